@@ -1,0 +1,1 @@
+"""HTTP only: routes, schemas, errors and their statuses."""

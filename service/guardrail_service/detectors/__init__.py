@@ -1,0 +1,1 @@
+"""One file per risk; importing this package registers the built-in detectors."""

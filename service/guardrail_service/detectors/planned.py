@@ -1,0 +1,82 @@
+"""Published detector ids this build has no code for yet.
+
+A configuration that names one is well formed; `config check` says it cannot be served and start-up
+refuses it. The file that implements a detector takes its entry from here: the registry refuses
+an id that is declared twice.
+"""
+
+from guardrail_service.registry import REGISTRY, DetectorSpec, MetricSpec, boolean_metrics
+from guardrail_service.types import Direction
+
+_H2O = "h2o_sonar.evaluators."
+
+HALLUCINATION = DetectorSpec(
+    id="hallucination",
+    h2o_id=_H2O + "rag_hallucination_evaluator.RagHallucinationEvaluator",
+    summary="Is every sentence supported by the passages? (entailment model)",
+    metrics=(MetricSpec("hallucination", Direction.HIGHER, gating=True),),
+    inputs=frozenset({"answer", "contexts"}),
+    roles=frozenset({"grounding"}),
+    cost="model",
+    skip_on_abstention=True,
+)
+TOXICITY = DetectorSpec(
+    id="toxicity",
+    h2o_id=_H2O + "toxicity_evaluator.ToxicityEvaluator",
+    summary="Is the answer rude, hateful, obscene or threatening?",
+    metrics=tuple(
+        MetricSpec(key, Direction.LOWER, gating=key == "toxicity")
+        for key in (
+            "toxicity",
+            "severe_toxicity",
+            "obscene",
+            "threat",
+            "insult",
+            "identity_attack",
+        )
+    ),
+    inputs=frozenset({"answer"}),
+    roles=frozenset({"toxicity"}),
+    cost="model",
+)
+BIAS = DetectorSpec(
+    id="bias",
+    h2o_id=_H2O + "fairness_bias_evaluator.FairnessBiasEvaluator",
+    summary="Does the answer stereotype, or frame a topic one-sidedly?",
+    metrics=(
+        MetricSpec("fairness_bias", Direction.LOWER, gating=True),
+        MetricSpec("gender", Direction.LOWER),
+        MetricSpec("group", Direction.LOWER),
+        MetricSpec("framing", Direction.LOWER),
+    ),
+    inputs=frozenset({"answer"}),
+    roles=frozenset({"bias"}),
+    cost="model",
+)
+PII = DetectorSpec(
+    id="pii",
+    h2o_id=_H2O + "pii_leakage_evaluator.PiiLeakageEvaluator",
+    summary="Does the answer leak personal data?",
+    metrics=boolean_metrics(parse_failures=False),
+    inputs=frozenset({"answer", "contexts"}),
+    cost="pattern",
+)
+SECRETS = DetectorSpec(
+    id="secrets",
+    h2o_id=_H2O + "sensitive_data_leakage_evaluator.SensitiveDataLeakageEvaluator",
+    summary="Does the answer leak keys, tokens or passwords?",
+    metrics=boolean_metrics(parse_failures=True),
+    inputs=frozenset({"answer", "contexts"}),
+    cost="pattern",
+)
+ENCODING = DetectorSpec(
+    id="encoding",
+    h2o_id=_H2O + "encoding_guardrail_evaluator.EncodingGuardrailEvaluator",
+    summary="Does the answer hide personal data or secrets behind an encoding?",
+    metrics=boolean_metrics(parse_failures=True),
+    inputs=frozenset({"answer", "contexts"}),
+    cost="pattern",
+)
+
+for _spec in (HALLUCINATION, TOXICITY, BIAS, PII, SECRETS, ENCODING):
+    REGISTRY.declare(_spec)

@@ -1,0 +1,145 @@
+"""Everything this package raises on purpose.
+
+    GuardrailError
+    ├── ConfigurationError        a guardrail JSON or a setting is wrong; start-up stops
+    ├── PackError                 a model pack is missing, changed, truncated or does not fit
+    ├── MissingExtra              a command needs an extra that is not installed
+    ├── InputError                the caller's request is wrong (422)
+    │   ├── MalformedInput        not JSON at all (400)
+    │   ├── LimitExceeded         more characters, passages or sentences than allowed (422)
+    │   ├── BodyTooLarge          more bytes than allowed (413)
+    │   ├── UnknownPolicy         no such policy (422)
+    │   └── OverrideRefused       the policy does not let requests change this (422)
+    ├── Unauthorized              no or wrong key (401)
+    ├── Overloaded                other people's work fills the queue (429)
+    ├── NotReady                  still loading, or shutting down (503)
+    ├── Cancelled                 the caller left
+    └── ScoringError              a score could not be computed; never a verdict
+        ├── NotScorable           the input has nothing to score
+        └── RowFailed             one model row failed
+
+Messages say what was found, what was expected and what to do. They never contain submitted text.
+"""
+
+from __future__ import annotations
+
+
+class GuardrailError(Exception):
+    """Root of the tree. `code` is stable and part of the API."""
+
+    code = "internal"
+
+
+class ConfigurationError(GuardrailError):
+    """A guardrail configuration or a setting cannot be used."""
+
+    code = "configuration"
+
+    def __init__(self, where: str, found: str, expected: str) -> None:
+        super().__init__(f"{where}: found {found}; expected {expected}")
+        self.where = where
+        self.found = found
+        self.expected = expected
+
+
+class PackError(GuardrailError):
+    """A model pack cannot be used as it lies on disk."""
+
+    code = "model_pack"
+
+
+class MissingExtra(GuardrailError):
+    """A command needs an optional dependency."""
+
+    code = "missing_extra"
+
+    def __init__(self, extra: str) -> None:
+        super().__init__(
+            f"this command needs the extra {extra!r}: pip install 'rag-guardrail[{extra}]'"
+        )
+
+
+class InputError(GuardrailError):
+    """A request cannot be judged as it was sent."""
+
+    code = "invalid_input"
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
+
+
+class MalformedInput(InputError):
+    """The body is not JSON."""
+
+    code = "malformed_json"
+
+
+class LimitExceeded(InputError):
+    """The request is larger than this service accepts."""
+
+    code = "limit_exceeded"
+
+
+class BodyTooLarge(InputError):
+    """The body has more bytes than this service accepts."""
+
+    code = "body_too_large"
+
+
+class UnknownPolicy(InputError):
+    """The named policy is not loaded."""
+
+    code = "unknown_policy"
+
+
+class OverrideRefused(InputError):
+    """The policy does not allow this request to change a detector."""
+
+    code = "override_refused"
+
+
+class Unauthorized(GuardrailError):
+    """The request carries no valid key."""
+
+    code = "unauthorized"
+
+
+class Overloaded(GuardrailError):
+    """The queue is full of other callers' work."""
+
+    code = "overloaded"
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class NotReady(GuardrailError):
+    """The service is still loading or is shutting down."""
+
+    code = "not_ready"
+
+
+class Cancelled(GuardrailError):
+    """The caller left before the answer was judged."""
+
+    code = "cancelled"
+
+
+class ScoringError(GuardrailError):
+    """A score could not be computed."""
+
+    code = "scoring"
+
+
+class NotScorable(ScoringError):
+    """There is nothing to compute a score from."""
+
+    code = "not_scorable"
+
+
+class RowFailed(ScoringError):
+    """One model row failed; its neighbours did not."""
+
+    code = "row_failed"

@@ -1,0 +1,108 @@
+"""A sample cut into sentences and model windows once, and shared by all detectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from guardrail_service.text.language import Language, identify
+from guardrail_service.text.sentences import Sentence, merge_short, split_sentences
+from guardrail_service.text.windows import Window, Windower, windows
+
+if TYPE_CHECKING:
+    from guardrail_service.types import Role, Sample
+
+
+class SegmentedSample:
+    """Lazy views of one sample; every offset is a code point of the submitted text.
+
+    Args:
+        sample: The answer with its question and passages.
+        windowers: How each model role counts tokens; a role without one cannot be windowed.
+        languages: ISO 639-1 codes each role's model can read; a role not listed reads any.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        windowers: Mapping[Role, Windower] | None = None,
+        languages: Mapping[Role, frozenset[str]] | None = None,
+    ) -> None:
+        self.sample = sample
+        self._windowers = dict(windowers or {})
+        self._languages = dict(languages or {})
+        self._answer_windows: dict[Role, tuple[Window, ...]] = {}
+        self._context_windows: dict[Role, tuple[tuple[Window, ...], ...]] = {}
+
+    @property
+    def answer(self) -> str:
+        """Return the answer as submitted."""
+        return self.sample.answer
+
+    @cached_property
+    def raw_answer_sentences(self) -> tuple[Sentence, ...]:
+        """Return the answer's sentences, very short ones included as they are."""
+        return split_sentences(self.sample.answer)
+
+    @cached_property
+    def answer_sentences(self) -> tuple[Sentence, ...]:
+        """Return the answer's sentences, very short ones merged into a neighbour."""
+        return merge_short(self.raw_answer_sentences, self.sample.answer)
+
+    @cached_property
+    def context_sentences(self) -> tuple[tuple[Sentence, ...], ...]:
+        """Return each passage's sentences, very short ones merged into a neighbour."""
+        return tuple(
+            merge_short(split_sentences(passage.text), passage.text)
+            for passage in self.sample.contexts
+        )
+
+    def answer_windows(self, role: Role) -> tuple[Window, ...]:
+        """Return the answer's sentences as windows the role's model can read whole."""
+        if role not in self._answer_windows:
+            self._answer_windows[role] = self.windows_of(role, self.answer_sentences)
+        return self._answer_windows[role]
+
+    def context_windows(self, role: Role) -> tuple[tuple[Window, ...], ...]:
+        """Return each passage's sentences as windows the role's model can read whole."""
+        if role not in self._context_windows:
+            self._context_windows[role] = tuple(
+                self.windows_of(role, sentences) for sentences in self.context_sentences
+            )
+        return self._context_windows[role]
+
+    def question_windows(self, role: Role) -> tuple[Window, ...]:
+        """Return the question, whole, as windows the role's model can read."""
+        text = self.sample.question or ""
+        if not text.strip():
+            return ()
+        return self.windows_of(role, (Sentence(0, len(text), text),))
+
+    def windows_of(self, role: Role, sentences: tuple[Sentence, ...]) -> tuple[Window, ...]:
+        """Return any sentences as windows the role's model can read whole."""
+        windower = self._windowers[role]
+        return tuple(w for sentence in sentences for w in windows(sentence, windower))
+
+    @cached_property
+    def answer_language(self) -> Language | None:
+        """Return the answer's language, or None where the text does not tell."""
+        return identify(self.sample.answer)
+
+    @cached_property
+    def question_language(self) -> Language | None:
+        """Return the question's language, or None where the text does not tell."""
+        return identify(self.sample.question or "")
+
+    def readable_by(self, role: Role) -> bool:
+        """Return whether the role's model was trained on the answer's language.
+
+        An answer whose language cannot be told (short, numbers only) counts as readable.
+        """
+        known = self._languages.get(role)
+        language = self.answer_language
+        return known is None or language is None or language.code in known
+
+    def sentence_count(self) -> int:
+        """Return how many sentences the answer and all passages have together."""
+        return len(self.answer_sentences) + sum(map(len, self.context_sentences))

@@ -1,0 +1,207 @@
+"""The values that travel from a request to a decision. No behaviour beyond construction and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Decision = Literal["pass", "flag"]
+Mode = Literal["enforce", "shadow"]
+OnMissing = Literal["flag", "pass"]
+Status = Literal["complete", "partial"]
+Role = Literal["embedding", "grounding", "toxicity", "bias", "nli", "causal_lm"]
+ROLES: tuple[Role, ...] = ("embedding", "grounding", "toxicity", "bias", "nli", "causal_lm")
+
+
+class Direction(StrEnum):
+    """Which end of a metric's range is good."""
+
+    HIGHER = "higher_is_better"
+    LOWER = "lower_is_better"
+
+
+class State(StrEnum):
+    """What became of one detector on one sample."""
+
+    EVALUATED = "evaluated"
+    NOT_APPLICABLE = "not_applicable"
+    UNVERIFIED = "unverified"
+    NOT_EVALUATED = "not_evaluated"
+    ERROR = "error"
+
+
+class Action(IntEnum):
+    """What to do with the answer, in order of severity."""
+
+    ALLOW = 0
+    FLAG = 1
+    REDACT = 2
+    BLOCK = 3
+
+    @property
+    def label(self) -> str:
+        """Return the lower-case name used on the wire."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One retrieved text, with the caller's own id where it has one."""
+
+    text: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One answer with the question and the passages it came from."""
+
+    answer: str
+    question: str | None = None
+    contexts: tuple[Passage, ...] = ()
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The part of a passage that a span was compared with; offsets are code points [start, end)."""
+
+    context: int
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of the answer that a detector points at; offsets are code points [start, end).
+
+    A span with a `metric` is kept only while its own score is on the wrong side of that metric's
+    threshold, so a detector may propose every sentence and leave the comparison to the policy.
+    """
+
+    start: int
+    end: int
+    label: str
+    score: float | None = None
+    metric: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    replacement: str | None = None
+    """What `redacted_answer` shows in place of the span; None leaves the text as it is."""
+    attributes: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    """Further facts about the finding; never text of the answer or of a passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many code points were read by the model or the rule, out of how many submitted."""
+
+    answer: tuple[int, int]
+    contexts: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One model input. Equal rows run once, so a row holds everything its output depends on."""
+
+    role: Role
+    text: str
+    second: str | None = None
+    outputs: tuple[str, ...] = ("sentence_embedding",)
+
+
+RowOutput = Mapping[str, "np.ndarray[Any, np.dtype[Any]]"]
+"""Named model outputs of one row, without the batch axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a detector found out about one sample: scores, or a state and the reason for it."""
+
+    state: State
+    scores: Mapping[str, float] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
+    coverage: Coverage | None = None
+    reason: str | None = None
+
+    @classmethod
+    def evaluated(
+        cls,
+        scores: Mapping[str, float],
+        spans: tuple[Span, ...] = (),
+        coverage: Coverage | None = None,
+    ) -> Outcome:
+        """Return a scored outcome; every metric of the detector must be present."""
+        return cls(State.EVALUATED, dict(scores), spans, coverage)
+
+    @classmethod
+    def not_applicable(cls, reason: str) -> Outcome:
+        """Return "there is nothing to judge", which never flags."""
+        return cls(State.NOT_APPLICABLE, reason=reason)
+
+    @classmethod
+    def unverified(cls, reason: str, coverage: Coverage | None = None) -> Outcome:
+        """Return "should be judged and cannot be"; the policy says what that means."""
+        return cls(State.UNVERIFIED, reason=reason, coverage=coverage)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResult:
+    """One score beside the threshold it was compared with (None: reported only)."""
+
+    score: float
+    direction: Direction
+    threshold: float | None
+    flagged: bool
+    calibrated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorResult:
+    """One detector's part of a verdict."""
+
+    state: State
+    reason: str | None
+    flagged: bool
+    metrics: Mapping[str, MetricResult]
+    spans: tuple[Span, ...]
+    coverage: Coverage | None
+    latency_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Milliseconds. `tokenize` and `inference` are summed over rows, which run in parallel."""
+
+    queue: float = 0.0
+    tokenize: float = 0.0
+    inference: float = 0.0
+    total: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRef:
+    """Which policy decided."""
+
+    name: str
+    version: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The whole reply for one sample."""
+
+    decision: Decision
+    action: Action
+    status: Status
+    calibrated: bool
+    policy: PolicyRef
+    detectors: Mapping[str, DetectorResult]
+    timings: Timings
+    redacted_answer: str | None = None

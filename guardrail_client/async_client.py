@@ -1,0 +1,227 @@
+"""The asynchronous client. Only sends; `_protocol` says what, and what the answer means."""
+
+# ruff: noqa: ASYNC109 - the same signatures as the synchronous client.
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Any, Literal, Self
+
+import anyio
+import httpx
+
+from guardrail_client import _protocol
+from guardrail_client._options import DEFAULT_RETRIES, DEFAULT_TIMEOUT, make_options
+from guardrail_client._protocol import Body, Call, Outcome, Reply, T
+from guardrail_client.errors import GuardrailError
+from guardrail_client.types import CheckError, CheckItem, CheckResult, Mode, Passage
+
+
+class AsyncGuardrailClient:
+    """`GuardrailClient` for asyncio and trio: the same methods, awaited. Tasks may share one.
+
+    Args:
+        base_url: Address of the service; a path is kept. None reads GUARDRAIL_URL, and without it
+            takes http://127.0.0.1:8080.
+        api_key: Sent as a bearer token. None reads GUARDRAIL_API_KEY.
+        timeout: Seconds for a whole call: connecting, every try and every wait in between. Whatever
+            the server does, the call ends by then.
+        max_retries: Tries after the first. Only refused connections, 429, 502 and 503 are retried.
+        policy: Policy of calls that name none. None leaves the choice to the service.
+        transport: Replaces the network, in tests for instance.
+        uds: Path of a unix socket to connect to; `base_url` then only names the host.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        max_retries: int = DEFAULT_RETRIES,
+        policy: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        uds: str | None = None,
+    ) -> None:
+        if uds is not None and transport is not None:
+            raise ValueError("uds and transport: found both, expected at most one")
+        if uds is not None:
+            transport = httpx.AsyncHTTPTransport(uds=uds)
+        self._options = make_options(base_url, api_key, timeout, max_retries, policy)
+        self._http = httpx.AsyncClient(base_url=self._options.url, transport=transport)
+        # Tests replace these three, so that none of them waits.
+        self._clock: Callable[[], float] = time.monotonic
+        self._sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+        self._jitter: Callable[[], float] = random.random
+
+    @classmethod
+    def in_process(cls, **settings: Any) -> Self:
+        """Return a client that runs the service inside this process, without a port.
+
+        Blocks the loop while the models load, so call it before serving. `close()` shuts the
+        service down. asyncio only.
+
+        Args:
+            **settings: Fields of `guardrail_service.settings.Settings`; those not given come from
+                the environment, as they do for the server.
+
+        Raises:
+            ServiceNotInstalled: If the distribution `rag-guardrail` is not installed.
+        """
+        from guardrail_client import inprocess
+
+        return cls(
+            inprocess.URL, transport=inprocess.AsyncInProcessTransport(inprocess.host(settings))
+        )
+
+    async def check(
+        self,
+        answer: str,
+        *,
+        question: str | None = None,
+        contexts: Sequence[Passage] = (),
+        policy: str | None = None,
+        detectors: Mapping[str, Any] | None = None,
+        deadline_ms: int | None = None,
+        mode: Mode | None = None,
+        include: Sequence[str] = (),
+        id: str | None = None,
+        timeout: float | None = None,
+    ) -> CheckResult:
+        """Return the verdict on one answer.
+
+        Args:
+            answer: What the user is about to see.
+            question: What the user asked.
+            contexts: The retrieved passages, each a str or `{"id": ..., "text": ...}`.
+            policy: Name of a loaded policy; None takes the client's.
+            detectors: Overrides by detector: `{"toxicity": {"thresholds": {"toxicity": 0.3}}}`.
+            deadline_ms: The service stops here and names what it did not evaluate. None sends
+                nothing; the policy may have a deadline of its own.
+            mode: `shadow` reports the decision and always allows; None enforces.
+            include: Any of `spans`, `evidence`, `redacted_answer`; empty leaves it to the service.
+            id: Your name for this answer in the service's logs.
+            timeout: Seconds for this call instead of the client's.
+
+        Raises:
+            GuardrailError: If there is no verdict; the classes are in `guardrail_client.errors`.
+        """
+        body = _protocol.check_body(
+            answer,
+            question=question,
+            contexts=contexts,
+            policy=policy or self._options.policy,
+            detectors=detectors,
+            deadline_ms=deadline_ms,
+            mode=mode,
+            include=include,
+            id=id,
+        )
+        return await self._call("POST", "/v1/check", CheckResult.from_json, body, timeout)
+
+    async def check_many(
+        self, items: Sequence[CheckItem], *, timeout: float | None = None
+    ) -> list[CheckResult | CheckError]:
+        """Return one verdict or error per item, in the same order, from a single request.
+
+        Args:
+            items: Mappings with the arguments of `check`, without `timeout`.
+            timeout: Seconds for the whole batch instead of the client's.
+
+        Raises:
+            GuardrailError: If the request as a whole failed. An item that fails alone is a
+                `CheckError` in the list.
+        """
+        if not items:
+            return []
+        body = _protocol.batch_body(items, self._options.policy)
+        parse = partial(_protocol.parse_batch, count=len(items))
+        return await self._call("POST", "/v1/check/batch", parse, body, timeout)
+
+    async def policies(self) -> list[dict[str, Any]]:
+        """Return the loaded policies with their thresholds."""
+        parse = partial(_protocol.parse_list, key="policies")
+        return await self._call("GET", "/v1/policies", parse)
+
+    async def detectors(self) -> list[dict[str, Any]]:
+        """Return the detectors the service knows, with their metrics."""
+        parse = partial(_protocol.parse_list, key="detectors")
+        return await self._call("GET", "/v1/detectors", parse)
+
+    async def info(self) -> dict[str, Any]:
+        """Return what the service says about itself: version, model pack, limits."""
+        return await self._call("GET", "/v1/info", _protocol.parse_object)
+
+    async def ready(self) -> bool:
+        """Return whether the service would judge answers now; one try, no waiting.
+
+        Not reachable, too slow and still loading are all False. What waiting cannot cure, such as
+        an address where no such service lives, raises.
+        """
+        try:
+            await self._call("GET", "/readyz", _protocol.parse_object, max_retries=0)
+        except GuardrailError as error:
+            if _protocol.means_not_ready(error):
+                return False
+            raise
+        return True
+
+    async def close(self) -> None:
+        """Close connections; in-process, shut the service down."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def _call(
+        self,
+        method: Literal["GET", "POST"],
+        path: str,
+        parse: Callable[[Any], T],
+        body: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+    ) -> T:
+        """Return what a 200 reply says, after as many tries as it takes and is allowed."""
+        call = Call(
+            self._options,
+            method,
+            path,
+            body,
+            timeout=timeout,
+            max_retries=max_retries,
+            clock=self._clock,
+            jitter=self._jitter,
+        )
+        while True:
+            try:
+                with anyio.fail_after(call.left()):
+                    outcome = await self._attempt(call)
+            except TimeoutError:
+                raise call.expired() from None
+            wait = call.wait(outcome)
+            if wait is None:
+                return call.result(outcome, parse)
+            await self._sleep(wait)
+
+    async def _attempt(self, call: Call) -> Outcome:
+        request = self._http.build_request(
+            call.method, call.path, content=call.content, headers=call.headers, timeout=call.left()
+        )
+        body = Body(call)
+        try:
+            response = await self._http.send(request, stream=True)
+            async with aclosing(response):
+                # Reads of the body get what the headers left over.
+                request.extensions["timeout"]["read"] = call.left()
+                async for chunk in response.aiter_bytes():
+                    body.add(chunk)
+        except httpx.HTTPError as error:
+            return error
+        return Reply(response.status_code, response.headers, body.joined())

@@ -1,0 +1,145 @@
+"""Runs the service inside the caller's process. The only file that imports the service, lazily.
+
+The service lives on an event loop of its own in a thread of its own, for both clients: its lifespan
+begins and ends in one task, and its work does not hold up the application's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import threading
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, ExitStack
+from typing import Any, Protocol
+
+import anyio.from_thread
+import anyio.to_thread
+import httpx
+
+from guardrail_client.errors import ServiceNotInstalled
+
+URL = "http://127.0.0.1"  # never connected to; only the Host header shows it
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Router(Protocol):
+    """The part of an application that starts and stops it."""
+
+    def lifespan_context(self, app: Any, /) -> AbstractAsyncContextManager[Any]:
+        """Return what start-up enters and shut-down leaves."""
+
+
+class App(Protocol):
+    """An ASGI application with a router, as FastAPI and Starlette make them."""
+
+    @property
+    def router(self) -> Router:
+        """The application's router."""
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+
+def load_app(settings: Mapping[str, Any]) -> App:
+    """Return the service's application.
+
+    Raises:
+        ServiceNotInstalled: If the distribution `rag-guardrail` is not installed.
+    """
+    try:
+        api = importlib.import_module("guardrail_service.api.app")
+        configuration = importlib.import_module("guardrail_service.settings")
+    except ModuleNotFoundError as error:
+        if error.name != "guardrail_service":
+            raise
+        raise ServiceNotInstalled(
+            "in-process mode needs the service: pip install rag-guardrail"
+        ) from error
+    app: App = api.create_app(configuration.Settings(**settings))
+    return app
+
+
+class Host:
+    """A started application on its own thread, until `close()`."""
+
+    def __init__(self, app: App) -> None:
+        with ExitStack() as stack:  # a start-up that fails must not leave the thread behind
+            self._portal = stack.enter_context(anyio.from_thread.start_blocking_portal())
+            self._portal.call(_name_thread)
+            lifespan = app.router.lifespan_context(app)
+            state = stack.enter_context(self._portal.wrap_async_context_manager(lifespan))
+            # Like a server: a crash in the application is a 500, not the caller's exception.
+            self._asgi = httpx.ASGITransport(_with_state(app, state), raise_app_exceptions=False)
+            self._stack = stack.pop_all()
+
+    def submit(self, request: httpx.Request) -> Future[httpx.Response]:
+        """Start answering a request; cancelling the future cancels the work."""
+        return self._portal.start_task_soon(self._answer, request)
+
+    def close(self) -> None:
+        """Shut the application down and end the thread; later calls do nothing."""
+        self._stack.close()
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        seconds = request.extensions["timeout"]["read"]
+        with anyio.move_on_after(seconds):
+            response = await self._asgi.handle_async_request(request)
+            content = b"".join([chunk async for chunk in response.aiter_raw()])
+            return httpx.Response(
+                response.status_code, headers=response.headers, stream=httpx.ByteStream(content)
+            )
+        raise httpx.ReadTimeout(f"no reply within {seconds:g} s", request=request)
+
+
+def _name_thread() -> None:
+    threading.current_thread().name = "rag-guardrail"
+
+
+def _with_state(app: App, state: Mapping[str, Any] | None) -> Any:
+    # What the lifespan yields reaches handlers through the scope, which httpx leaves out.
+    async def call(scope: Message, receive: Receive, send: Send) -> None:
+        await app({**scope, "state": dict(state or {})}, receive, send)
+
+    return call
+
+
+def host(settings: Mapping[str, Any]) -> Host:
+    """Return the started service."""
+    return Host(load_app(settings))
+
+
+class InProcessTransport(httpx.BaseTransport):
+    """Gives requests of a synchronous client to a `Host`, which it owns."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the application's reply."""
+        request.read()
+        return self._host.submit(request).result()
+
+    def close(self) -> None:
+        """Shut the application down."""
+        self._host.close()
+
+
+class AsyncInProcessTransport(httpx.AsyncBaseTransport):
+    """Gives requests of an asynchronous client to a `Host`, which it owns. asyncio only."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the application's reply."""
+        await request.aread()
+        return await asyncio.wrap_future(self._host.submit(request))
+
+    async def aclose(self) -> None:
+        """Shut the application down without holding up the caller's loop."""
+        await anyio.to_thread.run_sync(self._host.close)

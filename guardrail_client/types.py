@@ -1,0 +1,327 @@
+"""The reply as frozen objects. Unknown keys are ignored; a missing or ill-typed key is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Required, Self, TypedDict, get_args
+
+from guardrail_client.errors import UnexpectedReply
+
+Decision = Literal["pass", "flag"]
+Action = Literal["allow", "flag", "redact", "block"]
+Status = Literal["complete", "partial"]
+Mode = Literal["enforce", "shadow"]
+State = Literal["evaluated", "not_applicable", "unverified", "not_evaluated", "error"]
+Direction = Literal["higher_is_better", "lower_is_better"]
+Passage = str | Mapping[str, str]
+"""A retrieved text, alone or as `{"id": ..., "text": ...}`."""
+
+_ABSENT: Any = object()
+
+
+class CheckItem(TypedDict, total=False):
+    """One item of `check_many`; the keys are the arguments of `check`."""
+
+    answer: Required[str]
+    question: str | None
+    contexts: list[Passage] | tuple[Passage, ...]
+    policy: str | None
+    detectors: Mapping[str, Any] | None
+    deadline_ms: int | None
+    mode: Mode | None
+    include: list[str] | tuple[str, ...]
+    id: str | None
+
+
+class _MalformedError(ValueError):
+    """Where a reply differs from the contract. Names keys and types, never values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """A JSON object that knows its place in the reply, for messages."""
+
+    data: Mapping[str, Any]
+    place: str = "reply"
+
+    def take(self, key: str, *kinds: type, default: Any = _ABSENT) -> Any:
+        """Return the value under a key if it has one of these types."""
+        value = self.data.get(key, default)
+        if value is _ABSENT:
+            raise _MalformedError(f"{self.place}.{key} is missing")
+        if value is default:
+            return value
+        # bool is an int to Python and is not a number to JSON.
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise self._wrong(key, type(value).__name__, "/".join(k.__name__ for k in kinds))
+        return value
+
+    def one_of(self, key: str, literal: Any) -> Any:
+        """Return the value under a key if it is one of a Literal's."""
+        value = self.take(key, str)
+        if value not in get_args(literal):
+            raise self._wrong(key, "another value", "one of " + ", ".join(get_args(literal)))
+        return value
+
+    def inner(self, key: str) -> _Object:
+        """Return the object under a key."""
+        return _Object(self.take(key, dict), f"{self.place}.{key}")
+
+    def each(self, key: str) -> list[_Object]:
+        """Return the objects of the list under a key; none if the key is absent or null."""
+        items = self.take(key, list, type(None), default=()) or ()
+        return [_object(item, f"{self.place}.{key}[{i}]") for i, item in enumerate(items)]
+
+    def members(self, key: str) -> dict[str, _Object]:
+        """Return the objects under a key whose own keys are names."""
+        inner = self.inner(key)
+        return {name: _object(value, f"{inner.place}.{name}") for name, value in inner.data.items()}
+
+    def _wrong(self, key: str, found: str, expected: str) -> _MalformedError:
+        return _MalformedError(f"{self.place}.{key}: found {found}, expected {expected}")
+
+
+def _object(value: Any, place: str) -> _Object:
+    if not isinstance(value, dict):
+        raise _MalformedError(f"{place}: found {type(value).__name__}, expected an object")
+    return _Object(value, place)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The part of a passage a span was compared with; offsets are code points [start, end)."""
+
+    context: int
+    start: int
+    end: int
+    score: float
+
+    @classmethod
+    def _parse(cls, data: _Object) -> Self:
+        start, end = data.take("start", int), data.take("end", int)
+        return cls(data.take("context", int), start, end, data.take("score", float, int))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of the answer a detector points at; offsets are code points [start, end)."""
+
+    start: int
+    end: int
+    label: str
+    score: float | None = None
+    metric: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def _parse(cls, data: _Object) -> Self:
+        return cls(
+            start=data.take("start", int),
+            end=data.take("end", int),
+            label=data.take("label", str),
+            score=data.take("score", float, int, type(None), default=None),
+            metric=data.take("metric", str, type(None), default=None),
+            evidence=tuple(Evidence._parse(item) for item in data.each("evidence")),
+            attributes=data.take("attributes", dict, default={}),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResult:
+    """One score beside the threshold it was compared with (None: reported only)."""
+
+    score: float
+    threshold: float | None
+    direction: Direction
+    flagged: bool
+    calibrated: bool
+
+    @classmethod
+    def _parse(cls, data: _Object) -> Self:
+        return cls(
+            score=data.take("score", float, int),
+            threshold=data.take("threshold", float, int, type(None)),
+            direction=data.one_of("direction", Direction),
+            flagged=data.take("flagged", bool),
+            calibrated=data.take("calibrated", bool),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many code points were judged, out of how many submitted."""
+
+    answer_chars: tuple[int, int]
+    context_chars: tuple[int, int] = (0, 0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything submitted was judged."""
+        return len(set(self.answer_chars)) == 1 and len(set(self.context_chars)) == 1
+
+    @classmethod
+    def _parse(cls, data: _Object) -> Self:
+        return cls(_pair(data, "answer_chars"), _pair(data, "context_chars", [0, 0]))
+
+
+def _pair(data: _Object, key: str, default: Any = _ABSENT) -> tuple[int, int]:
+    match data.take(key, list, default=default):
+        case [int(read), int(submitted)]:
+            return read, submitted
+    raise _MalformedError(f"{data.place}.{key}: expected two whole numbers")
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorResult:
+    """One detector's part of a verdict.
+
+    Attributes:
+        state: Only `evaluated` carries scores; `reason` explains the others.
+        flagged: Whether it counts towards the decision, through a metric or through the policy's
+            rule for detectors that were not evaluated.
+    """
+
+    state: State
+    flagged: bool
+    metrics: Mapping[str, MetricResult]
+    reason: str | None = None
+    spans: tuple[Span, ...] = ()
+    coverage: Coverage | None = None
+    latency_ms: float | None = None
+
+    @classmethod
+    def _parse(cls, data: _Object) -> Self:
+        metrics = {k: MetricResult._parse(v) for k, v in data.members("metrics").items()}
+        by_metric = any(metric.flagged for metric in metrics.values())
+        coverage = data.take("coverage", dict, type(None), default=None)
+        return cls(
+            state=data.one_of("state", State),
+            flagged=data.take("flagged", bool, default=by_metric),
+            metrics=metrics,
+            reason=data.take("reason", str, type(None), default=None),
+            spans=tuple(Span._parse(item) for item in data.each("spans")),
+            coverage=None if coverage is None else Coverage._parse(data.inner("coverage")),
+            latency_ms=data.take("latency_ms", float, int, type(None), default=None),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Milliseconds inside the service. Tokenising and inference are summed over parallel rows."""
+
+    queue: float
+    tokenize: float
+    inference: float
+    total: float
+
+    @classmethod
+    def _parse(cls, data: _Object) -> Self:
+        return cls(*(data.take(k, float, int) for k in ("queue", "tokenize", "inference", "total")))
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRef:
+    """Which policy decided."""
+
+    name: str
+    version: str
+    sha256: str
+
+    @classmethod
+    def _parse(cls, data: _Object) -> Self:
+        return cls(*(data.take(key, str) for key in ("name", "version", "sha256")))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The verdict on one answer.
+
+    Attributes:
+        decision: `flag` if a threshold or a rule of the policy says so, else `pass`.
+        action: What the policy asks the application to do.
+        status: `partial` if the deadline left detectors unevaluated; their `state` names them.
+        calibrated: Whether every threshold used was fitted on labelled data and none overridden.
+        redacted_answer: Present if asked for with `include=["redacted_answer"]`.
+        raw: The reply as it came, with keys this version does not know.
+    """
+
+    request_id: str
+    decision: Decision
+    action: Action
+    status: Status
+    calibrated: bool
+    policy: PolicyRef
+    detectors: Mapping[str, DetectorResult]
+    timings: Timings
+    # Both may hold text of the answer; a repr ends up in logs.
+    redacted_answer: str | None = field(default=None, repr=False)
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the decision is `pass`."""
+        return self.decision == "pass"
+
+    @property
+    def flagged_detectors(self) -> tuple[str, ...]:
+        """Names of the detectors that count towards a `flag`, in the reply's order."""
+        return tuple(name for name, detector in self.detectors.items() if detector.flagged)
+
+    @classmethod
+    def from_json(cls, raw: Any) -> Self:
+        """Return a reply of `/v1/check`, or a line of `guardrail check`, as an object.
+
+        Raises:
+            UnexpectedReply: If a mandatory key is missing or a value has another type. The message
+                names the key and never repeats the value.
+        """
+        try:
+            return cls._parse(_object(raw, "reply"))
+        except _MalformedError as error:
+            raise UnexpectedReply(str(error), status=200, body=raw) from None
+
+    @classmethod
+    def _parse(cls, data: _Object) -> Self:
+        detectors = data.members("detectors").items()
+        return cls(
+            request_id=data.take("request_id", str),
+            decision=data.one_of("decision", Decision),
+            action=data.one_of("action", Action),
+            status=data.one_of("status", Status),
+            calibrated=data.take("calibrated", bool),
+            policy=PolicyRef._parse(data.inner("policy")),
+            detectors={name: DetectorResult._parse(value) for name, value in detectors},
+            timings=Timings._parse(data.inner("timings_ms")),
+            redacted_answer=data.take("redacted_answer", str, type(None), default=None),
+            raw=data.data,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckError:
+    """What `check_many` returns in place of a verdict on an item that could not be judged."""
+
+    code: str
+    message: str
+    request_id: str | None = None
+
+    @property
+    def passed(self) -> Literal[False]:
+        """False: an error is never a pass."""
+        return False
+
+    @classmethod
+    def from_json(cls, raw: Any) -> Self:
+        """Return the `error` object of a batch item.
+
+        Raises:
+            UnexpectedReply: If it has no code or no message.
+        """
+        try:
+            data = _object(raw, "error")
+            identity = data.take("request_id", str, type(None), default=None)
+            return cls(data.take("code", str), data.take("message", str), identity)
+        except _MalformedError as error:
+            raise UnexpectedReply(str(error), status=200, body=raw) from None

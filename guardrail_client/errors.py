@@ -19,7 +19,6 @@ An error is never a verdict: what it means for the answer is the application's c
 error never contains submitted text, so it may be logged.
 """
 
-# ruff: noqa: N818 - named for what happened, which is what an except clause reads best with.
 from __future__ import annotations
 
 from typing import Any, ClassVar

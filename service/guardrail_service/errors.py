@@ -23,6 +23,9 @@ Messages say what was found, what was expected and what to do. They never contai
 
 from __future__ import annotations
 
+import traceback
+from pathlib import PurePath
+
 
 class GuardrailError(Exception):
     """Root of the tree. `code` is stable and part of the API."""
@@ -143,3 +146,9 @@ class RowFailed(ScoringError):
     """One model row failed; its neighbours did not."""
 
     code = "row_failed"
+
+
+def raised_at(error: BaseException) -> str:
+    """Return `file:line` of where an exception was raised, for logs that must not quote text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "unknown"

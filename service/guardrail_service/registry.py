@@ -196,7 +196,7 @@ def _load_plugin(point: EntryPoint) -> type[AnyDetector]:
     where = f"plug-in {point.name!r} ({PLUGIN_GROUP})"
     try:
         loaded = point.load()
-    except Exception as error:  # noqa: BLE001 - third-party code; re-raised with its name
+    except Exception as error:
         raise ConfigurationError(
             where, f"{type(error).__name__} on import", "a module that imports"
         ) from error

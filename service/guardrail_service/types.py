@@ -1,11 +1,11 @@
-"""The values that travel from a request to a decision. No behaviour beyond construction and checks."""
+"""The values that travel from a request to a decision. No behaviour beyond construction."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,6 +117,14 @@ class Row:
 
 RowOutput = Mapping[str, "np.ndarray[Any, np.dtype[Any]]"]
 """Named model outputs of one row, without the batch axis."""
+
+
+class RowResult(NamedTuple):
+    """Outputs of one row and how long each part took, in milliseconds."""
+
+    outputs: RowOutput
+    tokenize_ms: float
+    inference_ms: float
 
 
 @dataclass(frozen=True, slots=True)

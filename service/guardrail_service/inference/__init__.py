@@ -1,1 +1,1 @@
-"""Model packs, sessions, tokenizers and the scheduler; the only serving code that knows onnxruntime."""
+"""Model packs, sessions, tokenizers, scheduler: the only serving code that knows onnxruntime."""

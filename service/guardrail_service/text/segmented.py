@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from guardrail_service.text.language import Language, identify
 from guardrail_service.text.sentences import Sentence, merge_short, split_sentences
@@ -12,6 +12,10 @@ from guardrail_service.text.windows import Window, Windower, windows
 
 if TYPE_CHECKING:
     from guardrail_service.types import Role, Sample
+
+Part = Literal["question", "answer", "contexts"]
+LANGUAGE_SAMPLE_CHARS = 400
+"""A few sentences tell a passage's language; identification reads every character it is given."""
 
 
 class SegmentedSample:
@@ -34,6 +38,7 @@ class SegmentedSample:
         self._languages = dict(languages or {})
         self._answer_windows: dict[Role, tuple[Window, ...]] = {}
         self._context_windows: dict[Role, tuple[tuple[Window, ...], ...]] = {}
+        self._identified: dict[Part, Language | None] = {}
 
     @property
     def answer(self) -> str:
@@ -84,24 +89,29 @@ class SegmentedSample:
         windower = self._windowers[role]
         return tuple(w for sentence in sentences for w in windows(sentence, windower))
 
-    @cached_property
-    def answer_language(self) -> Language | None:
-        """Return the answer's language, or None where the text does not tell."""
-        return identify(self.sample.answer)
+    def language(self, part: Part) -> Language | None:
+        """Return the language of one part, or None where the text does not tell."""
+        if part not in self._identified:
+            self._identified[part] = identify(self._part(part))
+        return self._identified[part]
 
-    @cached_property
-    def question_language(self) -> Language | None:
-        """Return the question's language, or None where the text does not tell."""
-        return identify(self.sample.question or "")
+    def readable_by(self, role: Role, part: Part) -> bool:
+        """Return whether the role's model was trained on the language of one part.
 
-    def readable_by(self, role: Role) -> bool:
-        """Return whether the role's model was trained on the answer's language.
-
-        An answer whose language cannot be told (short, numbers only) counts as readable.
+        A text whose language cannot be told (short, numbers only) counts as readable.
         """
         known = self._languages.get(role)
-        language = self.answer_language
+        language = self.language(part)
         return known is None or language is None or language.code in known
+
+    def _part(self, part: Part) -> str:
+        match part:
+            case "answer":
+                return self.sample.answer
+            case "question":
+                return self.sample.question or ""
+            case "contexts":
+                return " ".join(p.text[:LANGUAGE_SAMPLE_CHARS] for p in self.sample.contexts)
 
     def sentence_count(self) -> int:
         """Return how many sentences the answer and all passages have together."""

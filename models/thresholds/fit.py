@@ -1,0 +1,176 @@
+"""Chooses the shipped default thresholds from the labelled answers and reports what they cost.
+
+Half of the question groups choose each threshold: the largest cut that flags at most the target
+share of answers labelled `pass`. The other half, never looked at before, measures it. These are
+defaults for people who have no labels yet: they carry no guarantee and show as `uncalibrated`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from guardrail_service.config import canonical
+from guardrail_service.policy import crosses
+from guardrail_service.registry import REGISTRY
+from guardrail_service.runtime import Runtime, default_thresholds_file
+from guardrail_service.settings import Settings
+from guardrail_service.types import Direction, Passage, Sample
+
+ANSWERS = Path(__file__).with_name("answers.jsonl")
+TARGETS: dict[tuple[str, str], float] = {
+    ("groundedness", "groundedness"): 0.05,
+    ("answer_relevancy_sentence", "answer_relevancy"): 0.02,
+    ("context_relevancy_soft", "recall_relevancy"): 0.02,
+    ("context_relevancy_soft", "precision_relevancy"): 0.02,
+    ("looping", "unique_sentences"): 0.01,
+    ("looping", "longest_repeated_substring"): 0.01,
+    ("looping", "compression_ratio"): 0.01,
+}
+"""Share of good answers each metric may flag; together they stay near one in ten."""
+
+CATCHES = {
+    "groundedness": {"invented_fact", "unsupported_sentence", "off_topic", "contradiction"},
+    "answer_relevancy_sentence": {"off_topic"},
+    "context_relevancy_soft": {"context_irrelevant"},
+    "looping": {"looping"},
+}
+"""Reasons for a `fail` label that each detector is meant to see."""
+
+Case = dict[str, Any]
+Scored = list[tuple[Case, float]]
+
+
+def wilson(x: int, n: int, z: float = 1.959964) -> list[float]:
+    """Return the Wilson 95 % interval of a share x/n; [0, 1] for n = 0."""
+    if n == 0:
+        return [0.0, 1.0]
+    share, spread = x / n, z * z / n
+    centre = (share + spread / 2) / (1 + spread)
+    half = z * math.sqrt(share * (1 - share) / n + spread / (4 * n)) / (1 + spread)
+    return [round(max(0.0, centre - half), 4), round(min(1.0, centre + half), 4)]
+
+
+def fits(case: Case) -> bool:
+    """Return whether a case belongs to the half that chooses; whole groups stay together."""
+    return hashlib.sha256(case["group"].encode()).digest()[0] % 2 == 0
+
+
+def scores(cases: Sequence[Case]) -> dict[tuple[str, str], Scored]:
+    """Return every case's score per metric; cases a detector does not score are left out."""
+    detectors = sorted({detector for detector, _ in TARGETS})
+    policy = Path(__file__).with_name("all.json")
+    found: dict[tuple[str, str], Scored] = {key: [] for key in TARGETS}
+    runtime = Runtime(Settings(config=(policy,)))
+    try:
+        for case in track(cases, "scoring", console=Console(stderr=True)):
+            sample = Sample(
+                case["answer"], case["question"], tuple(Passage(t) for t in case["contexts"])
+            )
+            verdict = runtime.guard.check(sample, deadline_ms=math.inf)
+            for detector in detectors:
+                for key, metric in verdict.detectors[detector].metrics.items():
+                    found[detector, key].append((case, metric.score))
+    finally:
+        runtime.close()
+    return found
+
+
+def choose(good: Sequence[float], target: float, direction: Direction) -> float:
+    """Return the strictest cut that flags at most `target` of the good scores.
+
+    The cut lies half-way between two neighbouring scores, so that a rounding error flips nothing.
+    """
+    worst_first = sorted(good, reverse=direction is Direction.LOWER)
+    allowed = math.floor(target * len(worst_first))
+    last_flagged = worst_first[allowed - 1] if allowed else None
+    first_passed = worst_first[allowed]
+    if last_flagged is None or last_flagged == first_passed:
+        margin = 0.02 * (1 if direction is Direction.HIGHER else -1)
+        return round(first_passed - margin, 3)
+    return round((last_flagged + first_passed) / 2, 3)
+
+
+def rate(scored: Scored, cut: float, direction: Direction) -> dict[str, Any]:
+    """Return how many of some scores a cut flags, with an interval."""
+    flagged = sum(crosses(score, cut, direction) for _, score in scored)
+    n = len(scored)
+    return {
+        "n": n,
+        "flagged": flagged,
+        "share": round(flagged / n, 4) if n else None,
+        "interval95": wilson(flagged, n),
+    }
+
+
+def entry(detector: str, key: str, scored: Scored) -> dict[str, Any]:
+    """Return one metric's threshold with its cost and its use on the held-out half."""
+    direction = REGISTRY[detector].spec.metric(key).direction
+    good = [(case, score) for case, score in scored if case["label"] == "pass"]
+    chosen_on = [(case, score) for case, score in good if fits(case)]
+    cut = choose([s for _, s in chosen_on], TARGETS[detector, key], direction)
+    held_out = [(case, score) for case, score in scored if not fits(case)]
+    bad = [(c, s) for c, s in held_out if c["reason"] in CATCHES[detector]]
+    reasons = sorted({c["reason"] for c, _ in bad})
+    return {
+        "threshold": cut,
+        "direction": direction.value,
+        "target_false_flag": TARGETS[detector, key],
+        "false_flag_fit": rate(chosen_on, cut, direction),
+        "false_flag_held_out": rate(
+            [p for p in held_out if p[0]["label"] == "pass"], cut, direction
+        ),
+        "recall_held_out": {
+            reason: rate([p for p in bad if p[0]["reason"] == reason], cut, direction)
+            for reason in reasons
+        },
+    }
+
+
+def main() -> int:
+    """Fit, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--answers", type=Path, default=ANSWERS, help="labelled answers (JSONL)")
+    parser.add_argument("--output", type=Path, default=default_thresholds_file())
+    arguments = parser.parse_args()
+    data = arguments.answers.read_bytes()
+    cases = [json.loads(line) for line in data.splitlines()]
+    found = scores(cases)
+    thresholds: dict[str, dict[str, Any]] = {}
+    table = Table("metric", "threshold", "false flags (fit)", "false flags (held out)", "recall")
+    for (detector, key), scored in found.items():
+        made = entry(detector, key, scored)
+        thresholds.setdefault(detector, {})[key] = made
+        fit, held = made["false_flag_fit"], made["false_flag_held_out"]
+        table.add_row(
+            key,
+            f"{made['threshold']}",
+            f"{fit['flagged']}/{fit['n']}",
+            f"{held['flagged']}/{held['n']} {held['interval95']}",
+            ", ".join(
+                f"{reason} {r['flagged']}/{r['n']}" for reason, r in made["recall_held_out"].items()
+            ),
+        )
+    Console(width=160).print(table)
+    content = {
+        "schema_version": "1",
+        "data": {"sha256": hashlib.sha256(data).hexdigest(), "answers": len(cases)},
+        "thresholds": thresholds,
+    }
+    arguments.output.write_text(json.dumps(content, indent=2) + "\n", "utf-8")
+    sys.stdout.write(f"wrote {len(canonical(content))} bytes of thresholds\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

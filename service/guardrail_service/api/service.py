@@ -1,0 +1,136 @@
+"""Carries blocking checks off the event loop, and drops them when their caller leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from guardrail_service.api.errors import error_reply
+from guardrail_service.api.schemas import CheckReply, CheckRequest, ErrorReply
+from guardrail_service.api.telemetry import Telemetry
+from guardrail_service.api.translate import parse_check, to_overrides, to_reply, to_sample
+from guardrail_service.errors import Cancelled, GuardrailError, LimitExceeded, NotReady, Overloaded
+from guardrail_service.guard import Cancellation
+from guardrail_service.runtime import Runtime
+
+Gone = Callable[[], Awaitable[None]]
+"""Returns when the caller has left."""
+
+
+class Service:
+    """The loaded service as the routes see it. One per process."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.telemetry = Telemetry(runtime)
+        self._limits = runtime.settings.limits
+        self._running = 0
+        self._threads = ThreadPoolExecutor(self._limits.concurrent_requests, "check")
+
+    async def check(self, request: CheckRequest, request_id: str, gone: Gone) -> CheckReply:
+        """Return the reply to one request.
+
+        Raises:
+            GuardrailError: If it cannot be judged; never a verdict.
+        """
+        self._admit()
+        self._running += 1
+        try:
+            return await self._run(request, request_id, request.deadline_ms, gone)
+        finally:
+            self._running -= 1
+
+    async def check_batch(
+        self, items: list[object], request_id: str, gone: Gone
+    ) -> list[CheckReply | ErrorReply]:
+        """Return a reply or an error per item, in order.
+
+        No deadline applies, or verdicts would depend on the machine. As many items run at a time
+        as there are workers, so that a batch does not crowd out single requests.
+        """
+        if len(items) > self._limits.batch_items:
+            raise LimitExceeded(
+                f"found {len(items)} items; expected at most {self._limits.batch_items}", "items"
+            )
+        self._admit()
+        places = asyncio.Semaphore(self.runtime.settings.workers)
+        departed = asyncio.Event()
+
+        async def one(item: object) -> CheckReply | ErrorReply:
+            async with places:
+                if departed.is_set():
+                    raise Cancelled("the caller left")
+                return await self._item(item, request_id, departed)
+
+        watcher = asyncio.ensure_future(_set_when(gone, departed))
+        try:
+            return await asyncio.gather(*map(one, items))
+        finally:
+            watcher.cancel()
+
+    def close(self) -> None:
+        """Drain, then stop the threads."""
+        self.runtime.close()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _admit(self) -> None:
+        if (reason := self.runtime.not_ready()) is not None:
+            raise NotReady(reason)
+        allowed = self._limits.concurrent_requests
+        if self._running >= allowed:
+            raise Overloaded(
+                f"{allowed} requests are being judged, the most this service takes at a time; "
+                "try again later",
+                retry_after_s=1.0,
+            )
+
+    async def _item(
+        self, item: object, request_id: str, departed: asyncio.Event
+    ) -> CheckReply | ErrorReply:
+        async def gone() -> None:
+            await departed.wait()
+
+        try:
+            return await self._run(parse_check(item), request_id, math.inf, gone)
+        except Cancelled:
+            raise
+        except GuardrailError as error:
+            return error_reply(error, request_id)
+
+    async def _run(
+        self, request: CheckRequest, request_id: str, deadline_ms: float | None, gone: Gone
+    ) -> CheckReply:
+        cancellation = Cancellation()
+
+        def work() -> CheckReply:
+            sample = to_sample(request, self._limits)
+            verdict = self.runtime.guard.check(
+                sample,
+                request.policy,
+                to_overrides(request),
+                deadline_ms,
+                request.mode,
+                cancellation,
+            )
+            return to_reply(verdict, request, request_id)
+
+        running = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        watcher = asyncio.ensure_future(gone())
+        waited: set[asyncio.Future[Any]] = {running, watcher}
+        try:
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                cancellation.cancel()
+            reply = await running
+        finally:
+            watcher.cancel()
+        self.telemetry.check(reply)
+        return reply
+
+
+async def _set_when(gone: Gone, event: asyncio.Event) -> None:
+    await gone()
+    event.set()

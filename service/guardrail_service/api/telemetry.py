@@ -1,0 +1,96 @@
+"""Prometheus metrics and one canonical log line per request. Submitted text reaches neither."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+
+if TYPE_CHECKING:
+    from guardrail_service.api.schemas import CheckReply
+    from guardrail_service.runtime import Runtime
+
+_ACCESS = logging.getLogger("guardrail.access")
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Telemetry:
+    """The metrics of one process, in a registry of their own."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "guardrail_requests",
+            "Requests by route, HTTP status and decision.",
+            ["route", "status", "decision"],
+            registry=self.registry,
+        )
+        self._latency = Histogram(
+            "guardrail_check_seconds",
+            "Time per checked answer.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._detector_latency = Histogram(
+            "guardrail_detector_seconds",
+            "Time from the start of a check to each detector's outcome.",
+            ["detector"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._states = Counter(
+            "guardrail_detector_outcomes",
+            "Outcomes by detector, state and whether they flagged.",
+            ["detector", "state", "flagged"],
+            registry=self.registry,
+        )
+        self._describe(runtime)
+
+    def _describe(self, runtime: Runtime) -> None:
+        depth = Gauge("guardrail_queue_rows", "Model rows waiting.", registry=self.registry)
+        depth.set_function(runtime.scheduler.depth)
+        ready = Gauge("guardrail_ready", "1 if answers can be judged.", registry=self.registry)
+        ready.set_function(lambda: float(runtime.not_ready() is None))
+        stale = Gauge(
+            "guardrail_config_reload_failed",
+            "1 while the last configuration reload failed and an older one is in force.",
+            registry=self.registry,
+        )
+        stale.set_function(lambda: float(runtime.reload_error is not None))
+        info = Info("guardrail_fingerprint", "What scores depend on.", registry=self.registry)
+        info.info({key: value[:64] for key, value in runtime.serving.fingerprints.items()})
+
+    def request(self, route: str, status: int, decision: str) -> None:
+        """Count one request; `route` is a template, never a path."""
+        self._requests.labels(route, str(status), decision).inc()
+
+    def check(self, reply: CheckReply) -> None:
+        """Count one judged answer."""
+        self._latency.observe(reply.timings_ms.total / 1e3)
+        for name, detector in reply.detectors.items():
+            self._detector_latency.labels(name).observe(detector.latency_ms / 1e3)
+            self._states.labels(name, detector.state.value, str(detector.flagged).lower()).inc()
+
+
+def summary(reply: CheckReply) -> dict[str, Any]:
+    """Return what the log line says about a reply: names, states and numbers only."""
+    return {
+        "decision": reply.decision,
+        "action": reply.action,
+        "complete": reply.status,
+        "calibrated": reply.calibrated,
+        "policy": f"{reply.policy.name}@{reply.policy.version}",
+        "flagged": [name for name, d in reply.detectors.items() if d.flagged],
+        "states": {name: d.state.value for name, d in reply.detectors.items()},
+        "timings_ms": {k: round(v, 2) for k, v in reply.timings_ms.model_dump().items()},
+    }
+
+
+def log_request(fields: Mapping[str, Any]) -> None:
+    """Write one JSON line with the time, keys in a fixed order."""
+    line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
+    _ACCESS.info(json.dumps(line, separators=(",", ":")))

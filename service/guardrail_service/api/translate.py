@@ -1,0 +1,193 @@
+"""Request bodies to samples, verdicts to replies. Shared by the API and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from guardrail_service.api.schemas import (
+    CheckReply,
+    CheckRequest,
+    CoverageOut,
+    DetectorOut,
+    EvidenceOut,
+    Include,
+    MetricOut,
+    PassageIn,
+    PolicyOut,
+    SpanOut,
+    TimingsOut,
+)
+from guardrail_service.errors import InputError, LimitExceeded
+from guardrail_service.guard import Override
+from guardrail_service.settings import Limits
+from guardrail_service.types import (
+    Coverage,
+    DetectorResult,
+    Passage,
+    Sample,
+    Span,
+    Verdict,
+)
+
+_JSON_TYPES = {
+    "dict": "an object",
+    "list": "a list",
+    "str": "a text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "NoneType": "null",
+}
+
+
+def parse_check(body: object) -> CheckRequest:
+    """Return a checked request from decoded JSON.
+
+    Raises:
+        InputError: Naming the first field that does not fit, without repeating its value.
+    """
+    try:
+        return CheckRequest.model_validate(body)
+    except ValidationError as error:
+        raise validation_error(error.errors()[0]) from None
+
+
+def validation_error(first: Mapping[str, Any]) -> InputError:
+    """Return one pydantic error as ours: field, what was found, what was expected."""
+    loc = [part for part in first["loc"] if not str(part).startswith("<")]
+    if first["type"] == "extra_forbidden":
+        field = _path(loc[:-1])
+        name = f"the field {loc[-1]!r}" if _is_plain_name(loc[-1]) else "a field"
+        return InputError(f"{name} is not known here; expected only documented fields", field)
+    return InputError(_expectation(first), _path(loc))
+
+
+def _expectation(error: Mapping[str, Any]) -> str:
+    if error["type"] == "missing":
+        return "missing; expected a value"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    found = _JSON_TYPES.get(type(error["input"]).__name__, "something else")
+    return f"found {found}; expected: {error['msg']}"
+
+
+def _path(loc: list[Any]) -> str:
+    """Return a dotted path; names only the caller knows are not repeated unless they are plain."""
+    return ".".join(str(p) if isinstance(p, int) or _is_plain_name(p) else "(key)" for p in loc)
+
+
+def _is_plain_name(part: object) -> bool:
+    text = str(part)
+    return text.isascii() and text.replace("_", "").isalpha() and len(text) <= 40
+
+
+def to_sample(request: CheckRequest, limits: Limits) -> Sample:
+    """Return the sample of a request.
+
+    Raises:
+        LimitExceeded: Naming the field, its size and the limit.
+        InputError: If a text is not valid Unicode.
+    """
+    contexts = tuple(
+        Passage(c.text, c.id) if isinstance(c, PassageIn) else Passage(c) for c in request.contexts
+    )
+    texts = [("answer", request.answer), ("question", request.question or "")]
+    for field, text in texts + [("contexts", passage.text) for passage in contexts]:
+        _refuse_surrogates(field, text)
+    characters = sum(len(passage.text) for passage in contexts)
+    _limit("answer", len(request.answer), limits.answer_chars, "characters")
+    _limit("question", len(request.question or ""), limits.question_chars, "characters")
+    _limit("contexts", len(contexts), limits.contexts, "passages")
+    _limit("contexts", characters, limits.context_chars, "characters in all")
+    return Sample(request.answer, request.question, contexts, request.id)
+
+
+def _refuse_surrogates(field: str, text: str) -> None:
+    """Raise InputError if a text has half of a surrogate pair: it is not Unicode text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"found a lone surrogate at character {error.start}; expected valid Unicode text", field
+        ) from None
+
+
+def _limit(field: str, found: int, allowed: int, unit: str) -> None:
+    if found > allowed:
+        raise LimitExceeded(f"found {found} {unit}; expected at most {allowed}", field)
+
+
+def to_overrides(request: CheckRequest) -> dict[str, Override]:
+    """Return the changes a request makes, by detector id."""
+    return {
+        name: Override(override.thresholds, override.parameters)
+        for name, override in request.detectors.items()
+    }
+
+
+def to_reply(verdict: Verdict, request: CheckRequest, request_id: str) -> CheckReply:
+    """Return a verdict as the reply to its request."""
+    include = set(request.include)
+    policy = verdict.policy
+    return CheckReply(
+        request_id=request_id,
+        id=request.id,
+        decision=verdict.decision,
+        action=verdict.action.label,
+        status=verdict.status,
+        calibrated=verdict.calibrated,
+        policy=PolicyOut(name=policy.name, version=policy.version, sha256=policy.sha256),
+        detectors={name: _detector(r, include) for name, r in verdict.detectors.items()},
+        redacted_answer=verdict.redacted_answer if "redacted_answer" in include else None,
+        timings_ms=TimingsOut(
+            queue=verdict.timings.queue,
+            tokenize=verdict.timings.tokenize,
+            inference=verdict.timings.inference,
+            total=verdict.timings.total,
+        ),
+    )
+
+
+def _detector(result: DetectorResult, include: set[Include]) -> DetectorOut:
+    spans = result.spans if "spans" in include else ()
+    return DetectorOut(
+        state=result.state,
+        reason=result.reason,
+        flagged=result.flagged,
+        metrics={
+            key: MetricOut(
+                score=metric.score,
+                threshold=metric.threshold,
+                direction=metric.direction.value,
+                flagged=metric.flagged,
+                calibrated=metric.calibrated,
+            )
+            for key, metric in result.metrics.items()
+        },
+        spans=[_span(span, evidence="evidence" in include) for span in spans],
+        coverage=_coverage(result.coverage),
+        latency_ms=result.latency_ms,
+    )
+
+
+def _span(span: Span, *, evidence: bool) -> SpanOut:
+    return SpanOut(
+        start=span.start,
+        end=span.end,
+        label=span.label,
+        score=span.score,
+        evidence=[
+            EvidenceOut(context=e.context, start=e.start, end=e.end, score=e.score)
+            for e in (span.evidence if evidence else ())
+        ],
+        attributes=dict(span.attributes),
+    )
+
+
+def _coverage(coverage: Coverage | None) -> CoverageOut | None:
+    if coverage is None:
+        return None
+    return CoverageOut(answer_chars=coverage.answer, context_chars=coverage.contexts)

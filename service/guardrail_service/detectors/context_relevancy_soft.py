@@ -1,0 +1,109 @@
+"""Soft context relevancy: how close does each passage come to the question?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from guardrail_service.detectors.embedding import (
+    ROLE,
+    Array,
+    cosines,
+    read_chars,
+    rows,
+    unreadable,
+    vectors,
+)
+from guardrail_service.errors import NotScorable
+from guardrail_service.registry import Detector, DetectorSpec, MetricSpec, Parameters, detector
+from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.types import Coverage, Direction, Outcome, Row, RowOutput
+
+
+class ContextRelevancyParameters(Parameters):
+    """Soft context relevancy has nothing to set."""
+
+
+def chunk_relevancy(chunks: Sequence[Array]) -> tuple[float, float]:
+    """Return recall and precision relevancy of passages.
+
+    Args:
+        chunks: Per passage the cosines of its sentences with the question; empty passages count
+            as nothing retrieved and must be left out.
+
+    Returns:
+        Largest and mean over passages of the best sentence's cosine, each in [-1, 1].
+
+    Raises:
+        NotScorable: If there is no passage.
+
+    Source:
+        H2O Eval Studio manual 1.1.6, "Context Relevancy Evaluator (Soft Recall and Precision)".
+    """
+    if not chunks:
+        raise NotScorable("no passage")
+    best = [float(chunk.max()) for chunk in chunks]
+    return max(best), float(np.mean(best))
+
+
+@detector
+class ContextRelevancySoft(Detector[ContextRelevancyParameters]):
+    """Largest and mean best-sentence cosine of the passages with the question."""
+
+    spec = DetectorSpec(
+        id="context_relevancy_soft",
+        h2o_id="h2o_sonar.evaluators.rag_chunk_relevancy_evaluator.ContextChunkRelevancyEvaluator",
+        summary="Did retrieval find passages about the question?",
+        metrics=(
+            MetricSpec("recall_relevancy", Direction.HIGHER, low=-1.0, gating=True),
+            MetricSpec("precision_relevancy", Direction.HIGHER, low=-1.0, gating=True),
+        ),
+        inputs=frozenset({"question", "contexts"}),
+        roles=frozenset({ROLE}),
+        cost="model",
+    )
+    parameters = ContextRelevancyParameters
+
+    def encode(
+        self, sample: SegmentedSample, parameters: ContextRelevancyParameters
+    ) -> Sequence[Row]:
+        """Return the question's rows, then a row per passage window."""
+        question = sample.question_windows(ROLE)
+        if not question or _unverifiable(sample) is not None:
+            return ()
+        passages = [window for chunk in sample.context_windows(ROLE) for window in chunk]
+        return rows([*question, *passages])
+
+    def reduce(
+        self,
+        sample: SegmentedSample,
+        outputs: Sequence[RowOutput],
+        parameters: ContextRelevancyParameters,
+    ) -> Outcome:
+        """Return both scores; passages without a sentence are left out."""
+        question = sample.question_windows(ROLE)
+        if not question:
+            return Outcome.not_applicable("missing_input")
+        if (reason := _unverifiable(sample)) is not None:
+            return Outcome.unverified(reason)
+        chunks = [chunk for chunk in sample.context_windows(ROLE) if chunk]
+        windows = [window for chunk in chunks for window in chunk]
+        total = sum(len(passage.text) for passage in sample.sample.contexts)
+        coverage = Coverage((0, len(sample.answer)), read_chars(total, windows))
+        if unreadable(question) or unreadable(windows):
+            return Outcome.unverified("unreadable_text", coverage)
+        unit = vectors(outputs)
+        similarity = cosines(unit[: len(question)], unit[len(question) :]).max(axis=0)
+        ends = np.cumsum([len(chunk) for chunk in chunks])[:-1]
+        recall, precision = chunk_relevancy(np.split(similarity, ends))
+        scores = {"recall_relevancy": recall, "precision_relevancy": precision}
+        return Outcome.evaluated(scores, coverage=coverage)
+
+
+def _unverifiable(sample: SegmentedSample) -> str | None:
+    if not any(sample.context_sentences):
+        return "missing_input"
+    if not (sample.readable_by(ROLE, "question") and sample.readable_by(ROLE, "contexts")):
+        return "unsupported_language"
+    return None

@@ -1,0 +1,159 @@
+"""Groundedness: is the least supported answer sentence still close to some passage sentence?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from guardrail_service.detectors.embedding import (
+    ROLE,
+    Array,
+    cosines,
+    read_chars,
+    rows,
+    unreadable,
+    vectors,
+)
+from guardrail_service.errors import NotScorable
+from guardrail_service.registry import (
+    Detector,
+    DetectorSpec,
+    MetricSpec,
+    Parameters,
+    detector,
+)
+from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.sentences import Sentence
+from guardrail_service.text.windows import Window
+from guardrail_service.types import Coverage, Direction, Evidence, Outcome, Row, RowOutput, Span
+
+H2O_MIN_CHARS = 11
+"""H2O's code drops sentences of at most 10 characters."""
+
+
+class GroundednessParameters(Parameters):
+    """How groundedness counts sentences."""
+
+    h2o_compatible: bool = False
+    """Drop answer sentences of at most 10 characters instead of merging them."""
+
+
+def groundedness(answer: Array, context: Array) -> float:
+    """Return how well the least supported answer sentence is covered by the passages.
+
+    Args:
+        answer: Unit-length sentence embeddings. Shape (n_answer, dim).
+        context: Unit-length passage-sentence embeddings. Shape (n_context, dim).
+
+    Returns:
+        min over answer of max over context of the cosine, in [-1, 1]. Higher is better.
+
+    Raises:
+        NotScorable: If either has no rows.
+
+    Source:
+        H2O Eval Studio manual 1.1.6, "Groundedness Evaluator".
+    """
+    return support(cosines(answer, context))
+
+
+def support(similarity: Array) -> float:
+    """Return min over rows of max over columns of an answer x context similarity matrix."""
+    if similarity.size == 0:
+        raise NotScorable("no answer sentence or no passage sentence")
+    return float(similarity.max(axis=1).min())
+
+
+@detector
+class Groundedness(Detector[GroundednessParameters]):
+    """Embeds answer and passage sentences; one span per answer sentence."""
+
+    spec = DetectorSpec(
+        id="groundedness",
+        h2o_id="h2o_sonar.evaluators.rag_groundedness_evaluator.RagGroundednessEvaluator",
+        summary="Is every answer sentence close in meaning to some passage sentence?",
+        metrics=(MetricSpec("groundedness", Direction.HIGHER, low=-1.0, gating=True),),
+        inputs=frozenset({"answer", "contexts"}),
+        roles=frozenset({ROLE}),
+        cost="model",
+        skip_on_abstention=True,
+    )
+    parameters = GroundednessParameters
+
+    def encode(self, sample: SegmentedSample, parameters: GroundednessParameters) -> Sequence[Row]:
+        """Return a row per answer window, then a row per passage window."""
+        if _unverifiable(sample) is not None:
+            return ()
+        return rows([*_answer(sample, parameters), *_flat(sample)])
+
+    def reduce(
+        self,
+        sample: SegmentedSample,
+        outputs: Sequence[RowOutput],
+        parameters: GroundednessParameters,
+    ) -> Outcome:
+        """Return the score, with every answer sentence as a span and its best passage window."""
+        if (reason := _unverifiable(sample)) is not None:
+            return Outcome.unverified(reason)
+        answer = _answer(sample, parameters)
+        coverage = _coverage(sample, answer, parameters)
+        if not answer:
+            return Outcome.not_applicable("too_short")
+        if unreadable(answer) or unreadable(_flat(sample)):
+            return Outcome.unverified("unreadable_text", coverage)
+        unit = vectors(outputs)
+        similarity = cosines(unit[: len(answer)], unit[len(answer) :])
+        spans = _spans(sample, answer, similarity)
+        return Outcome.evaluated({"groundedness": support(similarity)}, spans, coverage)
+
+
+def _unverifiable(sample: SegmentedSample) -> str | None:
+    """Return why groundedness cannot be judged, or None."""
+    if not any(sample.context_sentences):
+        return "missing_input"
+    if not (sample.readable_by(ROLE, "answer") and sample.readable_by(ROLE, "contexts")):
+        return "unsupported_language"
+    return None
+
+
+def _answer(sample: SegmentedSample, parameters: GroundednessParameters) -> tuple[Window, ...]:
+    if not parameters.h2o_compatible:
+        return sample.answer_windows(ROLE)
+    long = tuple(s for s in sample.raw_answer_sentences if not _is_short(s))
+    return sample.windows_of(ROLE, long)
+
+
+def _is_short(sentence: Sentence) -> bool:
+    return len(sentence.text) < H2O_MIN_CHARS
+
+
+def _flat(sample: SegmentedSample) -> list[Window]:
+    return [window for passage in sample.context_windows(ROLE) for window in passage]
+
+
+def _coverage(
+    sample: SegmentedSample, answer: Sequence[Window], parameters: GroundednessParameters
+) -> Coverage:
+    """Return what was read; sentences dropped by `h2o_compatible` do not count as read."""
+    read, total = read_chars(len(sample.answer), answer)
+    if parameters.h2o_compatible:
+        read -= sum(len(s.text) for s in sample.raw_answer_sentences if _is_short(s))
+    context_chars = sum(len(passage.text) for passage in sample.sample.contexts)
+    return Coverage((read, total), read_chars(context_chars, _flat(sample)))
+
+
+def _spans(
+    sample: SegmentedSample, answer: Sequence[Window], similarity: Array
+) -> tuple[Span, ...]:
+    places = [
+        (index, window)
+        for index, passage in enumerate(sample.context_windows(ROLE))
+        for window in passage
+    ]
+    best = similarity.argmax(axis=1)
+    spans = []
+    for window, row, column in zip(answer, similarity, best, strict=True):
+        context, found = places[column]
+        score = float(row[column])
+        evidence = (Evidence(context, found.start, found.end, score),)
+        spans.append(Span(window.start, window.end, "unsupported", score, "groundedness", evidence))
+    return tuple(spans)

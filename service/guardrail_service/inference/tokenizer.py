@@ -1,0 +1,56 @@
+"""A pack's tokenizer: ids for the model, token offsets for windows. Never cuts, never pads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tokenizers import Tokenizer as FastTokenizer
+
+from guardrail_service.errors import PackError, RowFailed
+from guardrail_service.text.windows import TokenSpan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SURROGATES = dict.fromkeys(range(55296, 57344), 65533)
+"""Lone surrogates have no UTF-8 form; U+FFFD keeps every offset where it was."""
+
+
+class Tokenizer:
+    """Thread-safe. Implements `text.windows.Windower`.
+
+    Args:
+        path: A `tokenizer.json` with truncation and padding switched off.
+        max_row_tokens: Longest row the model reads, special tokens included.
+    """
+
+    def __init__(self, path: Path, max_row_tokens: int) -> None:
+        self._fast: FastTokenizer = FastTokenizer.from_file(str(path))
+        if self._fast.truncation is not None or self._fast.padding is not None:
+            raise PackError(f"{path}: truncates or pads; expected both switched off")
+        self._unknown: int | None = self._fast.token_to_id("[UNK]")
+        self._max_row_tokens = max_row_tokens
+        self.max_tokens = max_row_tokens - self._fast.num_special_tokens_to_add(is_pair=False)
+
+    def tokens(self, text: str) -> Sequence[TokenSpan]:
+        """Return each token's code points [start, end) and whether the model knows it."""
+        encoded = self._fast.encode(text.translate(_SURROGATES), add_special_tokens=False)
+        return [
+            TokenSpan(start, end, token != self._unknown)
+            for token, (start, end) in zip(encoded.ids, encoded.offsets, strict=True)
+        ]
+
+    def ids(self, text: str, second: str | None = None) -> list[int]:
+        """Return the model's input ids for one text or a pair.
+
+        Raises:
+            RowFailed: If the row is longer than the model reads. Text is never cut here.
+        """
+        pair = None if second is None else second.translate(_SURROGATES)
+        ids: list[int] = self._fast.encode(text.translate(_SURROGATES), pair).ids
+        if len(ids) > self._max_row_tokens:
+            raise RowFailed(
+                f"a row has {len(ids)} tokens; the model reads at most {self._max_row_tokens}"
+            )
+        return ids

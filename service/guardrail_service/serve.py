@@ -1,0 +1,107 @@
+"""Runs the HTTP server: load, listen, drain."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import socket
+import sys
+from types import FrameType
+
+import uvicorn
+
+from guardrail_service.api.app import create_app
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.runtime import Runtime
+from guardrail_service.settings import Settings
+
+_LOG = logging.getLogger("guardrail.serve")
+
+
+def serve(settings: Settings) -> None:
+    """Load everything, then open the port and serve until SIGTERM or SIGINT.
+
+    Raises:
+        GuardrailError: If something cannot be loaded, or the address cannot be bound.
+    """
+    configure_logging(settings.log_level)
+    runtime = Runtime(settings)
+    config = uvicorn.Config(
+        create_app(runtime=runtime),
+        uds=str(settings.uds) if settings.uds else None,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=math.ceil(settings.drain_s) + 1,
+    )
+    listening, address = _listen(settings)
+    _LOG.info(json.dumps({"event": "listening", "address": address, "load_s": runtime.load_s}))
+    _Server(config, runtime).run(sockets=[listening])
+
+
+def configure_logging(level: str) -> None:
+    """Send every log line to standard output as JSON; uvicorn's access log is ours instead."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(_JsonLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("uvicorn.access").disabled = True
+
+
+class _JsonLines(logging.Formatter):
+    """Lines that are JSON already pass; the rest become an object. Tracebacks stay out.
+
+    An exception's message may quote the text it choked on, so only its type is shown.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one JSON line."""
+        message = record.getMessage()
+        if record.name in ("guardrail.access", "guardrail.serve"):
+            return message
+        fields = {"level": record.levelname.lower(), "logger": record.name, "message": message}
+        if record.exc_info and record.exc_info[0]:
+            fields["exception"] = record.exc_info[0].__name__
+        return json.dumps(fields)
+
+
+class _Server(uvicorn.Server):
+    """Says "not ready" as soon as it is told to stop, so that balancers look elsewhere."""
+
+    def __init__(self, config: uvicorn.Config, runtime: Runtime) -> None:
+        super().__init__(config)
+        self._runtime = runtime
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Start draining."""
+        self._runtime.draining = True
+        super().handle_exit(sig, frame)
+
+
+def _listen(settings: Settings) -> tuple[socket.socket, str]:
+    """Return a bound socket and its address as a client writes it.
+
+    Raises:
+        ConfigurationError: If the address is taken or not ours.
+    """
+    try:
+        if settings.uds is not None:
+            return _unix_socket(str(settings.uds)), f"unix:{settings.uds}"
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        bound = socket.create_server(
+            (settings.host, settings.port), family=family, backlog=2048, reuse_port=False
+        )
+    except OSError as error:
+        where = str(settings.uds or f"{settings.host}:{settings.port}")
+        raise ConfigurationError(
+            f"listen on {where}", error.strerror or "failure", "a free address"
+        ) from error
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return bound, f"http://{host}:{bound.getsockname()[1]}"
+
+
+def _unix_socket(path: str) -> socket.socket:
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    bound.bind(path)
+    bound.listen(2048)
+    return bound

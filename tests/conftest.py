@@ -1,0 +1,65 @@
+"""Shared fixtures: a tiny real model pack and services loaded on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from guardrail_service.runtime import Runtime
+
+# Fixtures import what they build: a unit test must not pay for onnx and onnxruntime.
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny pack that serves the role `embedding`."""
+    from tests import tiny_pack
+
+    return tiny_pack.build(tmp_path_factory.mktemp("pack") / "tiny")
+
+
+@pytest.fixture
+def write_config(tmp_path: Path) -> Callable[..., Path]:
+    """Write a guardrail JSON and return its path."""
+
+    def write(name: str = "policy.json", **content: Any) -> Path:
+        path = tmp_path / name
+        path.write_text(json.dumps(content))
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def tiny_runtime(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
+    """A service on the tiny pack with one policy over every embedding detector."""
+    from guardrail_service.runtime import Runtime
+    from guardrail_service.settings import Settings
+
+    path = tmp_path_factory.mktemp("config") / "tiny.json"
+    path.write_text(
+        json.dumps(
+            {
+                "calibrated_thresholds": {
+                    "groundedness": {"groundedness": 0.5},
+                    "answer_relevancy_sentence": {"answer_relevancy": -1.0},
+                },
+                "evaluator_ids": [
+                    "groundedness",
+                    "answer_relevancy_sentence",
+                    "looping",
+                    "json_schema",
+                    "text_matching",
+                ],
+                "policy": {"name": "tiny", "version": "1"},
+            }
+        )
+    )
+    runtime = Runtime(Settings(model_pack=str(tiny), config=(path,), workers=2))
+    yield runtime
+    runtime.close()

@@ -35,6 +35,7 @@ def service() -> Iterator[str]:
             yield _address(process)
         finally:
             process.terminate()
+            process.communicate()
 
 
 def _address(process: subprocess.Popen[str]) -> str:

@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -38,6 +39,9 @@ TARGETS: dict[tuple[str, str], float] = {
     ("looping", "compression_ratio"): 0.01,
 }
 """Share of good answers each metric may flag; together they stay near one in ten."""
+
+MARGIN = 0.02
+"""How far beyond the worst good score a cut lies that nothing else decides."""
 
 CATCHES = {
     "groundedness": {"invented_fact", "unsupported_sentence", "off_topic", "contradiction"},
@@ -86,19 +90,24 @@ def scores(cases: Sequence[Case]) -> dict[tuple[str, str], Scored]:
     return found
 
 
-def choose(good: Sequence[float], target: float, direction: Direction) -> float:
-    """Return the strictest cut that flags at most `target` of the good scores.
+def choose(
+    good: Sequence[float], bad: Sequence[float], target: float, direction: Direction
+) -> float:
+    """Return a cut that flags at most `target` of the good scores.
 
-    The cut lies half-way between two neighbouring scores, so that a rounding error flips nothing.
+    Where the target allows some false flags, the cut is the strictest one, half-way between two
+    neighbouring scores. Where it allows none (a small target on few answers), the worst good
+    score is an accident of the sample, so the cut lies half-way from it to the median of the bad
+    scores beyond it; failing that, a little beyond it.
     """
     worst_first = sorted(good, reverse=direction is Direction.LOWER)
     allowed = math.floor(target * len(worst_first))
-    last_flagged = worst_first[allowed - 1] if allowed else None
-    first_passed = worst_first[allowed]
-    if last_flagged is None or last_flagged == first_passed:
-        margin = 0.02 * (1 if direction is Direction.HIGHER else -1)
-        return round(first_passed - margin, 3)
-    return round((last_flagged + first_passed) / 2, 3)
+    worst = worst_first[allowed]
+    if allowed and worst_first[allowed - 1] != worst:
+        return round((worst_first[allowed - 1] + worst) / 2, 3)
+    if caught := [score for score in bad if crosses(score, worst, direction)]:
+        return round((worst + median(caught)) / 2, 3)
+    return round(worst - (MARGIN if direction is Direction.HIGHER else -MARGIN), 3)
 
 
 def rate(scored: Scored, cut: float, direction: Direction) -> dict[str, Any]:
@@ -118,7 +127,8 @@ def entry(detector: str, key: str, scored: Scored) -> dict[str, Any]:
     direction = REGISTRY[detector].spec.metric(key).direction
     good = [(case, score) for case, score in scored if case["label"] == "pass"]
     chosen_on = [(case, score) for case, score in good if fits(case)]
-    cut = choose([s for _, s in chosen_on], TARGETS[detector, key], direction)
+    to_catch = [s for c, s in scored if fits(c) and c["reason"] in CATCHES[detector]]
+    cut = choose([s for _, s in chosen_on], to_catch, TARGETS[detector, key], direction)
     held_out = [(case, score) for case, score in scored if not fits(case)]
     bad = [(c, s) for c, s in held_out if c["reason"] in CATCHES[detector]]
     reasons = sorted({c["reason"] for c, _ in bad})

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_service.config import Serving, load_defaults, load_policies
+from guardrail_service.detectors.claims import CLAIMS_VERSION
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.guard import Guard
 from guardrail_service.inference.golden import GoldenReport, check_golden
@@ -107,7 +108,11 @@ def serving_for(pack: Pack) -> Serving:
         registry=REGISTRY,
         pack_name=pack.name,
         roles=frozenset(pack.roles),
-        fingerprints={**fingerprints, "segmenter": SEGMENTER_VERSION},
+        fingerprints={
+            **fingerprints,
+            "segmenter": SEGMENTER_VERSION,
+            "evidence": CLAIMS_VERSION,
+        },
         defaults=load_defaults(default_thresholds_file()),
     )
 

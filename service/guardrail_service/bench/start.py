@@ -78,6 +78,7 @@ def _one_start() -> dict[str, float]:
                 }
         finally:
             process.terminate()
+            process.communicate()
 
 
 def _address(process: subprocess.Popen[str]) -> str:

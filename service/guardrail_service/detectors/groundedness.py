@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from guardrail_service.detectors.claims import claims, read_with_question
 from guardrail_service.detectors.embedding import (
     ROLE,
     Array,
@@ -31,10 +32,10 @@ H2O_MIN_CHARS = 11
 
 
 class GroundednessParameters(Parameters):
-    """How groundedness counts sentences."""
+    """How groundedness cuts the answer into claims."""
 
     h2o_compatible: bool = False
-    """Drop answer sentences of at most 10 characters instead of merging them."""
+    """Judge plain sentences and drop those of at most 10 characters, as H2O's code does."""
 
 
 def groundedness(answer: Array, context: Array) -> float:
@@ -65,7 +66,7 @@ def support(similarity: Array) -> float:
 
 @detector
 class Groundedness(Detector[GroundednessParameters]):
-    """Embeds answer and passage sentences; one span per answer sentence."""
+    """Embeds claims and passage sentences; one span per claim."""
 
     spec = DetectorSpec(
         id="groundedness",
@@ -80,10 +81,15 @@ class Groundedness(Detector[GroundednessParameters]):
     parameters = GroundednessParameters
 
     def encode(self, sample: SegmentedSample, parameters: GroundednessParameters) -> Sequence[Row]:
-        """Return a row per answer window, then a row per passage window."""
+        """Return a row per claim window, then a row per passage window."""
         if _unverifiable(sample) is not None:
             return ()
-        return rows([*_answer(sample, parameters), *_flat(sample)])
+        pieces = _claims(sample, parameters)
+        answer = rows(sample.windows_of(ROLE, pieces))
+        if len(answer) == 1 and not parameters.h2o_compatible:
+            whole = read_with_question(sample, pieces)
+            answer = [Row(ROLE, whole)] if whole else answer
+        return [*answer, *rows(_flat(sample))]
 
     def reduce(
         self,
@@ -91,13 +97,13 @@ class Groundedness(Detector[GroundednessParameters]):
         outputs: Sequence[RowOutput],
         parameters: GroundednessParameters,
     ) -> Outcome:
-        """Return the score, with every answer sentence as a span and its best passage window."""
+        """Return the score, with every claim as a span and its best passage window."""
         if (reason := _unverifiable(sample)) is not None:
             return Outcome.unverified(reason)
-        answer = _answer(sample, parameters)
+        answer = sample.windows_of(ROLE, _claims(sample, parameters))
         coverage = _coverage(sample, answer, parameters)
         if not answer:
-            return Outcome.not_applicable("too_short")
+            return Outcome.not_applicable("no_claim")
         if unreadable(answer) or unreadable(_flat(sample)):
             return Outcome.unverified("unreadable_text", coverage)
         unit = vectors(outputs)
@@ -115,11 +121,10 @@ def _unverifiable(sample: SegmentedSample) -> str | None:
     return None
 
 
-def _answer(sample: SegmentedSample, parameters: GroundednessParameters) -> tuple[Window, ...]:
-    if not parameters.h2o_compatible:
-        return sample.answer_windows(ROLE)
-    long = tuple(s for s in sample.raw_answer_sentences if not _is_short(s))
-    return sample.windows_of(ROLE, long)
+def _claims(sample: SegmentedSample, parameters: GroundednessParameters) -> tuple[Sentence, ...]:
+    if parameters.h2o_compatible:
+        return tuple(s for s in sample.raw_answer_sentences if not _is_short(s))
+    return claims(sample)
 
 
 def _is_short(sentence: Sentence) -> bool:

@@ -1,0 +1,1 @@
+"""Text before any model sees it: sentences with offsets, windows, language. No scoring here."""

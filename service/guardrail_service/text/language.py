@@ -1,0 +1,194 @@
+"""Tells which language a text is in, from words only. The only file that imports py3langid.
+
+Nothing is read at import time: `load()` reads the model inside the py3langid wheel (0.7 s, 73 MB
+resident; it needs a writable temporary directory while it unpacks). No network.
+See docs/decisions/0002-language-identification.md.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from threading import Lock
+from typing import NamedTuple
+
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+MIN_LETTERS = 10
+"""Letters of an alphabet that several languages share below which nothing is said.
+
+Of tests/golden/languages.jsonl cut to 10 letters, 2 of 156 are named wrongly, as many as at 20 and
+30: the probability decides there. At 5 letters 3 of the 25 that are named are wrong.
+"""
+MIN_PROBABILITY = 0.5
+"""Below this `identify` says nothing."""
+MISMATCH_PROBABILITY = 0.8
+"""Both texts need it before they are said to differ: a false mismatch stops a good answer."""
+
+_LETTERS_PER_SIGN = 3
+"""What one Han, kana, Hangul or other sign of a telling script counts for: four are enough."""
+_SHARED_SCRIPTS = (
+    (0x0000, 0x02FF),  # Latin
+    (0x1E00, 0x1EFF),  # Latin, Vietnamese
+    (0x0400, 0x052F),  # Cyrillic
+    (0x0600, 0x077F),  # Arabic
+    (0x0900, 0x09FF),  # Devanagari, Bengali
+)
+_READ_CHARS = 4000
+"""Of the words kept, so that cost is bounded. A few hundred give a probability above 0.99."""
+_CODE_SIGNS = frozenset("@\\/_=<>{}[]|$#&^~+%")
+_EDGES = "\"'“”‘’«»„()[]{}.,;:!?…*。，？！、؟،"  # noqa: RUF001 - punctuation of several scripts
+
+_SAME = (
+    # Not told apart reliably in a sentence or two, or written forms of one language.
+    {"no", "nn", "da"},
+    {"hr", "sr", "bs"},
+    {"id", "ms"},
+    {"pt", "gl"},
+    {"es", "gl"},
+    {"cs", "sk"},
+    {"hi", "mr", "ne", "sa"},
+    {"nl", "af"},
+    {"xh", "zu"},
+)
+_LEFT_OUT = frozenset(
+    # Labels that short text with names may fall into; a text in one of them gets a neighbour's.
+    # A judgement, not a measurement: few RAG answers are in Latin, Esperanto or Walloon.
+    {"an", "wa", "vo", "eo", "la", "oc", "br", "se", "fo", "ht", "qu", "jv"}
+)
+
+_lock = Lock()
+
+
+class Language(NamedTuple):
+    """ISO 639-1 code ("no" stands for Bokmål and Nynorsk) and the model's probability."""
+
+    code: str
+    probability: float
+
+
+def load() -> None:
+    """Read the model if it has not been read; serving calls this before the port opens."""
+    _identifier()
+
+
+def identify(text: str) -> Language | None:
+    """Return the language of `text`, or None where the text does not tell.
+
+    Code, links, addresses and numbers are left out first. None means too few letters (10 of a
+    shared alphabet, 4 signs of a script such as Han or Hangul), no language with a probability
+    of one half, or an answer that changes when capitalised words (names) are left out.
+    Thread-safe; time is linear in the length.
+    """
+    words = _words(text)
+    language = _classify(words)
+    if language is None:
+        return None
+    plain = [word for i, word in enumerate(words) if i == 0 or not word[0].isupper()]
+    if len(plain) < len(words):
+        unnamed = _guess(" ".join(plain))
+        if unnamed is None or not are_close(unnamed.code, language.code):
+            return None
+    return language
+
+
+def same_language(a: str, b: str) -> bool | None:
+    """Return whether two texts are in one language; None where that cannot be told.
+
+    Languages that are not told apart in a sentence (no/da, hr/sr/bs, id/ms, ...) count as one.
+    False needs a probability of `MISMATCH_PROBABILITY` for both.
+    """
+    first, second = identify(a), identify(b)
+    if first is None or second is None:
+        return None
+    if are_close(first.code, second.code):
+        return True
+    if min(first.probability, second.probability) < MISMATCH_PROBABILITY:
+        return None
+    return False
+
+
+def are_close(a: str, b: str) -> bool:
+    """Return whether two codes count as one language: the same, or not told apart in a sentence."""
+    return a == b or any(a in group and b in group for group in _SAME)
+
+
+def _classify(words: list[str]) -> Language | None:
+    joined = " ".join(words)
+    if sum(map(_weight, joined)) < MIN_LETTERS:
+        return None
+    language = _guess(joined)
+    return language if language and language.probability >= MIN_PROBABILITY else None
+
+
+def _guess(text: str) -> Language | None:
+    ranked = _identifier().rank(text)
+    best = ranked[0][0]
+    if len(best) != 2:
+        return None
+    # Close languages share the probability of one text; "is it hr or bs?" is not the question.
+    probability = sum(p for code, p in ranked if are_close(code, best))
+    return Language("no" if best == "nn" else best, min(1.0, probability))
+
+
+def _weight(char: str) -> int:
+    if not char.isalpha():
+        return 0
+    shared = any(low <= ord(char) <= high for low, high in _SHARED_SCRIPTS)
+    return 1 if shared else _LETTERS_PER_SIGN
+
+
+def _words(text: str) -> list[str]:
+    """Return the first words that are neither code nor links, addresses or numbers."""
+    kept: list[str] = []
+    room = _READ_CHARS
+    for raw in _outside_code(text):
+        word = raw.strip(_EDGES)
+        if word and _is_word(word):
+            kept.append(word[:room])
+            room -= len(word)
+        if room <= 0:
+            break
+    return kept
+
+
+def _outside_code(text: str) -> Iterator[str]:
+    """Yield the whitespace-separated words outside ``` fences and `quoted code`."""
+    for i, part in enumerate(text.split("```")):
+        if i % 2 == 0:
+            pieces = part.split("`")
+            for k, piece in enumerate(pieces):
+                if k % 2 == 0 or k == len(pieces) - 1:  # a last lone ` opens nothing
+                    yield from piece.split()
+
+
+def _is_word(word: str) -> bool:
+    """Return whether it is plain: no digit, no code sign, no inner dot, no camelCase."""
+    if word.isalpha():
+        return word.isupper() or not any(map(str.isupper, word[1:]))
+    if not _CODE_SIGNS.isdisjoint(word) or any(map(str.isdigit, word)):
+        return False
+    return "." not in word and any(map(str.isalpha, word))
+
+
+@cache
+def _read_model() -> LanguageIdentifier:
+    full = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    keep = [i for i, code in enumerate(full.nb_classes) if _is_wanted(code)]
+    # Built anew: set_languages() would keep the table of all languages beside the smaller one.
+    return LanguageIdentifier(
+        full.nb_ptc[:, keep],
+        full.nb_pc[keep],
+        [full.nb_classes[i] for i in keep],
+        full.tk_nextmove,
+        full.tk_output,
+        norm_probs=True,
+        tk_row=full.tk_row,
+    )
+
+
+def _is_wanted(code: str) -> bool:
+    return code == "zxx" or (len(code) == 2 and code not in _LEFT_OUT)
+
+
+def _identifier() -> LanguageIdentifier:
+    with _lock:  # one reader at the first call; the model itself is only read from
+        return _read_model()

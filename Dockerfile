@@ -23,10 +23,12 @@ ENV PATH=/opt/guardrail/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     GUARDRAIL_HOST=0.0.0.0 \
-    GUARDRAIL_PORT=8080
+    GUARDRAIL_PORT=8080 \
+    TMPDIR=/dev/shm
 USER 10001
 EXPOSE 8080
-# Nothing is written at run time: run it with a read-only root file system.
+# Run it with a read-only root file system: the one file written, while the language model unpacks at
+# start-up, goes to /dev/shm, which engines mount writable.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
     CMD ["python", "-c", "import os,urllib.request as u; u.urlopen('http://127.0.0.1:%s/readyz' % os.environ['GUARDRAIL_PORT'], timeout=2)"]
 STOPSIGNAL SIGTERM

@@ -61,14 +61,6 @@ PII = DetectorSpec(
     inputs=frozenset({"answer", "contexts"}),
     cost="pattern",
 )
-SECRETS = DetectorSpec(
-    id="secrets",
-    h2o_id=_H2O + "sensitive_data_leakage_evaluator.SensitiveDataLeakageEvaluator",
-    summary="Does the answer leak keys, tokens or passwords?",
-    metrics=boolean_metrics(parse_failures=True),
-    inputs=frozenset({"answer", "contexts"}),
-    cost="pattern",
-)
 ENCODING = DetectorSpec(
     id="encoding",
     h2o_id=_H2O + "encoding_guardrail_evaluator.EncodingGuardrailEvaluator",
@@ -78,5 +70,5 @@ ENCODING = DetectorSpec(
     cost="pattern",
 )
 
-for _spec in (HALLUCINATION, TOXICITY, BIAS, PII, SECRETS, ENCODING):
+for _spec in (HALLUCINATION, TOXICITY, BIAS, PII, ENCODING):
     REGISTRY.declare(_spec)

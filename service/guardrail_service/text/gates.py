@@ -88,7 +88,7 @@ def _database(patterns: Sequence[Pattern], indices: list[int]) -> Any | None:
         return database
     try:
         database.compile(
-            expressions=[patterns[i].regex.encode("utf-8", "replace") for i in indices],
+            expressions=[_expression(patterns[i]) for i in indices],
             ids=indices,
             elements=len(indices),
             flags=[
@@ -99,6 +99,10 @@ def _database(patterns: Sequence[Pattern], indices: list[int]) -> Any | None:
     except hyperscan.error:
         return None
     return database
+
+
+def _expression(pattern: Pattern) -> bytes:
+    return (pattern.gate or pattern.regex).encode("utf-8", "replace")
 
 
 class KeywordGate:

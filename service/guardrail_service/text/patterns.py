@@ -32,6 +32,8 @@ class Pattern:
             reads them; a pattern without keywords is tried on every text there.
         group: Capture group whose span is reported; a match where it took no part is dropped.
         ignore_case: Match letters in any case.
+        gate: A cheaper pattern that occurs wherever this one does; hyperscan compiles it instead.
+            Long bounded repeats cost it seconds (0.5 s for one IBAN pattern).
     """
 
     id: str
@@ -39,6 +41,7 @@ class Pattern:
     keywords: tuple[str, ...] = ()
     group: int = 0
     ignore_case: bool = False
+    gate: str = ""
 
 
 class Match(NamedTuple):

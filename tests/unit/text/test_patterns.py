@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import re2
+from hypothesis import given
+from hypothesis import strategies as st
+
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.text.gates import Engine
 from guardrail_service.text.patterns import Match, Pattern, PatternSet, prepared
-from hypothesis import given
-from hypothesis import strategies as st
 
 ENGINES: tuple[Engine, ...] = ("hyperscan", "keywords")
 PATTERNS = (
@@ -121,6 +122,14 @@ def test_what_only_hyperscan_rejects_still_runs() -> None:
     assert patterns.ungated == ("lazy",)
     assert patterns.scan("42 abbc") == [Match("number", 0, 2), Match("lazy", 3, 7)]
     assert PatternSet([Pattern("lazy", "(?U)ab{1,3}c")]).scan("abc") == [Match("lazy", 0, 3)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_cheaper_gate_changes_nothing(engine: Engine) -> None:
+    """Hyperscan compiles the gate, re2 the pattern."""
+    long = Pattern("long", r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}", gate=r"[A-Z]{2}\d{2}")
+    assert PatternSet([long], engine).scan("AB12 CDEF") == []
+    assert PatternSet([long], engine).scan("é AB12CDEF34567890") == [Match("long", 2, 18)]
 
 
 def test_an_empty_set_finds_nothing() -> None:

@@ -5,7 +5,7 @@ refuses it. The file that implements a detector takes its entry from here: the r
 an id that is declared twice.
 """
 
-from guardrail_service.registry import REGISTRY, DetectorSpec, MetricSpec, boolean_metrics
+from guardrail_service.registry import REGISTRY, DetectorSpec, MetricSpec
 from guardrail_service.types import Direction
 
 _H2O = "h2o_sonar.evaluators."
@@ -53,22 +53,5 @@ BIAS = DetectorSpec(
     roles=frozenset({"bias"}),
     cost="model",
 )
-PII = DetectorSpec(
-    id="pii",
-    h2o_id=_H2O + "pii_leakage_evaluator.PiiLeakageEvaluator",
-    summary="Does the answer leak personal data?",
-    metrics=boolean_metrics(parse_failures=False),
-    inputs=frozenset({"answer", "contexts"}),
-    cost="pattern",
-)
-ENCODING = DetectorSpec(
-    id="encoding",
-    h2o_id=_H2O + "encoding_guardrail_evaluator.EncodingGuardrailEvaluator",
-    summary="Does the answer hide personal data or secrets behind an encoding?",
-    metrics=boolean_metrics(parse_failures=True),
-    inputs=frozenset({"answer", "contexts"}),
-    cost="pattern",
-)
-
-for _spec in (HALLUCINATION, TOXICITY, BIAS, PII, ENCODING):
+for _spec in (HALLUCINATION, TOXICITY, BIAS):
     REGISTRY.declare(_spec)

@@ -39,13 +39,18 @@ class _Job:
 class Ticket:
     """The rows of one request, in the order they were submitted."""
 
-    def __init__(self, futures: Sequence[Future[RowDone]]) -> None:
+    def __init__(
+        self,
+        futures: Sequence[Future[RowDone]],
+        drop: Callable[[Sequence[Future[RowDone]]], None] = lambda _futures: None,
+    ) -> None:
         self.futures = tuple(futures)
+        self._drop = drop
 
     def cancel(self) -> None:
         """Drop the rows that have not started; running ones finish and are ignored."""
-        for future in self.futures:
-            future.cancel()
+        if not all(future.done() for future in self.futures):
+            self._drop(self.futures)
 
 
 class Scheduler:
@@ -103,7 +108,7 @@ class Scheduler:
             for job in jobs:
                 heapq.heappush(self._queue, job)
             self._changed.notify(len(jobs))
-        return Ticket([job.future for job in jobs])
+        return Ticket([job.future for job in jobs], self._drop)
 
     def _admit(self, rows: int) -> None:
         if self._closing:
@@ -115,6 +120,17 @@ class Scheduler:
                 f"{self._max_queued_rows}; try again later",
                 retry_after_s=waiting * self._row_ms / 1e3 / len(self._threads),
             )
+
+    def _drop(self, futures: Sequence[Future[RowDone]]) -> None:
+        """Take waiting rows out of the queue, so that they neither hold a place nor a waiter."""
+        unwanted = set(futures)
+        with self._changed:
+            dropped = [job for job in self._queue if job.future in unwanted]
+            self._queue = [job for job in self._queue if job.future not in unwanted]
+            heapq.heapify(self._queue)
+            self._changed.notify_all()
+        for job in dropped:
+            _cancel(job.future)
 
     def depth(self) -> int:
         """Return how many rows are waiting."""
@@ -132,7 +148,7 @@ class Scheduler:
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._queue and not self._running, drain_s)
             for job in self._queue:
-                job.future.cancel()
+                _cancel(job.future)
             self._queue.clear()
             self._changed.notify_all()
         for thread in self._threads:
@@ -156,7 +172,7 @@ class Scheduler:
                     return None
                 job = heapq.heappop(self._queue)
                 if job.deadline < self._clock():
-                    job.future.cancel()
+                    _cancel(job.future)
                 elif job.future.set_running_or_notify_cancel():
                     self._running += 1
                     return job
@@ -175,3 +191,9 @@ class Scheduler:
             spent = result.tokenize_ms + result.inference_ms
             self._row_ms += 0.05 * (spent - self._row_ms)
             job.future.set_result(RowDone(result.outputs, queued_ms, *result[1:]))
+
+
+def _cancel(future: Future[RowDone]) -> None:
+    """Cancel a future and wake who waits for it: `cancel` alone leaves `wait` waiting."""
+    future.cancel()
+    future.set_running_or_notify_cancel()

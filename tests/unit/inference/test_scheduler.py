@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
 
 import pytest
@@ -114,6 +115,38 @@ def test_cancelled_rows_are_not_run() -> None:
         gate.open.set()
         s.submit([row("next")]).futures[0].result(20)
     assert gate.ran == ["running", "next"]
+
+
+def test_dropped_rows_free_the_queue_and_their_waiters_at_once() -> None:
+    """Nobody has to wait for a worker to come by and find that the row is not wanted."""
+    gate = Gate()
+    with scheduler(gate, max_rows=2) as s:
+        s.submit([row("running")])
+        assert gate.entered.wait(20)
+        gone = s.submit([row("gone-1"), row("gone-2")])
+        assert s.depth() == 2
+        gone.cancel()
+        assert s.depth() == 0
+        assert not wait(gone.futures, timeout=20).not_done
+        assert s.submit([row("next-1"), row("next-2")])
+        gone.cancel()
+        gate.open.set()
+    assert gate.ran == ["running", "next-1", "next-2"]
+
+
+def test_closing_wakes_who_waits_for_dropped_rows() -> None:
+    """A check without a deadline must not hold up the end of the process."""
+    gate = Gate()
+    s = Scheduler({"embedding": gate}, 1, 100)
+    s.submit([row("running")])
+    assert gate.entered.wait(20)
+    queued = s.submit([row("queued")])
+    closer = threading.Thread(target=s.close, args=(0.0,))
+    closer.start()
+    assert not wait(queued.futures, timeout=20).not_done
+    gate.open.set()
+    closer.join(20)
+    assert queued.futures[0].cancelled()
 
 
 def test_a_full_queue_refuses_other_peoples_work_only() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from guardrail_service.errors import PackError
 from guardrail_service.types import Role, Row, RowResult
@@ -59,10 +59,17 @@ def check_golden(path: Path, run: Callable[[Row], RowResult]) -> GoldenReport:
         Number of rows and the largest difference found.
 
     Raises:
-        PackError: If a score is further from its golden value than the file's tolerance.
+        PackError: If a score is further from its golden value than the file's tolerance, or the
+            file is malformed.
     """
-    golden = Golden.model_validate_json(path.read_bytes())
-    worst = max(_difference(row, golden.role, run) for row in golden.rows)
+    try:
+        golden = Golden.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "(whole file)"
+        raise PackError(f"{path}: {key}: {first['msg']}") from error
+    # np.max, because max() steps over a NaN that is not the first.
+    worst = float(np.max([_differences(row, golden.role, run) for row in golden.rows]))
     if not worst <= golden.tolerance:
         raise PackError(
             f"{path}: golden rows differ by {worst:.4f}; expected at most {golden.tolerance}. "
@@ -71,9 +78,11 @@ def check_golden(path: Path, run: Callable[[Row], RowResult]) -> GoldenReport:
     return GoldenReport(len(golden.rows), worst, golden.tolerance)
 
 
-def _difference(row: GoldenRow, role: Role, run: Callable[[Row], RowResult]) -> float:
+def _differences(
+    row: GoldenRow, role: Role, run: Callable[[Row], RowResult]
+) -> tuple[float, float]:
     first = run(Row(role, row.text, outputs=OUTPUTS)).outputs
     second = run(Row(role, row.pair, outputs=OUTPUTS)).outputs
     cosine = float(np.dot(first["sentence_embedding"], second["sentence_embedding"]))
     tokens = float(np.abs(first["token_embeddings"]).mean())
-    return max(abs(cosine - row.score), abs(tokens - row.token_mean_abs))
+    return abs(cosine - row.score), abs(tokens - row.token_mean_abs)

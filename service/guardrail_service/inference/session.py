@@ -60,7 +60,10 @@ class ModelSession:
 
 
 def _open(path: str, file: ModelFile) -> ort.InferenceSession:
-    session = ort.InferenceSession(path, session_options(), providers=["CPUExecutionProvider"])
+    try:
+        session = ort.InferenceSession(path, session_options(), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise PackError(f"{path}: {type(error).__name__}; expected an ONNX model") from error
     inputs = {value.name for value in session.get_inputs()}
     outputs = {value.name for value in session.get_outputs()}
     if inputs != set(file.inputs) or not set(file.outputs) <= outputs:

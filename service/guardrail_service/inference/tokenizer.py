@@ -26,7 +26,7 @@ class Tokenizer:
     """
 
     def __init__(self, path: Path, max_row_tokens: int) -> None:
-        self._fast: FastTokenizer = FastTokenizer.from_file(str(path))
+        self._fast = _read(path)
         if self._fast.truncation is not None or self._fast.padding is not None:
             raise PackError(f"{path}: truncates or pads; expected both switched off")
         self._unknown: int | None = self._fast.token_to_id("[UNK]")
@@ -54,3 +54,10 @@ class Tokenizer:
                 f"a row has {len(ids)} tokens; the model reads at most {self._max_row_tokens}"
             )
         return ids
+
+
+def _read(path: Path) -> FastTokenizer:
+    try:
+        return FastTokenizer.from_file(str(path))
+    except Exception as error:
+        raise PackError(f"{path}: {type(error).__name__}; expected a tokenizer.json") from error

@@ -1,0 +1,149 @@
+"""Packs on disk: what is missing, changed or malformed is named before a model is opened."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrail_service.errors import PackError
+from guardrail_service.inference.pack import load_pack, read_manifest, resolve
+
+FILES = ["model.onnx", "tokenizer.json", "golden.json"]
+
+
+@pytest.fixture
+def pack(tiny: Path, tmp_path: Path) -> Path:
+    """A copy of the tiny pack to damage."""
+    return Path(shutil.copytree(tiny, tmp_path / "tiny"))
+
+
+def edit(pack: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the manifest."""
+    manifest = json.loads((pack / "manifest.json").read_text())
+    change(manifest)
+    (pack / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_an_unchanged_pack_loads(pack: Path) -> None:
+    """It knows its roles and where its files lie."""
+    loaded = load_pack(pack)
+    assert loaded.name == "tiny"
+    assert loaded.roles == ("embedding",)
+    assert loaded.path(loaded.model("embedding")) == pack / "model.onnx"
+    with pytest.raises(KeyError):
+        loaded.model("toxicity")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(name: str, pack: Path) -> None:
+    """With what to do about it."""
+    (pack / name).unlink()
+    with pytest.raises(PackError, match=f"{name}: missing.*Re-install"):
+        load_pack(pack)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_truncated_file_is_named(name: str, pack: Path) -> None:
+    """Found by its size, before anything is hashed."""
+    path = pack / name
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(PackError, match=f"{name}: truncated: found .* bytes"):
+        load_pack(pack)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_longer_file_is_changed_not_truncated(name: str, pack: Path) -> None:
+    """The word says which way it differs."""
+    path = pack / name
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(PackError, match=f"{name}: changed"):
+        load_pack(pack)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_flipped_bit_is_found(name: str, pack: Path) -> None:
+    """The hash sees what the size does not."""
+    path = pack / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(PackError, match=f"{name}: changed: found sha256"):
+        load_pack(pack)
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        (lambda m: m.pop("name"), "name"),
+        (lambda m: m.update(schema_version="2"), "schema_version"),
+        (lambda m: m.update(extra=1), "extra"),
+        (lambda m: m.update(roles={"embedding": "other"}), "names the model other"),
+        (lambda m: m.update(roles={"astrology": "tiny"}), "roles"),
+        (lambda m: m["models"]["tiny"].update(sha256="abc"), "sha256"),
+        (lambda m: m["models"]["tiny"].update(max_tokens=2), "max_tokens"),
+        (lambda m: m["models"]["tiny"].update(batch_rule="any"), "batch_rule"),
+        (lambda m: m["models"]["tiny"]["tokenizer"].update(bytes=0), "tokenizer.bytes"),
+    ],
+)
+def test_a_malformed_manifest_names_the_key(
+    change: Callable[[dict[str, Any]], object], key: str, pack: Path
+) -> None:
+    """File and key, not a traceback."""
+    edit(pack, change)
+    with pytest.raises(PackError, match=key) as caught:
+        read_manifest(pack)
+    assert "manifest.json" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"null"])
+def test_a_manifest_that_is_no_object_is_named(content: bytes, pack: Path) -> None:
+    """Whatever lies there instead."""
+    (pack / "manifest.json").write_bytes(content)
+    with pytest.raises(PackError, match=r"manifest\.json"):
+        read_manifest(pack)
+
+
+@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "a/../../b", "a\\..\\b"])
+def test_a_file_outside_the_folder_is_refused(path: str, pack: Path) -> None:
+    """A pack from elsewhere must not read what is not its own."""
+    edit(pack, lambda m: m["models"]["tiny"].update(path=path))
+    with pytest.raises(PackError, match="inside the pack's folder"):
+        read_manifest(pack)
+
+
+def test_the_fingerprint_moves_with_everything_that_moves_scores(pack: Path) -> None:
+    """Weights, tokenizer, row length, batch rule and labels; a changed source does not."""
+    before = read_manifest(pack).models["tiny"].fingerprint()
+
+    def changed(change: Callable[[dict[str, Any]], object]) -> bool:
+        copy = json.loads((pack / "manifest.json").read_text())
+        edit(pack, lambda m: change(m["models"]["tiny"]))
+        found = read_manifest(pack).models["tiny"].fingerprint()
+        (pack / "manifest.json").write_text(json.dumps(copy))
+        return found != before
+
+    assert changed(lambda m: m.update(sha256="0" * 64))
+    assert changed(lambda m: m["tokenizer"].update(sha256="0" * 64))
+    assert changed(lambda m: m.update(max_tokens=31))
+    assert changed(lambda m: m.update(batch_rule="token_budget"))
+    assert changed(lambda m: m.update(labels=["a", "b"]))
+    assert not changed(lambda m: m["source"].update(revision="2"))
+
+
+def test_a_pack_is_found_by_name_before_path(pack: Path, tmp_path: Path) -> None:
+    """Shipped packs have names; others are folders."""
+    assert resolve("tiny", tmp_path) == tmp_path / "tiny"
+    assert resolve(str(pack), tmp_path / "nowhere") == pack
+
+
+def test_an_unknown_pack_lists_those_that_exist(pack: Path, tmp_path: Path) -> None:
+    """The message says what could have been meant."""
+    with pytest.raises(PackError, match=r"'huge'.*shipped pack \(tiny\)"):
+        resolve("huge", tmp_path)
+    with pytest.raises(PackError, match="none found"):
+        resolve("huge", tmp_path / "nowhere")

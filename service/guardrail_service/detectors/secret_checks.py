@@ -21,7 +21,7 @@ _PRODUCT_KEY_LETTERS = frozenset("BCDFGHJKMNPQRTVWXY2346789-")
 PLACEHOLDER_WORDS = (
     "example", "placeholder", "redacted", "changeme", "change_me", "change-me", "replace", "insert",
     "your_", "your-", "yourkey", "yourtoken", "yourpass", "yoursecret", "yourapi", "xxxx", "****",
-    "....", "____", "removed", "undefined", "<", "${", "{{", "%(", "…",
+    "...", "____", "removed", "undefined", "<", "${", "{{", "%(", "…",
 )  # fmt: skip
 """Words no generated key contains: 8 letters meet a random base-62 key once in 10^12 places."""
 

@@ -72,6 +72,8 @@ def is_password(value: str) -> bool:
         any(c.isdigit() for c in value),
         any(c in "!@#$%^&*+=?~_" for c in value),
     )
+    if value.startswith("@"):
+        return False  # the rest of an address
     return len(value) >= 6 and sum(kinds) >= 2 and (kinds[2] or kinds[3]) and entropy(value) >= 2.0
 
 
@@ -95,7 +97,7 @@ def is_code(value: str, *, quoted: bool) -> bool:
         return False
     head = value.partition("(")[0].partition("[")[0]
     called = len(head) < len(value) and head.replace(".", "").replace("_", "").isalnum()
-    if called and (value.endswith((")", "]", "(", "[")) or "." in head):
+    if called and ("[" in value or value.endswith((")", "(")) or "." in head):
         return True
     parts = head.split(".")
     if len(parts) > 1 and all(_is_name(part) for part in parts):

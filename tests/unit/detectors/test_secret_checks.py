@@ -107,6 +107,7 @@ def test_basic_credentials_hold_a_colon_and_no_example() -> None:
         ("os.environ['KEY_2']", False, True),
         ("process.env.KEY_2", True, True),
         ("getpass.getpass()", False, True),
+        ("auth[1]", False, True),
         ("config.secret_key_2", False, True),
         ("new_token_2", False, True),
         ("new_token_2", True, False),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, ParamSpec
 
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from rich.console import Console
 from rich.table import Table
 
@@ -67,8 +68,11 @@ def _command(function: Callable[P, None]) -> Callable[P, None]:
             _fail(str(error))
         except ValidationError as error:
             first = error.errors()[0]
+            prefix = "GUARDRAIL_MAX_" if error.title == "Limits" else "GUARDRAIL_"
             name = "_".join(map(str, first["loc"])).upper()
-            _fail(f"GUARDRAIL_{name}: {first['msg']}")
+            _fail(f"{prefix}{name}: {first['msg']}")
+        except SettingsError as error:
+            _fail(f"environment: {error}")
 
     return run
 
@@ -139,20 +143,21 @@ def check(
 
     Ends with 0 if nothing was flagged, 1 if something was, 2 if some line is in error.
     """
-    from guardrail_service.lines import check_lines
+    from guardrail_service.lines import check_lines, unqueued
     from guardrail_service.runtime import Runtime
 
     lines = _read_lines(file)
-    runtime = Runtime(_settings(config=tuple(config or ()), model_pack=pack, workers=workers))
+    settings = _settings(config=tuple(config or ()), model_pack=pack, workers=workers)
     kinds: set[str] = set()
-    try:
-        with _writer(output) as write, _progress(len(lines)) as advance:
-            for result in check_lines(runtime, lines, policy):
-                write(result.json + "\n")
-                kinds.add(result.kind)
-                advance()
-    finally:
-        runtime.close()
+    with (
+        _writer(output) as write,
+        closing(Runtime(unqueued(settings))) as runtime,
+        _progress(len(lines)) as advance,
+    ):
+        for result in check_lines(runtime, lines, policy):
+            write(result.json + "\n")
+            kinds.add(result.kind)
+            advance()
     raise typer.Exit(EXIT_ERROR if "error" in kinds else EXIT_FLAGGED if "flag" in kinds else 0)
 
 
@@ -170,7 +175,12 @@ def _writer(output: Path | None) -> Iterator[Callable[[str], object]]:
         yield sys.stdout.write
         sys.stdout.flush()
         return
-    with output.open("w", encoding="utf-8") as stream:
+    try:
+        stream = output.open("w", encoding="utf-8")
+    except OSError as error:
+        found = error.strerror or type(error).__name__
+        raise ConfigurationError(str(output), found, "a file to write to") from error
+    with stream:
         yield stream.write
 
 

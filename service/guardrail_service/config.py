@@ -159,7 +159,7 @@ def read_json(path: Path) -> Any:
     except json.JSONDecodeError as error:
         where = f"{path}: line {error.lineno} column {error.colno}"
         raise ConfigurationError(where, error.msg, "JSON") from error
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number of too many digits, depth
         raise ConfigurationError(str(path), type(error).__name__, "JSON in UTF-8") from error
 
 
@@ -355,4 +355,6 @@ def parse_parameters(
     except ValidationError as failure:
         first = failure.errors()[0]
         key = ".".join(map(str, first["loc"]))
-        raise error(key, "a value that does not fit", first["msg"]) from failure
+        ours = first["type"] == "value_error"
+        expected = str(first["ctx"]["error"]) if ours else first["msg"]
+        raise error(key, "a value that does not fit", expected) from failure

@@ -7,10 +7,11 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, wait
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 from guardrail_service.config import check_threshold, parse_parameters
 from guardrail_service.detectors.no_answer import abstains
@@ -131,8 +132,9 @@ class Guard:
             Overloaded: If other requests' rows fill the queue.
             Cancelled: If the caller left.
         """
+        clock = _Clock(time.perf_counter(), time.monotonic())
         rules = self.policy_for(policy, overrides or {})
-        check = _Check(rules, self._segmented(sample), self._registry, deadline_ms)
+        check = _Check(rules, self._segmented(sample), self._registry, deadline_ms, clock)
         check.submit(self._scheduler, cancellation or Cancellation())
         outcomes = check.outcomes()
         decided = decide(rules, outcomes, mode)
@@ -156,7 +158,7 @@ class Guard:
             UnknownPolicy: If no such policy is loaded; the message lists those that are.
             InputError: If an override names what the policy does not run, or does not fit.
         """
-        policy = self.policies.get(name or self.default_policy)
+        policy = self.policies.get(self.default_policy if name is None else name)
         if policy is None:
             known = ", ".join(sorted(self.policies))
             raise UnknownPolicy(f"not loaded; expected one of: {known}", "policy")
@@ -201,6 +203,13 @@ def _field_name(detector: str, registry: Registry) -> str:
     return f"detectors.{detector}" if known else "detectors"
 
 
+def _known_parts(detector: AnyDetector, key: str) -> Iterator[str]:
+    """Yield a parameter's path as far as it holds only our names and positions."""
+    fields = detector.parameters.model_fields
+    names = {name for key, field in fields.items() for name in (key, field.alias)}
+    return takewhile(lambda part: part in names or part.isdecimal(), key.split("."))
+
+
 def _merge(rule: Rule, override: Override, detector: AnyDetector, where: str) -> Rule:
     cuts = dict(rule.cuts)
     for metric, value in override.thresholds.items():
@@ -215,10 +224,17 @@ def _merge(rule: Rule, override: Override, detector: AnyDetector, where: str) ->
             detector,
             merged,
             lambda key, _found, expected: InputError(
-                expected, f"{where}.parameters.{key}" if key else f"{where}.parameters"
+                expected, ".".join((f"{where}.parameters", *_known_parts(detector, key)))
             ),
         )
     return dataclasses.replace(rule, parameters=parameters, cuts=cuts)
+
+
+class _Clock(NamedTuple):
+    """When a check began: for measuring, and for the deadline."""
+
+    perf: float
+    monotonic: float
 
 
 _COST_ORDER = {"text": 0, "pattern": 1, "model": 2}
@@ -233,14 +249,15 @@ class _Check:
         sample: SegmentedSample,
         registry: Registry,
         deadline_ms: float | None,
+        clock: _Clock,
     ) -> None:
-        self._started = time.perf_counter()
+        self._started = clock.perf
         self._sample = sample
         self._rules = sorted(policy.rules.values(), key=lambda rule: _COST_ORDER[rule.spec.cost])
         self._registry = registry
         budget = policy.deadline_ms if deadline_ms is None else deadline_ms
         self._deadline = (
-            None if budget is None or math.isinf(budget) else time.monotonic() + budget / 1e3
+            None if budget is None or math.isinf(budget) else clock.monotonic + budget / 1e3
         )
         self._outcomes: dict[str, Outcome] = {}
         self._rows: dict[str, Sequence[Row]] = {}
@@ -310,11 +327,11 @@ class _Check:
         try:
             outputs = [future.result().outputs for future in futures]
             outcome = self._registry[rule.spec.id].reduce(self._sample, outputs, rule.parameters)
+            return _checked(rule, outcome)
         except CancelledError:
             return Outcome(State.NOT_EVALUATED, reason="deadline")
         except Exception as error:  # noqa: BLE001 - one detector's fault is its own state
             return _failed(error)
-        return _checked(rule, outcome)
 
 
 def _succeeded(future: Any) -> bool:
@@ -329,7 +346,7 @@ def _failed(error: Exception) -> Outcome:
 
 
 def _checked(rule: Rule, outcome: Outcome) -> Outcome:
-    """Return the outcome, or an error if a score is missing, not a number or out of range."""
+    """Return the outcome, or an error if its scores are not those of the detector's metrics."""
     if outcome.state is not State.EVALUATED:
         return outcome
     for metric in rule.spec.metrics:
@@ -337,4 +354,6 @@ def _checked(rule: Rule, outcome: Outcome) -> Outcome:
             return Outcome(State.ERROR, reason="missing_metric")
         if not metric.holds(outcome.scores[metric.key]):
             return Outcome(State.ERROR, reason="score_out_of_range")
+    if len(outcome.scores) > len(rule.spec.metrics):
+        return Outcome(State.ERROR, reason="unknown_metric")
     return outcome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,9 +13,10 @@ from typing import Literal
 
 from guardrail_service.api.errors import error_reply
 from guardrail_service.api.schemas import CheckReply, CheckRequest, ErrorReply
-from guardrail_service.api.translate import parse_check, to_overrides, to_reply, to_sample
-from guardrail_service.errors import BodyTooLarge, GuardrailError, MalformedInput
+from guardrail_service.api.translate import decode, parse_check, to_overrides, to_reply, to_sample
+from guardrail_service.errors import BodyTooLarge, GuardrailError
 from guardrail_service.runtime import Runtime
+from guardrail_service.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,12 @@ class LineResult:
 
     json: str
     kind: Literal["pass", "flag", "error"]
+
+
+def unqueued(settings: Settings) -> Settings:
+    """Return settings under which no line is refused because of the lines before it."""
+    limits = settings.limits.model_copy(update={"queued_rows": sys.maxsize})
+    return settings.model_copy(update={"limits": limits})
 
 
 def check_lines(
@@ -61,14 +68,7 @@ def _parse(runtime: Runtime, line: bytes) -> CheckRequest:
     limit = runtime.settings.limits.body_bytes
     if len(line) > limit:
         raise BodyTooLarge(f"found {len(line)} bytes; expected at most {limit}", "line")
-    try:
-        return parse_check(json.loads(line))
-    except json.JSONDecodeError as error:
-        reason = f"not JSON ({error.msg}, column {error.colno}); expected a JSON object"
-        raise MalformedInput(reason, "line") from None
-    except (UnicodeDecodeError, RecursionError) as error:
-        reason = f"not JSON ({type(error).__name__}); expected a JSON object in UTF-8"
-        raise MalformedInput(reason, "line") from None
+    return parse_check(decode(line, "line"))
 
 
 def _judge(
@@ -76,7 +76,7 @@ def _judge(
 ) -> CheckReply:
     verdict = runtime.guard.check(
         to_sample(request, runtime.settings.limits),
-        request.policy or policy,
+        policy if request.policy is None else request.policy,
         to_overrides(request),
         deadline_ms=inf,
         mode=request.mode,

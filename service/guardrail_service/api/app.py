@@ -45,6 +45,7 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
         description=DESCRIPTION,
         lifespan=_lifespan(settings, runtime),
         redoc_url=None,
+        redirect_slashes=False,
     )
     app.include_router(router)
     app.add_middleware(
@@ -100,18 +101,10 @@ async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - narrows, as above
     first = dict(error.errors()[0])
     first["loc"] = first["loc"][1:] if first["loc"][:1] == ("body",) else first["loc"]
-    if first["type"] == "json_invalid":
-        return await _on_guardrail_error(request, _not_json(first))
-    if not first["loc"]:
+    if not first["loc"] and first["type"] != "string_unicode":
         expected = "expected a JSON object, sent with 'Content-Type: application/json'"
         return await _on_guardrail_error(request, MalformedInput(expected, "body"))
     return await _on_guardrail_error(request, validation_error(first))
-
-
-def _not_json(first: dict[str, object]) -> MalformedInput:
-    context = first.get("ctx")
-    reason = context.get("error", "") if isinstance(context, dict) else ""
-    return MalformedInput(f"not JSON: {reason}; expected a JSON object", "body")
 
 
 async def _on_http(request: Request, error: Exception) -> JSONResponse:

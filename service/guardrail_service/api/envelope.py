@@ -68,7 +68,8 @@ class Envelope:
             return
         given = Headers(scope=scope).get("authorization", "")
         kind, _, key = given.partition(" ")
-        matches = [hmac.compare_digest(key.strip().encode(), known) for known in self._keys]
+        sent = key.strip().encode("latin-1")  # what ASGI decoded headers with: the sent bytes
+        matches = [hmac.compare_digest(sent, known) for known in self._keys]
         if kind.lower() != "bearer" or not any(matches):
             raise Unauthorized("no valid key; expected the header 'Authorization: Bearer <key>'")
 
@@ -137,6 +138,9 @@ class _Exchange:
 _METHODS = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"})
 
 
+_LONGEST_LENGTH = 18  # digits; more bytes than any machine holds
+
+
 async def _read(scope: Scope, receive: Receive, limit: int) -> bytes:
     """Return the request body.
 
@@ -144,8 +148,8 @@ async def _read(scope: Scope, receive: Receive, limit: int) -> bytes:
         BodyTooLarge: If it is, or says it is, longer than `limit` bytes.
     """
     stated = Headers(scope=scope).get("content-length", "0")
-    if not stated.isdecimal():
-        raise MalformedInput("found a Content-Length that is no number")
+    if not (stated.isdecimal() and len(stated) <= _LONGEST_LENGTH):
+        raise MalformedInput("found a Content-Length that is no length in bytes")
     if int(stated) > limit:
         raise BodyTooLarge(f"found {int(stated)} bytes; expected at most {limit}", "body")
     chunks: list[bytes] = []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Coroutine
 from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from guardrail_service import __version__
@@ -24,10 +26,34 @@ from guardrail_service.api.schemas import (
 )
 from guardrail_service.api.service import Gone, Service
 from guardrail_service.api.telemetry import summary
+from guardrail_service.api.translate import decode
+from guardrail_service.errors import MalformedInput
 from guardrail_service.policy import describe
 from guardrail_service.registry import REGISTRY, DetectorSpec
 
-router = APIRouter()
+
+class _StrictRequest(Request):
+    """Reads JSON as the command line does, so that both refuse the same bodies."""
+
+    async def json(self) -> Any:
+        """Return the body's value."""
+        try:
+            return decode(await self.body())
+        except MalformedInput as error:
+            raise HTTPException(400, str(error)) from error
+
+
+class _StrictRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await handler(_StrictRequest(request.scope, request.receive))
+
+        return handle
+
+
+router = APIRouter(route_class=_StrictRoute)
 _JSON = "application/json"
 _ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorReply, "description": "The body is not JSON."},
@@ -84,8 +110,9 @@ async def check_batch(body: BatchRequest, request: Request, service: ServiceIn) 
 async def policies(service: ServiceIn) -> PoliciesReply:
     """List the loaded policies with every threshold and whether it was calibrated."""
     guard = service.runtime.guard
-    loaded = [describe(policy) for policy in guard.policies.values()]
-    return PoliciesReply(default=guard.default_policy, policies=loaded)
+    default = guard.default_policy
+    loaded = sorted(guard.policies.values(), key=lambda policy: policy.name != default)
+    return PoliciesReply(default=default, policies=[describe(policy) for policy in loaded])
 
 
 @router.get("/v1/detectors", tags=["about"])

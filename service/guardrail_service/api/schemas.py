@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
@@ -10,6 +11,9 @@ from guardrail_service.types import Decision, Mode, State, Status
 
 Include = Literal["spans", "evidence", "redacted_answer"]
 ActionName = Literal["allow", "flag", "redact", "block"]
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
+"""Unicode categories of characters that show nothing: controls, zero-width, spaces."""
 
 EXAMPLE_REQUEST: dict[str, Any] = {
     "question": "How many days of paid leave do new employees get?",
@@ -32,12 +36,17 @@ class PassageIn(_Request):
     id: str | None = Field(None, max_length=256, description="The caller's name for it.")
 
 
+_TEXT, _PASSAGE = "<a passage's text>", "<a passage>"
+TAGS = frozenset({_TEXT, _PASSAGE})
+"""Stand between field names in validation errors and are none."""
+
+
 def _passage_kind(value: object) -> str:
-    return "<text>" if isinstance(value, str) else "<passage>"
+    return _TEXT if isinstance(value, str) else _PASSAGE
 
 
 ContextIn = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated[PassageIn, Tag("<passage>")],
+    Annotated[str, Tag(_TEXT)] | Annotated[PassageIn, Tag(_PASSAGE)],
     Discriminator(_passage_kind),
 ]
 
@@ -73,7 +82,7 @@ class CheckRequest(_Request):
     @field_validator("answer")
     @classmethod
     def _has_text(cls, value: str) -> str:
-        if not value.strip():
+        if all(unicodedata.category(character) in _INVISIBLE for character in value):
             raise ValueError("found no visible character; expected at least one")
         return value
 

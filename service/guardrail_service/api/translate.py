@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
 from guardrail_service.api.schemas import (
+    TAGS,
     CheckReply,
     CheckRequest,
     CoverageOut,
@@ -20,7 +22,7 @@ from guardrail_service.api.schemas import (
     SpanOut,
     TimingsOut,
 )
-from guardrail_service.errors import InputError, LimitExceeded
+from guardrail_service.errors import InputError, LimitExceeded, MalformedInput
 from guardrail_service.guard import Override
 from guardrail_service.settings import Limits
 from guardrail_service.types import (
@@ -32,6 +34,8 @@ from guardrail_service.types import (
     Verdict,
 )
 
+_UNICODE = "expected valid Unicode text"
+_NOT_UNICODE = f"found a lone surrogate; {_UNICODE}"
 _JSON_TYPES = {
     "dict": "an object",
     "list": "a list",
@@ -41,6 +45,34 @@ _JSON_TYPES = {
     "bool": "true or false",
     "NoneType": "null",
 }
+
+
+_WHOLE_OBJECT = frozenset({"model_type", "model_attributes_type", "dict_type"})
+
+
+def decode(body: bytes, field: str = "body") -> Any:
+    """Return the value of a JSON text, read strictly: UTF-8, no NaN, bounded depth and numbers.
+
+    Raises:
+        MalformedInput: If it is anything else.
+    """
+    expected = "expected a JSON object in UTF-8"
+    try:
+        return json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise MalformedInput(f"not JSON ({error.msg}, {where}); {expected}", field) from None
+    except UnicodeDecodeError as error:
+        raise MalformedInput(f"not UTF-8 at byte {error.start}; {expected}", field) from None
+    except RecursionError:
+        raise MalformedInput(f"nested too deeply; {expected}", field) from None
+    except ValueError:
+        found = "found NaN, Infinity or a number of too many digits"
+        raise MalformedInput(f"{found}; {expected}", field) from None
+
+
+def _refuse_constant(_name: str) -> NoReturn:
+    raise ValueError
 
 
 def parse_check(body: object) -> CheckRequest:
@@ -57,7 +89,9 @@ def parse_check(body: object) -> CheckRequest:
 
 def validation_error(first: Mapping[str, Any]) -> InputError:
     """Return one pydantic error as ours: field, what was found, what was expected."""
-    loc = [part for part in first["loc"] if not str(part).startswith("<")]
+    loc = list(first["loc"])
+    if loc[:1] == ["contexts"] and loc[2:3] and loc[2] in TAGS:
+        del loc[2]
     if first["type"] == "extra_forbidden":
         field = _path(loc[:-1])
         name = f"the field {loc[-1]!r}" if _is_plain_name(loc[-1]) else "a field"
@@ -70,7 +104,12 @@ def _expectation(error: Mapping[str, Any]) -> str:
         return "missing; expected a value"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
+    if error["type"] == "string_unicode":
+        return _NOT_UNICODE
     found = _JSON_TYPES.get(type(error["input"]).__name__, "something else")
+    if error["type"] in _WHOLE_OBJECT:
+        is_passage = tuple(error["loc"][:1]) == ("contexts",)
+        return f"found {found}; expected {'a text or an object' if is_passage else 'an object'}"
     return f"found {found}; expected: {error['msg']}"
 
 
@@ -97,6 +136,8 @@ def to_sample(request: CheckRequest, limits: Limits) -> Sample:
     texts = [("answer", request.answer), ("question", request.question or "")]
     for field, text in texts + [("contexts", passage.text) for passage in contexts]:
         _refuse_surrogates(field, text)
+    for override in request.detectors.values():
+        _refuse_surrogates("detectors", json.dumps(override.parameters, ensure_ascii=False))
     characters = sum(len(passage.text) for passage in contexts)
     _limit("answer", len(request.answer), limits.answer_chars, "characters")
     _limit("question", len(request.question or ""), limits.question_chars, "characters")
@@ -110,9 +151,8 @@ def _refuse_surrogates(field: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"found a lone surrogate at character {error.start}; expected valid Unicode text", field
-        ) from None
+        where = "" if field == "detectors" else f" at character {error.start}"
+        raise InputError(f"found a lone surrogate{where}; {_UNICODE}", field) from None
 
 
 def _limit(field: str, found: int, allowed: int, unit: str) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.detectors.secret_patterns import KINDS
-from guardrail_service.detectors.secret_search import find
+from guardrail_service.detectors.secret_patterns import KINDS, PATTERNS
+from guardrail_service.detectors.secret_search import engine, find
+from guardrail_service.text.patterns import PatternSet
 from tests.golden import make_secrets_cases, secret_cases
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +48,12 @@ def test_no_case_has_a_finding_beside_the_labelled_ones() -> None:
 def test_what_is_not_a_secret_is_left_alone(case: dict[str, Any]) -> None:
     """UUIDs, hashes, certificates, package names, images, placeholders, code and prose."""
     assert _found(case["text"]) == set()
+
+
+def test_both_gates_lead_to_the_same_matches() -> None:
+    """The cheaper patterns that hyperscan compiles, and the keywords elsewhere, lose nothing."""
+    slow = PatternSet(PATTERNS, engine="keywords")
+    assert [c for c in CASES if slow.scan(c["text"]) != engine().scan(c["text"])] == []
 
 
 def test_the_file_is_what_its_maker_writes() -> None:

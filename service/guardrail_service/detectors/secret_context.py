@@ -21,7 +21,14 @@ _AFTER_NAME = r"[A-Za-z0-9_.-]{0,24}(?: [A-Za-z0-9_-]{1,15}){0,5}"
 _SIGN = r"""[\\"'`*\])}]{0,5}[ \t]{0,4}(?:=>|:=|==?|->|:|>|\||\bis|\bwas)\s{0,4}[\\"'`*(<\[]{0,4}"""
 _VALUE = r"([!#-&(-;=?-_a-{}~]{0,24}[0-9!@#$%^&*])"  # its beginning; the check reads on
 
+_GATE = (
+    r"(?:pass|pwd|pin code|secret|token|credential|key)"
+    r"""[A-Za-z0-9_. "'`*\\\])}\t-]*(?:[:=>|]|\bis|\bwas)\s{0,4}[\\"'`*(<\[]{0,4}"""
+    r"[!#-&(-;=?-_a-{}~]*[0-9!@#$%^&*]"
+)
+"""The same without the bounds, which cost hyperscan a second to compile."""
 _NAME_PARTS = ("pass", "pwd", "pin", "secret", "token", "credential", "key")
+_FLAG = r"--[a-z-]{0,24}(?:password|passwd|token|secret|key)[ =]"
 _SPOKEN = r"\b(?:password|passcode|passphrase|secret key|api key|token)"
 
 MAX_VALUE = 256
@@ -52,12 +59,13 @@ ASSIGNMENTS: tuple[SecretKind, ...] = tuple(
         ignore_case=True,
         closed=False,
         rank=0,
+        gate=gate,
     )
-    for name, regex, keywords in (
-        ("sign", _NAME + _AFTER_NAME + _SIGN + _VALUE, _NAME_PARTS),
-        ("flag", r"--[a-z-]{0,24}(?:password|passwd|token|secret|key)[ =][\"']?" + _VALUE, ("--",)),
-        ("netrc", r"\blogin [!-~]{1,80}\s{1,4}password " + _VALUE, ("password",)),
-        ("prose", _SPOKEN + "[ ,]{1,2}[\"'`]" + _VALUE, _NAME_PARTS),
+    for name, regex, keywords, gate in (
+        ("sign", _NAME + _AFTER_NAME + _SIGN + _VALUE, _NAME_PARTS, _GATE),
+        ("flag", _FLAG + "[\"']?" + _VALUE, ("--",), r"--[a-z-]*(?:pass|token|secret|key)"),
+        ("netrc", r"\blogin [!-~]{1,80}\s{1,4}password " + _VALUE, ("password",), r"\blogin [!-~]"),
+        ("prose", _SPOKEN + "[ ,]{1,2}[\"'`]" + _VALUE, _NAME_PARTS, ""),
     )
 )
 

@@ -48,10 +48,11 @@ def kind(
     ignore_case: bool = False,
     closed: bool = True,
     rank: int = 2,
+    gate: str = "",
 ) -> SecretKind:
     """Return one row; without keywords, the literal that the pattern starts with is the keyword."""
     words = keywords or (_literal_prefix(regex),)
-    pattern = Pattern(name, regex, words, group=group, ignore_case=ignore_case)
+    pattern = Pattern(name, regex, words, group=group, ignore_case=ignore_case, gate=gate)
     return SecretKind(name.partition("/")[0], what, severity, pattern, entropy, check, closed, rank)
 
 

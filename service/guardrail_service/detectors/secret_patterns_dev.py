@@ -40,7 +40,7 @@ DEVELOPMENT = (
     kind("notion_token", "Notion integration token", "ntn_[0-9]{11}" + alnum(35)),
     kind("notion_token/legacy", "Notion integration token", "secret_" + alnum(43), entropy=3.5),
     kind("airtable_token", "Airtable token", "pat" + alnum(14) + r"\." + hexa(64)),
-    kind("asana_token", "Asana token", "[12]/[0-9]{14,20}(?:/[0-9]{14,20})?:" + hexa(32), "/1"),
+    kind("asana_token", "Asana token", "[12]/[0-9]{14,20}(?:/[0-9]{14,20})?:" + hexa(32), "1/", "2/"),
     kind("contentful_token", "Contentful management token", "CFPAT-" + word(43)),
     kind("typeform_token", "Typeform token", "tfp_[A-Za-z0-9_.-]{40,64}"),
     kind("dropbox_token", "Dropbox token", r"sl\.(?:u\.)?[A-Za-z0-9_-]{100,900}", "sl."),

@@ -109,7 +109,7 @@ FORMS: tuple[Pattern, ...] = (
             group=1, ignore_case=True),
     *streets.PATTERNS,
     *(Pattern(f"form:{n.id}", _alone("|".join(n.forms)), group=1, ignore_case=n.ignore_case,
-              gate=n.gate)
+              gate=n.gate or "|".join(n.forms))
       for n in NATIONAL if n.forms),
 )  # fmt: skip
 """Forms that count wherever they stand."""

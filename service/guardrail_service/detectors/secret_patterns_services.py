@@ -76,9 +76,9 @@ _ADDRESS_GATE = f"://{_USER}*:{_PRINTABLE}+@"
 _SEMICOLON_FREE = "[!#-&(-:=?-~]"
 
 CONTEXTUAL = (
-    kind("connection_string_password", "Password in a database or broker URL", "(?i:" + _SCHEMES + r"(?:\+[a-z0-9]{1,12})?)://" + _USER + "{0,64}:(" + _PRINTABLE + "{1,128})@", "://", gate=_ADDRESS_GATE, severity="critical", entropy=0, check="password", group=1, closed=False, rank=1),
-    kind("connection_string_password/pairs", "Password in a database or broker URL", r";\s{0,2}(?:password|pwd)\s?=\s?(" + _SEMICOLON_FREE + "{3,128})", "password", "pwd", severity="critical", entropy=0, check="password", group=1, ignore_case=True, closed=False, rank=1),
-    kind("basic_auth_url", "Password in a web address", "(?i:https?|git|svn)://" + _USER + "{1,64}:(" + _PRINTABLE + r"{3,128})@[A-Za-z0-9\[]", "://", gate=_ADDRESS_GATE, entropy=0, check="password", group=1, closed=False, rank=1),
+    kind("connection_string", "Database or broker address with a password", "(?i:" + _SCHEMES + r"(?:\+[a-z0-9]{1,12})?)://" + _USER + "{0,64}:" + _PRINTABLE + "{1,128}@", "://", gate=_ADDRESS_GATE, severity="critical", entropy=0, check="address", closed=False, rank=1),
+    kind("connection_string/pairs", "Database or broker address with a password", r";\s{0,2}(?:password|pwd)\s?=\s?(" + _SEMICOLON_FREE + "{3,128})", "password", "pwd", severity="critical", entropy=0, check="pairs", group=1, ignore_case=True, closed=False, rank=1),
+    kind("basic_auth_url", "Web address with a password", "(?i:https?|git|svn)://" + _USER + "{1,64}:" + _PRINTABLE + r"{3,128}@[A-Za-z0-9\[]", "://", gate=_ADDRESS_GATE, entropy=0, check="address", closed=False, rank=1),
     kind("basic_auth_header", "HTTP basic credentials", r"(?i:\bbasic )([A-Za-z0-9+/]{8,400}={0,2})", "basic", entropy=0, check="basic", group=1, rank=1),
     kind("basic_auth_command", "Credentials on a command line", r" (?:-u|--user)[ =][\"']?[A-Za-z0-9._@+-]{1,64}:([!#-&(-~]{3,128})", "-u", "--user", entropy=0, check="curl", group=1, closed=False, rank=1),
     kind("bearer_token", "HTTP bearer token", r"(?i:\bbearer )([A-Za-z0-9._~+/-]{20,900}={0,2})", "bearer", entropy=3.5, check="mixed", group=1, rank=0),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from guardrail_service.detectors import secret_checks as checks
 from guardrail_service.detectors.secret_context import classify, value_end
 from guardrail_service.detectors.secret_names import has_innocent_name, is_code, is_secret_value
+from guardrail_service.text.patterns import compile_regex
 
 _ALNUM = frozenset(string.ascii_letters + string.digits)
 _BASE64 = _ALNUM | frozenset("+/=")
@@ -22,6 +23,11 @@ MAX_PEM = 20_000
 """Code points; an RSA key of 16,384 bits takes 12,700."""
 MAX_JWT = 16_000
 """Code points; servers refuse headers beyond 8 to 16 KB."""
+MAX_PAIR = 160
+_PAIRS_REACH = 400
+"""Code points of a connection string before its password."""
+_PAIRS_START = ("server=", "data source=", "host=", "driver=", "provider=", "jdbc:", "endpoint=")
+_PAIR = compile_regex(r";[A-Za-z][A-Za-z0-9 _-]{1,40}=[A-Za-z0-9_.:,/()+-]{1,100}", "pair")
 MIN_VALUE = 6
 """Code points of a named value; shorter ones are versions, counts and flags."""
 _NAME_REACH = 64
@@ -151,6 +157,39 @@ def password(text: str, start: int, end: int) -> Located | None:
     return None if shown or is_code(value, quoted=True) else Located(start, end)
 
 
+def address(text: str, start: int, end: int) -> Located | None:
+    """Return a whole address whose user part holds a password."""
+    user_part = text[start : text.rindex("@", start, end)].partition("://")[2]
+    secret = text.rindex("@", start, end) - len(user_part.partition(":")[2])
+    if password(text, secret, text.rindex("@", start, end)) is None:
+        return None
+    return Located(start, _trimmed_address(text, start, max(end, value_end(text, start))))
+
+
+def _trimmed_address(text: str, start: int, end: int) -> int:
+    """Return the end of an address without the punctuation of its sentence."""
+    while end > start and text[end - 1] in ".,;:)]}\\*?!":
+        end -= 1
+    return end
+
+
+def pairs(text: str, start: int, end: int) -> Located | None:
+    """Return a whole `Server=...;Password=...;` string, or its password if it has no known start."""
+    if password(text, start, end) is None:
+        return None
+    floor = max(0, start - _PAIRS_REACH)
+    begin = max(text.rfind(mark, floor, start) + 1 for mark in "\"'`\n")
+    before = text[max(begin, floor) : start].lower()
+    places = [at for name in _PAIRS_START if (at := before.find(name)) >= 0]
+    if not places:
+        return Located(start, end)
+    while (
+        following := _PAIR.match(text[end : end + MAX_PAIR].encode("utf-8", "replace"))
+    ) is not None:
+        end += following.end()
+    return Located(max(begin, floor) + min(places), end)
+
+
 def curl(text: str, start: int, end: int) -> Located | None:
     """Return the password given to a command that talks HTTP."""
     before = text[max(0, start - 300) : start]
@@ -228,6 +267,8 @@ CHECKS: dict[str, Check] = {
     "discord": discord,
     "product_key": product_key,
     "password": password,
+    "address": address,
+    "pairs": pairs,
     "curl": curl,
     "sas": sas,
     "assignment": assignment,

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from guardrail_service.detectors.boolean import boolean_outcome
 from guardrail_service.detectors.coverage import whole_answer, whole_sample
 from guardrail_service.detectors.placeholders import Placeholders
+from guardrail_service.detectors.secret_aliases import canonical
 from guardrail_service.detectors.secret_kinds import Severity
 from guardrail_service.detectors.secret_patterns import KINDS, PATTERNS
 from guardrail_service.detectors.secret_search import (
@@ -27,7 +28,16 @@ from guardrail_service.text.patterns import Pattern, PatternSet, Prepared, compi
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.types import Outcome, RowOutput, Span
 
-__all__ = ["KINDS", "PATTERNS", "CustomSecret", "Secrets", "SecretsParameters", "find", "scan"]
+__all__ = [
+    "KINDS",
+    "PATTERNS",
+    "CustomSecret",
+    "Secrets",
+    "SecretsParameters",
+    "canonical",
+    "find",
+    "scan",
+]
 
 CUSTOM_RANK = 4
 """A pattern that the operator wrote beats ours where they overlap."""

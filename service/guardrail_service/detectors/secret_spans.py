@@ -174,7 +174,7 @@ def _trimmed_address(text: str, start: int, end: int) -> int:
 
 
 def pairs(text: str, start: int, end: int) -> Located | None:
-    """Return a whole `Server=...;Password=...;` string, or its password if it has no known start."""
+    """Return a whole `Server=...;Password=...;` string, or the password if none of it is known."""
     if password(text, start, end) is None:
         return None
     floor = max(0, start - _PAIRS_REACH)

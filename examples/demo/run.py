@@ -59,24 +59,31 @@ def mismatch(case: dict[str, Any], result: CheckResult) -> str | None:
     return f"expected {expected['decision']} {expected['flagged']}"
 
 
-def flagged_scores(result: CheckResult) -> str:
-    """Return the scores that decided, or the reason there is none; for a pass, the margins."""
+SHOWN_WHEN_PASSED = ("groundedness", "answer_relevancy")
+SIGNS = {  # by direction and whether the score crossed the threshold
+    ("higher_is_better", True): "<",
+    ("higher_is_better", False): ">=",
+    ("lower_is_better", True): ">",
+    ("lower_is_better", False): "<=",
+}
+
+
+def what_decided(result: CheckResult) -> str:
+    """Return the scores that flagged, or the reason there is none; for a pass, the margins."""
+    passed = result.decision == "pass"
     parts = []
     for name, detector in result.detectors.items():
         if detector.flagged and not detector.metrics:
             parts.append(f"{name}: {detector.state} ({detector.reason})")
+        if passed and detector.reason == "abstention":
+            parts.append(f"{name}: {detector.reason}")
         for key, metric in detector.metrics.items():
-            if metric.threshold is None or (result.decision == "flag") != metric.flagged:
+            shown = key in SHOWN_WHEN_PASSED if passed else metric.flagged
+            if metric.threshold is None or not shown:
                 continue
-            if result.decision == "flag" or name in ("groundedness", "answer_relevancy_sentence"):
-                sign = "<" if metric.flagged else ">="
-                if metric.direction == "lower_is_better":
-                    sign = ">" if metric.flagged else "<="
-                parts.append(f"{key} {metric.score:.2f} {sign} {metric.threshold:.2f}")
-    if result.decision == "pass" and not parts:
-        parts = [
-            f"{n}: {d.reason}" for n, d in result.detectors.items() if d.reason == "abstention"
-        ]
+            label = name if key == "model_passes" else key
+            sign = SIGNS[metric.direction, metric.flagged]
+            parts.append(f"{label} {metric.score:.2f} {sign} {metric.threshold:.2f}")
     return "\n".join(parts)
 
 
@@ -112,7 +119,7 @@ def main() -> int:
             table.add_row(
                 name,
                 decision,
-                escape(flagged_scores(result)),
+                escape(what_decided(result)),
                 escape(shown_spans(result, case["sample"]["answer"])),
                 f"{result.timings.total:.0f}",
             )

@@ -324,5 +324,39 @@ def bench_start(
         out.print(start.render(report))
 
 
+@bench_app.command("patterns")
+@_command
+def bench_patterns(
+    repeats: Annotated[int, typer.Option(min=1, help="Scans per text; the median counts.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the pattern engines: microseconds per KB on natural, encoded and hostile text."""
+    from guardrail_service.bench import patterns
+
+    rows = patterns.run(repeats)
+    if as_json:
+        out.print_json(json.dumps([asdict(row) for row in rows]))
+    else:
+        patterns.render(rows, out)
+
+
+@bench_app.command("quality")
+@_command
+def bench_quality(
+    task: Annotated[str, typer.Option(help="pii or secrets.")],
+    data: Annotated[Path, typer.Option(help='JSON lines, also .gz: {"text", "spans"}.')],
+    as_json: AsJson = False,
+) -> None:
+    """Measure precision, recall and F1 per type, with intervals and a baseline beside them."""
+    from guardrail_service.bench import quality
+
+    with err.status("measuring"):
+        report = quality.run(task, data)
+    if as_json:
+        out.print_json(report.as_json())
+    else:
+        quality.render(report, out)
+
+
 if __name__ == "__main__":
     main()

@@ -30,6 +30,9 @@ DETECTORS = {
     "language_mismatch",
     "json_schema",
     "text_matching",
+    "pii",
+    "secrets",
+    "encoding",
 }
 
 Row = dict[str, Any]

@@ -15,6 +15,7 @@ _FILE_ENDINGS = frozenset(
         "java", "jar", "zip", "tar", "gz", "pdf", "csv", "log", "whl",
     }
 )  # fmt: skip
+_NUMBERED = frozenset({"version", "release", "v", "section", "chapter", "build", "firmware"})
 _NOT_NAMES = frozenset(
     {
         "required", "optional", "string", "text", "none", "null", "nil", "true", "false",
@@ -100,15 +101,23 @@ def _spelled(text: str, start: int, end: int, _: bool) -> Bounds | None:
 
 
 def _ip4(text: str, start: int, end: int, announced: bool) -> Bounds | None:
-    before = text[max(0, start - 12) : start].casefold().rstrip()
     after = text[end : end + 3]
-    if before.endswith(("version", "release", "v", "section", "chapter", "build", "firmware")):
+    if _word_before(text, start) in _NUMBERED:
         return None
     if after[:1] == "/" and after[1:].rstrip().isdigit() and after[1:3].strip() != "32":
         return None
     if version_like(text[start:end]) and not announced:
         return None
     return None if tied(text, start, end) else (start, end)
+
+
+def _word_before(text: str, start: int) -> str:
+    """Return the word that stands right before a place on the same line, in lower case."""
+    before = text[max(0, start - 16) : start].rstrip(" ")
+    letters = 0
+    while letters < len(before) and before[-1 - letters].isalpha():
+        letters += 1
+    return before[len(before) - letters :].casefold()
 
 
 def _ip6(text: str, start: int, end: int, _: bool) -> Bounds | None:

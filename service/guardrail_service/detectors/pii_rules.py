@@ -160,8 +160,7 @@ ANNOUNCED: tuple[Pattern, ...] = (
     Pattern("token", _alone(r"(?:[A-Za-z]{1,6}-?\d[0-9A-Za-z]{2,17}|\d[0-9A-Za-z]{4,17})"
                           r"(?:-[0-9A-Za-z]{1,8}){0,4}"),
             group=1),
-    Pattern("grouped", _alone(r"\d{1,8}(?:[ ./-]{1,2}\d{1,8}){1,6}"), group=1),
-    Pattern("phoneish", rf"(?:\b|[+(])\d[\d ().\\/-]{{4,20}}\d{_EXTENSION}\b"),
+    Pattern("digits", rf"(?:\b|[+(])\d[\d ().\\/-]{{4,20}}\d{_EXTENSION}(?:\b|_)"),
     Pattern("date", rf"\b(?:\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}"
                     rf"|{_DAY} (?:of |de )?[A-Za-z\x{{C0}}-\x{{17F}}]{{3,10}}\.?,? (?:de )?\d{{4}}"
                     rf"|[A-Za-z]{{3,10}}\.? {_DAY},? \d{{4}})\b"),
@@ -180,7 +179,7 @@ def _national_rules(number: National) -> Iterator[Rule]:
     if number.forms:
         yield Rule(number.id, f"form:{number.id}", check)
     if number.lengths:
-        for shape in ("token", "grouped"):
+        for shape in ("token", "digits"):
             yield Rule(number.id, shape, check, number.lengths, announced=True)
 
 
@@ -198,14 +197,14 @@ RULES: tuple[Rule, ...] = (
     Rule("credit_card", "card_plain", checks.card, plain=True),
     Rule("credit_card", "card_grouped", checks.card),
     *(Rule("credit_card", shape, checks.card_in_context, tuple(range(12, 20)), announced=True)
-      for shape in ("token", "grouped")),
+      for shape in ("token", "digits")),
     Rule("iban", "iban", checks.iban),
     Rule("us_ssn", "ssn", checks.ssn),
     Rule("us_itin", "ssn", checks.itin),
     *(Rule(type_, shape, check, (9,), announced=True)
       for type_, check in (("us_ssn", checks.ssn), ("us_itin", checks.itin),
                            ("us_routing", checks.routing))
-      for shape in ("token", "grouped")),
+      for shape in ("token", "digits")),
     Rule("ip_address", "ip4", checks.public_ip),
     Rule("ip_address", "ip6", checks.public_ip),
     Rule("mac_address", "mac", checks.mac),
@@ -217,7 +216,7 @@ RULES: tuple[Rule, ...] = (
     *(Rule("street_address", p.id, validated=False) for p in streets.PATTERNS),
     *(Rule(type_, shape, _digits(least), tuple(range(low, high + 1)), announced=True,
            validated=False)
-      for type_, (least, low, high) in _CODES.items() for shape in ("token", "grouped")),
+      for type_, (least, low, high) in _CODES.items() for shape in ("token", "digits")),
     Rule("date_of_birth", "date", checks.birth_date, tuple(range(4, 21)), announced=True),
     *(rule for number in NATIONAL for rule in _national_rules(number)),
 )  # fmt: skip

@@ -29,7 +29,8 @@ _FOLD = {
 _BEFORE, _AFTER = 80, 40
 """How far a cue may stand before and behind what it announces, in code points."""
 _REACH = {"phone": (40, 2), "date_of_birth": (50, 20), "bank_account": (40, 25)}
-_SHAPES = frozenset({"token", "grouped", "date"})
+_PHONES = frozenset({"phone_plus", "phone_nanp", "phone_trunk", "digits"})
+_SHAPES = frozenset({"token", "digits", "date"})
 _DENIABLE = frozenset({"card_plain", "phone_plus", "phone_nanp", "phone_trunk"})
 """Forms of digits only, which "order" or "part number" in front turns into something else."""
 _QUESTION = 60
@@ -186,7 +187,7 @@ class _Context:
 
     def read(self, match: Match) -> Iterator[Finding]:
         """Yield everything a match may be."""
-        if match.pattern.startswith("phone"):
+        if match.pattern in _PHONES:
             yield from self._phone(match)
         for rule in _forms().get(match.pattern, ()):
             finding = self._form(rule, match)
@@ -225,7 +226,7 @@ class _Context:
             kept = pii_phone.international(value)
             if kept and (value.startswith("+") or not self._is_other(start)):
                 yield Finding("phone", start, start + kept, True)
-        elif shape == "phoneish":
+        elif shape == "digits":
             if distance is not None and self._phone_announced(match, value, distance):
                 yield Finding("phone", start, end, False, distance)
         elif self._phone_national(match, value):
@@ -292,7 +293,9 @@ def _thousands(value: str) -> bool:
 
 
 def _joined(text: str, start: int, end: int) -> bool:
-    """Return whether a hyphen, point, slash or underscore ties it to more digits."""
+    """Return whether a hyphen, point, slash, underscore or comma ties it to more digits."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
-    behind = len(before) == 2 and before[1] in "-./_" and before[0].isalnum()
+    behind = len(before) == 2 and (
+        (before[1] in "-./_" and before[0].isalnum()) or (before[1] == "," and before[0].isdigit())
+    )
     return behind or (len(after) == 2 and after[0] in "-._/" and after[1].isdigit())

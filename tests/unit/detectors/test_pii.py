@@ -13,12 +13,18 @@ from pydantic import ValidationError
 from guardrail_service.detectors.pii import PII, findings
 from guardrail_service.detectors.pii_masks import partial
 from guardrail_service.detectors.pii_parameters import PIIParameters
-from guardrail_service.detectors.pii_scan import Finding, find, fold, resolve
+from guardrail_service.detectors.pii_scan import Finding, find, fold, resolve, warm_up
 from guardrail_service.redaction import redact
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.types import Outcome, Passage, Sample
 
 CARD = "4111111111111111"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """Compile before Hypothesis starts its clock."""
+    warm_up()
 
 
 def check(answer: str, *contexts: str, question: str | None = None, **parameters: Any) -> Outcome:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from guardrail_service.api.errors import error_reply
@@ -36,12 +37,8 @@ class Service:
         Raises:
             GuardrailError: If it cannot be judged; never a verdict.
         """
-        self._admit()
-        self._running += 1
-        try:
+        with self._places(1):
             return await self._run(request, request_id, request.deadline_ms, gone)
-        finally:
-            self._running -= 1
 
     async def check_batch(
         self, items: list[object], request_id: str, gone: Gone
@@ -55,8 +52,8 @@ class Service:
             raise LimitExceeded(
                 f"found {len(items)} items; expected at most {self._limits.batch_items}", "items"
             )
-        self._admit()
-        places = asyncio.Semaphore(self.runtime.settings.workers)
+        at_once = min(self.runtime.settings.workers, len(items))
+        places = asyncio.Semaphore(at_once)
         departed = asyncio.Event()
 
         async def one(item: object) -> CheckReply | ErrorReply:
@@ -67,8 +64,10 @@ class Service:
 
         watcher = asyncio.ensure_future(_set_when(gone, departed))
         try:
-            return await asyncio.gather(*map(one, items))
+            with self._places(at_once):
+                return await asyncio.gather(*map(one, items))
         finally:
+            departed.set()
             watcher.cancel()
 
     def close(self) -> None:
@@ -76,16 +75,28 @@ class Service:
         self.runtime.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _admit(self) -> None:
+    @contextmanager
+    def _places(self, count: int) -> Iterator[None]:
+        """Hold places among the answers judged at the same time; alone, a batch always fits.
+
+        Raises:
+            NotReady: If nothing can be judged right now.
+            Overloaded: If other requests hold too many places.
+        """
         if (reason := self.runtime.not_ready()) is not None:
             raise NotReady(reason)
         allowed = self._limits.concurrent_requests
-        if self._running >= allowed:
+        if self._running and self._running + count > allowed:
             raise Overloaded(
-                f"{allowed} requests are being judged, the most this service takes at a time; "
-                "try again later",
+                f"{self._running} answers are being judged and {count} more would pass the limit "
+                f"of {allowed}; try again later",
                 retry_after_s=1.0,
             )
+        self._running += count
+        try:
+            yield
+        finally:
+            self._running -= count
 
     async def _item(
         self, item: object, request_id: str, departed: asyncio.Event
@@ -126,6 +137,8 @@ class Service:
                 cancellation.cancel()
             reply = await running
         finally:
+            cancellation.cancel()  # nobody waits any more, whether or not it is done
+            running.cancel()
             watcher.cancel()
         self.telemetry.check(reply)
         return reply

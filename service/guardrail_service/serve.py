@@ -7,6 +7,7 @@ import logging
 import math
 import socket
 import sys
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -37,7 +38,11 @@ def serve(settings: Settings) -> None:
     )
     listening, address = _listen(settings)
     _LOG.info(json.dumps({"event": "listening", "address": address, "load_s": runtime.load_s}))
-    _Server(config, runtime).run(sockets=[listening])
+    try:
+        _Server(config, runtime).run(sockets=[listening])
+    finally:
+        if settings.uds is not None:
+            settings.uds.unlink(missing_ok=True)
 
 
 def configure_logging(level: str) -> None:
@@ -66,16 +71,20 @@ class _JsonLines(logging.Formatter):
 
 
 class _Server(uvicorn.Server):
-    """Says "not ready" as soon as it is told to stop, so that balancers look elsewhere."""
+    """Says "not ready" as soon as it is told to stop, so that balancers look elsewhere.
+
+    A drained stop is a success: the process ends with 0, not by the signal that asked for it.
+    """
 
     def __init__(self, config: uvicorn.Config, runtime: Runtime) -> None:
         super().__init__(config)
         self._runtime = runtime
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Start draining."""
+        """Start draining; a second SIGINT does not wait for running checks."""
         self._runtime.draining = True
         super().handle_exit(sig, frame)
+        self._captured_signals.clear()
 
 
 def _listen(settings: Settings) -> tuple[socket.socket, str]:
@@ -94,7 +103,7 @@ def _listen(settings: Settings) -> tuple[socket.socket, str]:
     except OSError as error:
         where = str(settings.uds or f"{settings.host}:{settings.port}")
         raise ConfigurationError(
-            f"listen on {where}", error.strerror or "failure", "a free address"
+            f"listen on {where}", error.strerror or str(error), "a free address"
         ) from error
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return bound, f"http://{host}:{bound.getsockname()[1]}"
@@ -102,6 +111,24 @@ def _listen(settings: Settings) -> tuple[socket.socket, str]:
 
 def _unix_socket(path: str) -> socket.socket:
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    bound.bind(path)
+    if _is_left_over(path):
+        Path(path).unlink(missing_ok=True)
+    try:
+        bound.bind(path)
+    except OSError:
+        bound.close()
+        raise
     bound.listen(2048)
     return bound
+
+
+def _is_left_over(path: str) -> bool:
+    """Return whether a socket lies there that nobody listens on: its service was killed."""
+    if not Path(path).is_socket():
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            return True
+    return False

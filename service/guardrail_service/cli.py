@@ -34,7 +34,8 @@ app.add_typer(config_app, name="config")
 app.add_typer(models_app, name="models")
 app.add_typer(bench_app, name="bench")
 
-out = Console()
+_WIDE = 200  # columns of a pipe; a table cut to 80 loses names and licences
+out = Console(width=None if sys.stdout.isatty() else _WIDE)
 err = Console(stderr=True)
 P = ParamSpec("P")
 EXIT_FLAGGED = 1

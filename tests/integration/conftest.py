@@ -155,12 +155,14 @@ def serve() -> Iterator[Callable[..., Served]]:
 def tiny_config(write_config: Callable[..., Path]) -> Callable[..., Path]:
     """Write a configuration that the tiny pack can serve."""
 
-    def write(version: str = "1", name: str = "policy.json", **policy: Any) -> Path:
+    def write(
+        version: str = "1", file: str = "policy.json", name: str = "tiny", **policy: Any
+    ) -> Path:
         return write_config(
-            name,
+            file,
             calibrated_thresholds={"groundedness": {"groundedness": 0.5}},
             evaluator_ids=DETECTORS,
-            policy={"name": "tiny", "version": version, **policy},
+            policy={"name": name, "version": version, **policy},
         )
 
     return write

@@ -163,9 +163,16 @@ def _kept(rule: Rule, span: Span) -> bool:
 
 
 def _action(rule: Rule, result: DetectorResult) -> Action:
-    """Return what a flagged detector asks for: the severest of its findings' own actions."""
-    named = [str(s.attributes["action"]) for s in result.spans if "action" in s.attributes]
-    return max((Action[name.upper()] for name in named), default=rule.action)
+    """Return what a flagged detector asks for: the severest of its findings' actions.
+
+    A finding that names none asks for the detector's own.
+    """
+    return max((_span_action(rule, span) for span in result.spans), default=rule.action)
+
+
+def _span_action(rule: Rule, span: Span) -> Action:
+    named = span.attributes.get("action")
+    return rule.action if named is None else Action[str(named).upper()]
 
 
 def describe(policy: Policy) -> dict[str, Any]:

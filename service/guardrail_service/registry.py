@@ -104,6 +104,9 @@ class Detector(ABC, Generic[P]):
     spec: ClassVar[DetectorSpec]
     parameters: type[P]
 
+    def load(self) -> None:
+        """Prepare what every request needs, such as compiled patterns; called before serving."""
+
     def encode(self, sample: SegmentedSample, parameters: P) -> Sequence[Row]:
         """Return the model rows this sample needs; none for a pattern detector."""
         return ()

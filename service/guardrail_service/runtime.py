@@ -49,6 +49,8 @@ class Runtime:
             role: ModelSession(self.pack, role) for role in self.pack.roles
         }
         self.golden = run_golden(self.pack, self.sessions, settings.workers)
+        for detector in {name for policy in policies.values() for name in policy.rules}:
+            REGISTRY[detector].load()
         self.scheduler = Scheduler(
             {role: session.run for role, session in self.sessions.items()},
             settings.workers,

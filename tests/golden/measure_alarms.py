@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from guardrail_service.detectors._secrets.search import find
 from guardrail_service.detectors.encoding import EncodingParameters, hidden
-from guardrail_service.detectors.secret_search import find
 from guardrail_service.text.decode import search
 
 WORDS = 60

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.detectors.secret_patterns import KINDS, PATTERNS
-from guardrail_service.detectors.secret_search import engine, find
+from guardrail_service.detectors._secrets.patterns import KINDS, PATTERNS
+from guardrail_service.detectors._secrets.search import engine, find
 from guardrail_service.text.patterns import PatternSet
 from tests.golden import make_secrets_cases, secret_cases
 

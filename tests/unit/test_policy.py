@@ -125,6 +125,14 @@ def test_a_findings_own_action_beats_the_detectors() -> None:
     )
 
 
+def test_a_finding_without_an_action_asks_for_the_detectors_own() -> None:
+    """A milder neighbour cannot hide it."""
+    spans = (Span(0, 1, "email", attributes={"action": "flag"}), Span(2, 3, "us_ssn"))
+    cuts = {"good": Cut(0.5, calibrated=True)}
+    decided = decide(policy(cuts, action=Action.BLOCK), scored(0.1, spans=spans))
+    assert decided.action is Action.BLOCK
+
+
 def test_a_span_is_shown_while_its_own_score_crosses_the_cut() -> None:
     """Detectors propose every sentence; the policy keeps the unsupported ones."""
     spans = (

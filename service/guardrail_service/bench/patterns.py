@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from rich.console import Console
 from rich.table import Table
 
-from guardrail_service.detectors import pii_rules
+from guardrail_service.detectors._pii import rules as pii_rules
 from guardrail_service.text.gates import Engine
 from guardrail_service.text.patterns import Pattern, PatternSet
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from guardrail_service.detectors import pii_types
+from guardrail_service.detectors._pii import types as pii_types
 from guardrail_service.registry import REGISTRY
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.types import Sample

@@ -13,11 +13,13 @@ from typing import Literal, NamedTuple
 
 from pydantic import ConfigDict, field_validator
 
-from guardrail_service.detectors import pii, secret_search
+from guardrail_service.detectors import pii
+from guardrail_service.detectors._pii import scan as pii_scan
+from guardrail_service.detectors._pii.parameters import PIIParameters
+from guardrail_service.detectors._secrets import search as secret_search
 from guardrail_service.detectors.boolean import boolean_outcome
 from guardrail_service.detectors.condition import parse_condition
 from guardrail_service.detectors.coverage import whole_answer, whole_sample
-from guardrail_service.detectors.pii_parameters import PIIParameters
 from guardrail_service.detectors.placeholders import Placeholders
 from guardrail_service.registry import Detector, DetectorSpec, Parameters, boolean_metrics, detector
 from guardrail_service.text.decode import Layer, Search, search
@@ -92,6 +94,11 @@ class Encoding(Detector[EncodingParameters]):
         default_thresholds={"model_passes": 0.5},
     )
     parameters = EncodingParameters
+
+    def load(self) -> None:
+        """Compile the patterns decoded layers are searched for."""
+        pii_scan.warm_up()
+        secret_search.engine()
 
     def reduce(
         self,

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from guardrail_service.detectors import pii_scan
-from guardrail_service.detectors.pii_checks import alnum
-from guardrail_service.detectors.pii_masks import Masker
-from guardrail_service.detectors.pii_parameters import (
+from guardrail_service.detectors._pii import scan as pii_scan
+from guardrail_service.detectors._pii.checks import alnum
+from guardrail_service.detectors._pii.masks import Masker
+from guardrail_service.detectors._pii.parameters import (
     PIIParameters,
     allow_regex,
     custom_set,
     expand,
 )
-from guardrail_service.detectors.pii_scan import Finding
+from guardrail_service.detectors._pii.scan import Finding
 from guardrail_service.registry import Detector, DetectorSpec, boolean_metrics, detector
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.types import Coverage, Outcome, RowOutput, Span
@@ -36,6 +36,10 @@ class PII(Detector[PIIParameters]):
         default_thresholds={"model_passes": 0.5},
     )
     parameters = PIIParameters
+
+    def load(self) -> None:
+        """Compile the patterns."""
+        pii_scan.warm_up()
 
     def reduce(
         self, sample: SegmentedSample, outputs: Sequence[RowOutput], parameters: PIIParameters

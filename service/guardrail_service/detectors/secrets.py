@@ -8,13 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from guardrail_service.detectors.boolean import boolean_outcome
-from guardrail_service.detectors.coverage import whole_answer, whole_sample
-from guardrail_service.detectors.placeholders import Placeholders
-from guardrail_service.detectors.secret_aliases import canonical
-from guardrail_service.detectors.secret_kinds import Severity
-from guardrail_service.detectors.secret_patterns import KINDS, PATTERNS
-from guardrail_service.detectors.secret_search import (
+from guardrail_service.detectors._secrets.aliases import canonical
+from guardrail_service.detectors._secrets.kinds import Severity
+from guardrail_service.detectors._secrets.patterns import KINDS, PATTERNS
+from guardrail_service.detectors._secrets.search import (
     SecretFinding,
     candidates,
     checksum,
@@ -22,6 +19,9 @@ from guardrail_service.detectors.secret_search import (
     find,
     resolve,
 )
+from guardrail_service.detectors.boolean import boolean_outcome
+from guardrail_service.detectors.coverage import whole_answer, whole_sample
+from guardrail_service.detectors.placeholders import Placeholders
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.registry import Detector, DetectorSpec, Parameters, boolean_metrics, detector
 from guardrail_service.text.patterns import Pattern, PatternSet, Prepared, compile_regex
@@ -181,6 +181,10 @@ class Secrets(Detector[SecretsParameters]):
         default_thresholds={"model_passes": 0.5},
     )
     parameters = SecretsParameters
+
+    def load(self) -> None:
+        """Compile the patterns."""
+        engine()
 
     def reduce(
         self,

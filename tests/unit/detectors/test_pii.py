@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from guardrail_service.detectors._pii.masks import partial
+from guardrail_service.detectors._pii.parameters import PIIParameters
+from guardrail_service.detectors._pii.scan import Finding, find, fold, resolve, warm_up
 from guardrail_service.detectors.pii import PII, findings
-from guardrail_service.detectors.pii_masks import partial
-from guardrail_service.detectors.pii_parameters import PIIParameters
-from guardrail_service.detectors.pii_scan import Finding, find, fold, resolve, warm_up
 from guardrail_service.redaction import redact
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.types import Outcome, Passage, Sample

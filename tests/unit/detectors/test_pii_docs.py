@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from guardrail_service.detectors.pii_parameters import PIIParameters
-from guardrail_service.detectors.pii_types import TYPES, PiiType
+from guardrail_service.detectors._pii.parameters import PIIParameters
+from guardrail_service.detectors._pii.types import TYPES, PiiType
 
 DOCS = (Path(__file__).parents[3] / "docs" / "pii.md").read_text("utf-8")
 CONTEXT = {"no": "-", "bare": "for the bare number", "always": "needed"}

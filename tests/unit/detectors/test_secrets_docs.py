@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from guardrail_service.detectors._secrets.patterns import KINDS
 from guardrail_service.detectors.encoding import EncodingParameters
-from guardrail_service.detectors.secret_patterns import KINDS
 from guardrail_service.detectors.secrets import SecretsParameters
 from guardrail_service.text.decode_blocks import _DECODERS
 from guardrail_service.text.decode_inline import GUESSES, INLINE

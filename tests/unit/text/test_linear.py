@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from guardrail_service.text.linear import superlinear, unbounded_repeat
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.detectors import pii_checks, pii_phone
-from guardrail_service.detectors.pii_checks import Check
-from guardrail_service.detectors.pii_national import NATIONAL
+from guardrail_service.detectors._pii import checks as pii_checks
+from guardrail_service.detectors._pii import phone as pii_phone
+from guardrail_service.detectors._pii.checks import Check
+from guardrail_service.detectors._pii.national import NATIONAL
 
 # Card numbers: the networks' published test numbers. IBANs: SWIFT's registry of examples.
 # Bitcoin: BIP 173 and 350, and the address of the genesis block's documentation.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from guardrail_service.detectors.pii_checks import version_like
+from guardrail_service.detectors._pii.checks import version_like
 from guardrail_service.text.patterns import Match
 
 Bounds = tuple[int, int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardrail_service.detectors.secret_kinds import UUID, alnum, base64, hexa, kind, word
+from guardrail_service.detectors._secrets.kinds import UUID, alnum, base64, hexa, kind, word
 
 # One row of the table per line, whatever its length.
 # ruff: noqa: E501

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from guardrail_service.detectors.secret_patterns import KINDS
+from guardrail_service.detectors._secrets.patterns import KINDS
 
 _ALIASES = {
     "password": "basic_password db_password database_password passwd pwd credential credentials"

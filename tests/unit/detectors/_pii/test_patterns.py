@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.detectors.pii_rules import CUES, PATTERNS, RULES
-from guardrail_service.detectors.pii_types import NATIONAL_IDS, TYPES, canonical, resolve
+from guardrail_service.detectors._pii.rules import CUES, PATTERNS, RULES
+from guardrail_service.detectors._pii.types import NATIONAL_IDS, TYPES, canonical, resolve
 from guardrail_service.text.linear import superlinear, unbounded_repeat
 from guardrail_service.text.patterns import Pattern, PatternSet
 
-CASES = Path(__file__).parents[2] / "golden" / "pii_cases.jsonl"
+CASES = Path(__file__).parents[3] / "golden" / "pii_cases.jsonl"
 TEXTS = [json.loads(line)["text"] for line in CASES.read_text("utf-8").splitlines()]
 
 

@@ -4,8 +4,8 @@ import zlib
 
 import pytest
 
-from guardrail_service.detectors import secret_checks as checks
-from guardrail_service.detectors.secret_names import is_code, is_password, is_secret_value
+from guardrail_service.detectors._secrets import checks
+from guardrail_service.detectors._secrets.names import is_code, is_password, is_secret_value
 
 BODY = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1"
 

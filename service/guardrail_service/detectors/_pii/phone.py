@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import phonenumbers
 
-from guardrail_service.detectors.pii_checks import alnum
+from guardrail_service.detectors._pii.checks import alnum
 
 REGIONS = ("US", "GB", "DE", "FR", "IT", "ES", "NL", "AU", "IN")
 """Regions whose national forms are recognised without context, unless configured otherwise."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from guardrail_service.detectors.secret_checks import entropy, has_crc32, is_placeholder
-from guardrail_service.detectors.secret_kinds import SecretKind
-from guardrail_service.detectors.secret_patterns import KINDS, PATTERNS, ROWS
-from guardrail_service.detectors.secret_spans import CHECKS, Located, is_closed
+from guardrail_service.detectors._secrets.checks import entropy, has_crc32, is_placeholder
+from guardrail_service.detectors._secrets.kinds import SecretKind
+from guardrail_service.detectors._secrets.patterns import KINDS, PATTERNS, ROWS
+from guardrail_service.detectors._secrets.spans import CHECKS, Located, is_closed
 from guardrail_service.text.patterns import Match, PatternSet, Prepared
 
 _BY_PATTERN = {row.pattern.id: row for row in ROWS}

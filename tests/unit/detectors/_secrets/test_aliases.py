@@ -2,9 +2,9 @@
 
 import pytest
 
-from guardrail_service.detectors import secret_aliases
-from guardrail_service.detectors.secret_aliases import canonical
-from guardrail_service.detectors.secret_patterns import KINDS
+from guardrail_service.detectors._secrets import aliases as secret_aliases
+from guardrail_service.detectors._secrets.aliases import canonical
+from guardrail_service.detectors._secrets.patterns import KINDS
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from guardrail_service.detectors.secret_context import ASSIGNMENTS, GENERIC, OWNERS, PASSWORD
-from guardrail_service.detectors.secret_kinds import SecretKind, Severity
-from guardrail_service.detectors.secret_patterns_cloud import CLOUD
-from guardrail_service.detectors.secret_patterns_dev import DEVELOPMENT
-from guardrail_service.detectors.secret_patterns_services import (
+from guardrail_service.detectors._secrets.context import ASSIGNMENTS, GENERIC, OWNERS, PASSWORD
+from guardrail_service.detectors._secrets.kinds import SecretKind, Severity
+from guardrail_service.detectors._secrets.patterns_cloud import CLOUD
+from guardrail_service.detectors._secrets.patterns_dev import DEVELOPMENT
+from guardrail_service.detectors._secrets.patterns_services import (
     AI,
     CONTEXTUAL,
     KEY_FILES,

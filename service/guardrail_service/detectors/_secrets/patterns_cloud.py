@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardrail_service.detectors.secret_kinds import UUID, alnum, base64, hexa, kind, word
+from guardrail_service.detectors._secrets.kinds import UUID, alnum, base64, hexa, kind, word
 
 _AWS_ID = "(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
 _AWS_IDS = ("akia", "asia", "abia", "acca")

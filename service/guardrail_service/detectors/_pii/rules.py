@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from guardrail_service.detectors import pii_checks as checks
-from guardrail_service.detectors import pii_streets as streets
-from guardrail_service.detectors.pii_checks import Check
-from guardrail_service.detectors.pii_national import NATIONAL, National
+from guardrail_service.detectors._pii import checks, streets
+from guardrail_service.detectors._pii.checks import Check
+from guardrail_service.detectors._pii.national import NATIONAL, National
 from guardrail_service.text.patterns import Pattern
 
 
@@ -220,7 +219,7 @@ RULES: tuple[Rule, ...] = (
     Rule("date_of_birth", "date", checks.birth_date, tuple(range(4, 21)), announced=True),
     *(rule for number in NATIONAL for rule in _national_rules(number)),
 )  # fmt: skip
-"""Meaning of the shapes, except telephone numbers, which `pii_scan.py` reads."""
+"""Meaning of the shapes, except telephone numbers, which `_pii/scan.py` reads."""
 
 PATTERNS: tuple[Pattern, ...] = (*FORMS, *CUES, *ANNOUNCED)
 """Every pattern this detector runs."""

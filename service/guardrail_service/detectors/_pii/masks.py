@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from guardrail_service.detectors.pii_checks import alnum
+from guardrail_service.detectors._pii.checks import alnum
 
 
 class Masker:

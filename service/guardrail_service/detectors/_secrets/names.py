@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardrail_service.detectors.secret_checks import (
+from guardrail_service.detectors._secrets.checks import (
     entropy,
     is_common,
     is_mixed,

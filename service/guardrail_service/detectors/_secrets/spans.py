@@ -9,9 +9,9 @@ import string
 from collections.abc import Callable
 from typing import NamedTuple
 
-from guardrail_service.detectors import secret_checks as checks
-from guardrail_service.detectors.secret_context import classify, value_end
-from guardrail_service.detectors.secret_names import has_innocent_name, is_code, is_secret_value
+from guardrail_service.detectors._secrets import checks
+from guardrail_service.detectors._secrets.context import classify, value_end
+from guardrail_service.detectors._secrets.names import has_innocent_name, is_code, is_secret_value
 from guardrail_service.text.patterns import compile_regex
 
 _ALNUM = frozenset(string.ascii_letters + string.digits)

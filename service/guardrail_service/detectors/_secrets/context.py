@@ -1,7 +1,7 @@
 """Secrets that only their surroundings give away: `password = ...`, "the Datadog API key is ...".
 
 A few patterns find a name, a sign and a value; the table says whose key it is. Nothing here decides
-whether the value is worth an alarm, `secret_checks` does.
+whether the value is worth an alarm, `_secrets/checks.py` does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from guardrail_service.detectors.secret_kinds import UUID, SecretKind, Severity, kind
+from guardrail_service.detectors._secrets.kinds import UUID, SecretKind, Severity, kind
 from guardrail_service.text.patterns import compile_regex
 
 _NAME = (

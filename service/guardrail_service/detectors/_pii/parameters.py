@@ -8,8 +8,8 @@ from typing import Any, Literal
 import phonenumbers
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from guardrail_service.detectors import pii_phone
-from guardrail_service.detectors.pii_types import H2O_TYPES, TYPES, canonical, resolve
+from guardrail_service.detectors._pii import phone as pii_phone
+from guardrail_service.detectors._pii.types import H2O_TYPES, TYPES, canonical, resolve
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.registry import Parameters
 from guardrail_service.text.linear import superlinear

@@ -1,7 +1,7 @@
 """National identity, tax and health numbers of persons: forms, announcing words, check digits.
 
 Sources of forms and check digits: python-stdnum's module of the same name, which cites the issuer;
-the few computed here name their source in `pii_checks.py`. Company numbers are not personal data.
+the few computed here name their source in `_pii/checks.py`. Company numbers are not personal data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class National:
         id: Our name, country code first.
         name: What a report calls it.
         aliases: Other tools' names.
-        module: python-stdnum module, or `own:` and a function of `pii_checks.py`; empty: form only.
+        module: python-stdnum module, or `own:` and a function of `checks.py`; empty: form only.
         cue: Words that announce it, RE2, matched as whole words in any case.
         forms: RE2 forms so particular that no announcing word is needed.
         lengths: How many letters and digits the bare number has, for use in context; may be empty.

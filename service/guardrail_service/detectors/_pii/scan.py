@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from guardrail_service.detectors import pii_phone
-from guardrail_service.detectors.pii_checks import alnum
-from guardrail_service.detectors.pii_refine import refine
-from guardrail_service.detectors.pii_rules import ANNOUNCED, CUES, FORMS, OTHER, RULES, Rule
-from guardrail_service.detectors.pii_types import TYPES
+from guardrail_service.detectors._pii import phone as pii_phone
+from guardrail_service.detectors._pii.checks import alnum
+from guardrail_service.detectors._pii.refine import refine
+from guardrail_service.detectors._pii.rules import ANNOUNCED, CUES, FORMS, OTHER, RULES, Rule
+from guardrail_service.detectors._pii.types import TYPES
 from guardrail_service.text.patterns import Match, PatternSet
 
 _FOLD = {

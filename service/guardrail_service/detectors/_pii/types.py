@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from guardrail_service.detectors.pii_national import NATIONAL
+from guardrail_service.detectors._pii.national import NATIONAL
 
 
 @dataclass(frozen=True, slots=True)

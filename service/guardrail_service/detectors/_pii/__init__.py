@@ -1,0 +1,1 @@
+"""What the detector `pii` is made of."""

@@ -1,0 +1,1 @@
+"""What the detector `secrets` is made of."""

@@ -7,7 +7,7 @@ way the service runs regular expressions over text it did not write.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -138,12 +138,22 @@ class _Compiled:
 
     def spans(self, source: Prepared) -> list[tuple[int, int]]:
         """Return code-point spans of the reported group, without empty ones."""
-        found = []
-        for match in self._regex.finditer(source.data):
+        matches = self._whole(source.data) if self._group == 0 else self._grouped(source.data)
+        return [(source.code_point(start), source.code_point(end)) for start, end in matches]
+
+    def _whole(self, data: bytes) -> Iterator[tuple[int, int]]:
+        return (match.span() for match in self._regex.finditer(data))
+
+    def _grouped(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the group's spans. What follows a group may be what the next match begins with,
+        so the search goes on where the group ended, not where the match did.
+        """
+        position = 0
+        while (match := self._regex.search(data, position)) is not None:
             start, end = match.span(self._group)
+            position = end if start < end else match.end()
             if start < end:
-                found.append((source.code_point(start), source.code_point(end)))
-        return found
+                yield start, end
 
 
 def compile_regex(regex: str, where: str, ignore_case: bool = False) -> Any:

@@ -44,6 +44,21 @@ def _alone(core: str) -> str:
     return rf"(?:\b|_)({core})" + ("" if core.endswith(r"\)") else r"(?:\b|_)")
 
 
+def _apart(core: str, joints: str, digit: str = r"\d") -> str:
+    """Return a pattern for a whole word that is not a stretch of a longer row of groups.
+
+    "12-12-12-12-12" holds no date, though "12-12-12" is one. It also bounds the cost of text that
+    is nothing but groups of digits: such a row has no match, where it had one every few characters.
+
+    Args:
+        core: What to find.
+        joints: Characters that join groups, escaped for a class.
+        digit: What a group consists of, as part of a class.
+    """
+    before = rf"(?:^|_|[^\w{joints}]|(?:^|[^{digit}])[{joints}])"
+    return rf"{before}({core})(?:$|_|[^\w{joints}]|[{joints}](?:[^{digit}]|$))"
+
+
 _IBAN_LENGTHS = {
     15: "NO", 16: "BE", 18: "DK|FI|FK|FO|GL|NL|SD", 19: "MK|SI",
     20: "AT|BA|EE|KZ|LT|LU|MN|XK", 21: "CH|HR|LI|LV", 22: "BG|BH|CR|DE|GB|GE|IE|ME|RS|VA",
@@ -91,11 +106,11 @@ FORMS: tuple[Pattern, ...] = (
     Pattern("iban", _alone(_IBAN), group=1, ignore_case=True,
             gate=r"[A-Z]{2}\d{2}[ -]?[A-Z0-9]"),
     Pattern("ssn", _alone(r"\d{3}-\d{2}-\d{4}|\d{3}\.\d{2}\.\d{4}|\d{3} \d{2} \d{4}"), group=1),
-    Pattern("ip4", _alone(_QUAD), group=1),
+    Pattern("ip4", _apart(_QUAD, r"."), group=1),
     Pattern("ip6", r"(?:[0-9A-Fa-f]{1,4}:|::)(?::?[0-9A-Fa-f]{1,4}:{1,2}){1,7}"
                    r"(?:[0-9A-Fa-f]{1,4})?(?:(?:\.\d{1,3}){3})?", (":",)),
-    Pattern("mac", _alone(r"[0-9A-F]{2}(?::[0-9A-F]{2}){5}|[0-9A-F]{2}(?:-[0-9A-F]{2}){5}"
-                          r"|[0-9A-F]{4}\.[0-9A-F]{4}\.[0-9A-F]{4}"),
+    Pattern("mac", _apart(r"[0-9A-F]{2}(?::[0-9A-F]{2}){5}|[0-9A-F]{2}(?:-[0-9A-F]{2}){5}"
+                          r"|[0-9A-F]{4}\.[0-9A-F]{4}\.[0-9A-F]{4}", r":.\-", "0-9A-F"),
             (":", "-", "."), group=1, ignore_case=True),
     Pattern("bitcoin", r"\b(?:[13][1-9A-HJ-NP-Za-km-z]{25,34}"
                        r"|(?:bc1|BC1)[02-9A-HJ-NP-Za-hj-np-z]{11,71})\b"),
@@ -160,9 +175,10 @@ ANNOUNCED: tuple[Pattern, ...] = (
                           r"(?:-[0-9A-Za-z]{1,8}){0,4}"),
             group=1),
     Pattern("digits", rf"(?:\b|[+(])\d[\d ().\\/-]{{4,20}}\d{_EXTENSION}(?:\b|_)"),
-    Pattern("date", rf"\b(?:\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}"
-                    rf"|{_DAY} (?:of |de )?[A-Za-z\x{{C0}}-\x{{17F}}]{{3,10}}\.?,? (?:de )?\d{{4}}"
-                    rf"|[A-Za-z]{{3,10}}\.? {_DAY},? \d{{4}})\b"),
+    Pattern("date", _apart(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", r"/.\-"), group=1),
+    Pattern("date_in_words",
+            rf"\b(?:{_DAY} (?:of |de )?[A-Za-z\x{{C0}}-\x{{17F}}]{{3,10}}\.?,? (?:de )?\d{{4}}"
+            rf"|[A-Za-z]{{3,10}}\.? {_DAY},? \d{{4}})\b"),
     Pattern(OTHER, rf"\b(?:{_OTHER})(?:\b|_)", ignore_case=True),
 )  # fmt: skip
 """Forms that count only where a cue stands nearby, and the words that say it is something else."""
@@ -216,7 +232,8 @@ RULES: tuple[Rule, ...] = (
     *(Rule(type_, shape, _digits(least), tuple(range(low, high + 1)), announced=True,
            validated=False)
       for type_, (least, low, high) in _CODES.items() for shape in ("token", "digits")),
-    Rule("date_of_birth", "date", checks.birth_date, tuple(range(4, 21)), announced=True),
+    *(Rule("date_of_birth", shape, checks.birth_date, tuple(range(4, 21)), announced=True)
+      for shape in ("date", "date_in_words")),
     *(rule for number in NATIONAL for rule in _national_rules(number)),
 )  # fmt: skip
 """Meaning of the shapes, except telephone numbers, which `_pii/scan.py` reads."""

@@ -82,3 +82,23 @@ def test_groups_stand_for_their_types() -> None:
     assert resolve("IBAN_CODE") == ("iban",)
     with pytest.raises(ValueError, match="expected one of all, national_id"):
         resolve("PERSON")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("12-12-12", ["12-12-12"]),
+        ("born 12-12-12.", ["12-12-12"]),
+        ("12-12-12-12", []),
+        ("1.2.3.4 5.6.7.8", ["1.2.3.4", "5.6.7.8"]),
+        ("192.168.1.1.", ["192.168.1.1"]),
+        ("192.168.1.1.7", []),
+        ("00:1B:44:11:3A:B7", ["00:1B:44:11:3A:B7"]),
+        ("AB:00:1B:44:11:3A:B7:CD", []),
+    ],
+)
+def test_a_stretch_of_a_longer_row_of_groups_is_none(text: str, found: list[str]) -> None:
+    """Fingerprints, dotted versions and dashed codes are not full of dates and addresses."""
+    shapes = ("date", "ip4", "mac")
+    matches = PatternSet([p for p in PATTERNS if p.id in shapes]).scan(text)
+    assert [text[m.start : m.end] for m in matches] == found

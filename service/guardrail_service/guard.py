@@ -7,13 +7,15 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, wait
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from guardrail_service.config import check_threshold, parse_parameters
+from pydantic import ValidationError
+
+from guardrail_service.config import check_threshold
 from guardrail_service.detectors.no_answer import abstains
 from guardrail_service.errors import (
     Cancelled,
@@ -203,11 +205,26 @@ def _field_name(detector: str, registry: Registry) -> str:
     return f"detectors.{detector}" if known else "detectors"
 
 
-def _known_parts(detector: AnyDetector, key: str) -> Iterator[str]:
-    """Yield a parameter's path as far as it holds only our names and positions."""
+_OUR_WORDS = frozenset({"value_error", "assertion_error", "union_tag_invalid"})
+"""Kinds of pydantic errors whose message may quote the value; the others name types and limits."""
+
+
+def _refused(detector: AnyDetector, failure: ValidationError, where: str) -> InputError:
+    """Return the first fault of a request's parameters, without text that the caller wrote.
+
+    Files may be quoted, requests may not. So a detector's own words reach a caller only about its
+    request parameters, whose messages are written for that.
+    """
+    first = failure.errors()[0]
     fields = detector.parameters.model_fields
-    names = {name for key, field in fields.items() for name in (key, field.alias)}
-    return takewhile(lambda part: part in names or part.isdecimal(), key.split("."))
+    ours = {name for key, field in fields.items() for name in (key, field.alias)}
+    known = tuple(takewhile(lambda part: isinstance(part, int) or part in ours, first["loc"]))
+    place = ".".join((where, *map(str, known)))
+    if first["type"] not in _OUR_WORDS:
+        return InputError(first["msg"], place)
+    if known[:1] and known[0] in detector.spec.request_parameters and "error" in first["ctx"]:
+        return InputError(str(first["ctx"]["error"]), place)
+    return InputError("does not fit; expected what the documentation lists", place)
 
 
 def _merge(rule: Rule, override: Override, detector: AnyDetector, where: str) -> Rule:
@@ -220,13 +237,10 @@ def _merge(rule: Rule, override: Override, detector: AnyDetector, where: str) ->
     parameters = rule.parameters
     if override.parameters:
         merged = {**parameters.model_dump(by_alias=True), **override.parameters}
-        parameters = parse_parameters(
-            detector,
-            merged,
-            lambda key, _found, expected: InputError(
-                expected, ".".join((f"{where}.parameters", *_known_parts(detector, key)))
-            ),
-        )
+        try:
+            parameters = detector.parameters.model_validate(merged)
+        except ValidationError as failure:
+            raise _refused(detector, failure, f"{where}.parameters") from failure
     return dataclasses.replace(rule, parameters=parameters, cuts=cuts)
 
 

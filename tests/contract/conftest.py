@@ -37,9 +37,9 @@ def configs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def runtime(tiny: Path, configs: tuple[Path, Path]) -> Iterator[Runtime]:
-    """The loaded service, shared by the tests that only ask it."""
+    """The loaded service of one module; an application that ends closes it."""
     loaded = Runtime(Settings(model_pack=str(tiny), config=configs, workers=2))
     yield loaded
     loaded.close()

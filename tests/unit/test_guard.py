@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from pydantic import field_validator
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
 from guardrail_service import guard as module
@@ -362,6 +363,33 @@ def test_an_override_that_does_not_fit_is_refused_without_quoting_it(
         made.check(overrides={"risk": override})
     assert "zq9" not in str(caught.value)
     assert made.model.ran == []
+
+
+class Quoting(Knobs):
+    """Parameters whose validators quote what they found, as is right for a file."""
+
+    @field_validator("note", "level")
+    @classmethod
+    def _never(cls, value: Any) -> Any:
+        if value not in (0.5, None):
+            raise ValueError(f"found {value}; expected something else")
+        return value
+
+
+def test_a_detectors_own_words_reach_a_caller_only_about_request_parameters(
+    bench: Callable[..., Bench],
+) -> None:
+    """Whoever writes other validators need not know that a request could read them."""
+    quoting = Fake("risk", rows("a"), scores())
+    quoting.parameters = Quoting
+    made = bench(quoting, allow_overrides=True)
+    for name, value, message in (
+        ("note", "x", "note: found x; expected something else"),
+        ("level", 0.7, "level: does not fit; expected what the documentation lists"),
+    ):
+        with pytest.raises(InputError) as caught:
+            made.check(overrides={"risk": Override(parameters={name: value})})
+        assert str(caught.value) == f"detectors.risk.parameters.{message}"
 
 
 @pytest.mark.parametrize("name", ["zq9", "", "P"])

@@ -63,6 +63,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     429: {"model": ErrorReply, "description": "Other callers' work fills the queue."},
     503: {"model": ErrorReply, "description": "Still loading, or shutting down."},
 }
+_KEYED: dict[int | str, dict[str, Any]] = {401: _ERRORS[401]}
 
 
 def _service(request: Request) -> Service:
@@ -106,7 +107,7 @@ async def check_batch(body: BatchRequest, request: Request, service: ServiceIn) 
     return Response(BatchReply(results=results).model_dump_json(), media_type=_JSON)
 
 
-@router.get("/v1/policies", tags=["about"])
+@router.get("/v1/policies", responses=_KEYED, tags=["about"])
 async def policies(service: ServiceIn) -> PoliciesReply:
     """List the loaded policies with every threshold and whether it was calibrated."""
     guard = service.runtime.guard
@@ -115,14 +116,14 @@ async def policies(service: ServiceIn) -> PoliciesReply:
     return PoliciesReply(default=default, policies=[describe(policy) for policy in loaded])
 
 
-@router.get("/v1/detectors", tags=["about"])
+@router.get("/v1/detectors", responses=_KEYED, tags=["about"])
 async def detectors(service: ServiceIn) -> DetectorsReply:
     """List every published detector and whether this service can run it."""
     roles = service.runtime.serving.roles
     return DetectorsReply(detectors=[_describe(spec, roles) for spec in REGISTRY.specs()])
 
 
-@router.get("/v1/info", tags=["about"])
+@router.get("/v1/info", responses=_KEYED, tags=["about"])
 async def info(service: ServiceIn) -> InfoReply:
     """Tell what runs here: versions, models, fingerprints and limits."""
     runtime = service.runtime

@@ -90,6 +90,8 @@ class CheckRequest(_Request):
 class BatchRequest(_Request):
     """Several answers; each gets its own reply or error, in the same order."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"items": [EXAMPLE_REQUEST]}]})
+
     items: list[Any] = Field(min_length=1, description="Bodies of `/v1/check`.")
 
 

@@ -180,6 +180,53 @@ def test_a_plug_in_that_takes_a_published_id_stops(plug_in: Callable[..., Point]
         made.load_plugins(["mine"])
 
 
+def abstract() -> type[Any]:
+    """Return a detector class that cannot be made."""
+
+    class Unfinished(Detector[Parameters]):
+        """Has no `reduce`."""
+
+        parameters = Parameters
+        spec = spec("mine")
+
+    return Unfinished
+
+
+def nameless() -> type[Any]:
+    """Return a detector class without metadata."""
+
+    class Nameless(Detector[Parameters]):
+        """Has no `spec`."""
+
+        parameters = Parameters
+
+        def reduce(self, *_: Any) -> Outcome:
+            return Outcome.not_applicable("never")
+
+    return Nameless
+
+
+@pytest.mark.xfail(strict=True, reason="ends with a TypeError or an AttributeError instead")
+@pytest.mark.parametrize("make", [abstract, nameless])
+def test_an_unfinished_plug_in_stops_with_a_message(
+    make: Callable[[], Any], plug_in: Callable[..., Point]
+) -> None:
+    """One line for the operator, not a traceback."""
+    plug_in("mine", make)
+    with pytest.raises(ConfigurationError, match="plug-in 'mine'"):
+        Registry().load_plugins(["mine"])
+
+
+@pytest.mark.xfail(strict=True, reason="it is silently left out")
+def test_a_plug_in_named_like_a_built_in_detector_stops(plug_in: Callable[..., Point]) -> None:
+    """Whoever installed it believes that it judges."""
+    made = Registry()
+    made.register(detector("mine"))
+    plug_in("mine", lambda: detector("mine"))
+    with pytest.raises(ConfigurationError, match="already registered"):
+        made.load_plugins(["mine"])
+
+
 @pytest.mark.parametrize(
     ("score", "holds"),
     [(0.0, True), (1.0, True), (-1e-9, False), (1.0000001, False), (float("nan"), False),

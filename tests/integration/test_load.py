@@ -233,7 +233,8 @@ def test_a_departed_batch_is_dropped_whole(make: Callable[..., Service]) -> None
 
     async def test(service: Service) -> None:
         call = service.post({"items": [SAMPLE] * 10}, "/v1/check/batch")
-        await eventually(service.runtime.scheduler.depth, "rows wait")
+        await eventually(service.model.entered.is_set, "the first row runs")
+        await eventually(service.runtime.scheduler.depth, "the others wait")
         call.leave()
         await eventually(lambda: service.runtime.scheduler.depth() == 0, "nothing waits")
         service.model.released.set()
@@ -261,7 +262,7 @@ def test_too_many_requests_get_429_and_when_to_come_back(make: Callable[..., Ser
 
     async def test(service: Service) -> None:
         running = [service.post({**SAMPLE, "answer": SENTENCES[n]}) for n in (1, 2)]
-        await eventually(lambda: service.runtime.scheduler.depth() > 20, "both have begun")
+        await eventually(lambda: service.runtime.scheduler.depth() > 30, "both have begun")
         status, headers, reply = await service.post(SAMPLE).reply()
         assert status == 429
         assert int(headers["retry-after"]) >= 1
@@ -281,7 +282,7 @@ def test_a_batch_takes_places_like_single_requests(make: Callable[..., Service])
 
     async def test(service: Service) -> None:
         batches = [service.post({"items": [SAMPLE] * 3}, "/v1/check/batch") for _ in range(2)]
-        await eventually(service.runtime.scheduler.depth, "they have begun")
+        await eventually(lambda: service.runtime.scheduler.depth() > 30, "both have begun")
         status, _, _ = await service.post(SAMPLE).reply()
         assert status == 429
         service.model.released.set()

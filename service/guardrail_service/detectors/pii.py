@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from guardrail_service.detectors._pii import scan as pii_scan
 from guardrail_service.detectors._pii.checks import alnum
+from guardrail_service.detectors._pii.finding import Finding
 from guardrail_service.detectors._pii.masks import Masker
 from guardrail_service.detectors._pii.parameters import (
     PIIParameters,
@@ -16,7 +17,6 @@ from guardrail_service.detectors._pii.parameters import (
     custom_set,
     expand,
 )
-from guardrail_service.detectors._pii.scan import Finding
 from guardrail_service.registry import Detector, DetectorSpec, boolean_metrics, detector
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.types import Coverage, Outcome, RowOutput, Span
@@ -70,7 +70,9 @@ class PII(Detector[PIIParameters]):
 def findings(text: str, parameters: PIIParameters, question: str = "") -> list[Finding]:
     """Return the personal data in a text that the parameters ask for and do not allow."""
     wanted = parameters.wanted()
-    found: Iterable[Finding] = pii_scan.candidates(text, parameters.phone_regions, question)
+    found: Iterable[Finding] = pii_scan.candidates(
+        text, parameters.phone_regions, question, private_ips=parameters.private_ips
+    )
     if parameters.custom:
         own = custom_set(parameters.custom).scan(text)
         found = [*found, *(Finding(m.pattern, m.start, m.end, False) for m in own)]

@@ -284,6 +284,28 @@ def test_a_nearer_word_says_what_a_number_is(text: str) -> None:
     assert found(text) == []
 
 
+def test_private_addresses_count_on_request() -> None:
+    """By default they name nobody; networks and versions are none either way."""
+    text = "192.168.7.40, 127.0.0.1, fe80::a00:27ff:fe4e:66a1, 10.0.0.0/8, version 10.0.0.1"
+    assert found(text) == []
+    values = [value for _, value in found(text, private_ips=True)]
+    assert values == ["192.168.7.40", "127.0.0.1", "fe80::a00:27ff:fe4e:66a1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Updated 08/24 16:25, call the desk", []),
+        ("my account page, 2018 02:15 PM", []),
+        ("Reisepass C01X00T41 vom 01.01.2020", [("passport", "C01X00T41")]),
+        ("born 14 March 1979", [("date_of_birth", "14 March 1979")]),
+    ],
+)
+def test_dates_and_times_are_no_numbers(text: str, expected: list[tuple[str, str]]) -> None:
+    """They stand near the same words; a date of birth is one in figures or in words."""
+    assert found(text) == expected
+
+
 def test_typographic_twins_are_read() -> None:
     """Non-breaking hyphens and blanks, full-width digits."""
     assert found("phone 415\u2011555\u20110132") == [("phone", "415\u2011555\u20110132")]

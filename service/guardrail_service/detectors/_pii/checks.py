@@ -72,9 +72,9 @@ def _issuer(number: str) -> bool:
 
 
 def _long_issuer(four: int, three: int, two: str) -> bool:
-    """Return whether it is Discover, JCB, UnionPay, Maestro, RuPay, Diners or Troy."""
+    """Return whether it is Discover, JCB, UnionPay, Maestro, RuPay, Dankort, Diners or Troy."""
     return (
-        four in (6011, 5018, 5020, 5038, 5893, 6304, 6759, 6761, 6762, 6763, 9792)
+        four in (6011, 5018, 5019, 5020, 5038, 5893, 6304, 6759, 6761, 6762, 6763, 9792)
         or 3528 <= four <= 3589
         or 644 <= three <= 649
         or three == 508
@@ -123,6 +123,15 @@ def routing(value: str) -> bool:
     known = prefix <= 12 or 21 <= prefix <= 32 or 61 <= prefix <= 72 or prefix == 80
     total = sum(w * int(d) for w, d in zip((3, 7, 1) * 3, number, strict=True))
     return known and total > 0 and total % 10 == 0
+
+
+def address(value: str) -> bool:
+    """Return whether it is an address of the internet protocol, of whatever network."""
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return False
+    return True
 
 
 def public_ip(value: str) -> bool:
@@ -325,13 +334,114 @@ def fi_hetu(value: str) -> bool:
     return bool(check(value, allow_temporary=True))
 
 
+def es_dni(value: str) -> bool:
+    """Return whether the letter of a Spanish DNI holds; its leading zero is often not written."""
+    check = import_module("stdnum.es.dni").is_valid
+    return len(alnum(value)) >= 8 and bool(check(alnum(value).zfill(9)))
+
+
+def de_svnr(value: str) -> bool:
+    """Return whether a German insurance number has a date and its check digit.
+
+    Source:
+        VKVV section 4: area, birth date (day + 50 for a second series), letter, serial, digit.
+    """
+    number = alnum(value)
+    if len(number) != 12 or not _one_letter(number, 8):
+        return False
+    day, month = int(number[2:4]) % 50, int(number[4:6])
+    dated = _exists(2000, month, day)  # a leap year: the century is not part of the number
+    digits = number[:8] + _ordinal(number[8]) + number[9:]
+    return dated and _cross_sums(digits[:-1], (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1)) == digits[-1]
+
+
+def de_kvnr(value: str) -> bool:
+    """Return whether a German health-insurance number has its check digit (SGB V section 290)."""
+    number = alnum(value)
+    if len(number) != 10 or not _one_letter(number, 0):
+        return False
+    digits = _ordinal(number[0]) + number[1:]
+    return _cross_sums(digits[:-1], (1, 2) * 5) == digits[-1]
+
+
+def de_lanr(value: str) -> bool:
+    """Return whether a German physician number has its check digit (KBV, weights 4 and 9)."""
+    number = alnum(value)
+    if len(number) != 9 or not (number.isascii() and number.isdigit()):
+        return False
+    total = sum(w * int(d) for w, d in zip((4, 9) * 3, number[:6], strict=True))
+    return total > 0 and (10 - total % 10) % 10 == int(number[6])
+
+
+def de_document(value: str) -> bool:
+    """Return whether a German passport or identity card has its check digit (ICAO 9303).
+
+    Nine characters of which the last is the check digit; vowels and look-alike letters are unused.
+    """
+    number = alnum(value)
+    if len(number) != 9 or number[0].isdigit() or not number[8:].isdecimal():
+        return False
+    if not number.isascii() or any(c in "ABDEIOQSU" for c in number):
+        return False
+    weights = (7, 3, 1) * 3
+    total = sum(w * int(c, 36) for w, c in zip(weights, number[:8], strict=False))
+    return total % 10 == int(number[8])
+
+
+def us_npi(value: str) -> bool:
+    """Return whether a US provider number has the Luhn digit behind its prefix 80840 (CMS)."""
+    number = alnum(value)
+    return len(number) == 10 and number[0] in "12" and number.isdecimal() and luhn("80840" + number)
+
+
+def ph_tin(value: str) -> bool:
+    """Return whether a Philippine taxpayer number has its check digit (weights 9 to 2, mod 11)."""
+    number = alnum(value)
+    if len(number) not in (9, 12) or not (number.isascii() and number.isdigit()):
+        return False
+    total = sum(w * int(d) for w, d in zip(range(9, 1, -1), number[:8], strict=True))
+    return total > 0 and total % 11 == int(number[8])
+
+
+def _one_letter(number: str, place: int) -> bool:
+    """Return whether exactly one place holds a letter, A to Z, and all others digits."""
+    rest = number[:place] + number[place + 1 :]
+    return number.isascii() and number[place].isalpha() and rest.isdigit()
+
+
+def _ordinal(letter: str) -> str:
+    return f"{ord(letter) - ord('A') + 1:02d}"
+
+
+def _cross_sums(digits: str, weights: tuple[int, ...]) -> str:
+    """Return the last digit of the summed digit sums of weighted digits."""
+    products = (w * int(d) for w, d in zip(weights, digits, strict=True))
+    return str(sum(sum(divmod(p, 10)) for p in products) % 10)
+
+
 def _month_day(digits: str) -> tuple[int, int]:
     return int(digits[:2]), int(digits[2:])
 
 
 _OWN: dict[str, Check] = {
     f.__name__: f
-    for f in (au_medicare, sg_nric, hkid, tw_id, kr_rrn, uk_nino, in_voter, za_id, fi_hetu)
+    for f in (
+        au_medicare,
+        sg_nric,
+        hkid,
+        tw_id,
+        kr_rrn,
+        uk_nino,
+        in_voter,
+        za_id,
+        fi_hetu,
+        es_dni,
+        de_svnr,
+        de_kvnr,
+        de_lanr,
+        us_npi,
+        ph_tin,
+    )
 }
 
 

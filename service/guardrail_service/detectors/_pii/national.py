@@ -23,6 +23,8 @@ class National:
         lengths: How many letters and digits the bare number has, for use in context; may be empty.
         ignore_case: Whether the forms may be written in lower case.
         gate: See `Pattern.gate`; forms that begin with letters cost hyperscan most.
+        bare: How many digits it has where digits in prose count, unannounced: only where a random
+            number of that length passes its checks less than once in fifty; else 0.
     """
 
     id: str
@@ -34,6 +36,7 @@ class National:
     lengths: tuple[int, ...] = ()
     ignore_case: bool = False
     gate: str = ""
+    bare: int = 0
 
     @property
     def country(self) -> str:
@@ -43,12 +46,14 @@ class National:
     @property
     def checked(self) -> bool:
         """Return whether check digits or embedded dates are verified."""
-        return bool(self.module)
+        return bool(self.module) and self.id not in _FORM_ONLY
 
     @property
     def how(self) -> str:
         """Return how it is recognised, for people."""
         parts = ["its printed form"] if self.forms else []
+        if self.bare:
+            parts.append(f"{self.bare} digits")
         if self.lengths:
             sizes = " or ".join(map(str, self.lengths))
             parts.append(f"{sizes} characters in context")
@@ -56,6 +61,8 @@ class National:
 
 
 _N = National
+_FORM_ONLY = frozenset({"de_tax_number", "in_voter", "uk_nino"})
+"""Numbers whose module verifies allowed letters, lengths and offices only."""
 _DMY = r"(?:0[1-9]|[12]\d|3[01])(?:0[1-9]|1[0-2])\d{2}"
 _YMD = r"\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 _FISCAL_DIGITS = r"\d{2}[A-EHLMPRST]\d{2}[A-Z]\d{3}[A-Z]"
@@ -76,12 +83,13 @@ NATIONAL: tuple[National, ...] = (
        r"tfn|tax file (?:number|no)", (), (8, 9)),
     _N("be_nn", "Belgian national number", ("BE_NN",), "be.nn",
        r"rijksregisternummer|registre national|national (?:register )?number|niss|insz",
-       (r"\d{2}\.\d{2}\.\d{2}-\d{3}\.\d{2}",), (11,)),
+       (r"\d{2}\.\d{2}\.\d{2}-\d{3}\.\d{2}",), (11,), bare=11),
     _N("bg_egn", "Bulgarian EGN", ("BG_EGN",), "bg.egn", r"egn|егн", (), (10,)),
     _N("br_cpf", "Brazilian CPF", ("BR_CPF",), "br.cpf", r"cpf",
-       (r"\d{3}\.\d{3}\.\d{3}-\d{2}",), (11,)),
+       (r"\d{3}\.\d{3}\.\d{3}-\d{2}",), (11,), bare=11),
     _N("ca_sin", "Canadian social insurance number", ("CA_SIN",), "ca.sin",
-       r"social insurance(?: number)?|(?-i:SIN)|numéro d'assurance sociale", (), (9,)),
+       r"social insurance(?: number)?|(?-i:SIN|NAS)|numéro d'assurance sociale",
+       (r"[1-79]\d{2}-\d{3}-\d{3}",), (9,)),
     _N("ch_ahv", "Swiss AHV number", ("CH_SSN", "CH_AHV"), "ch.ssn",
        r"ahv(?:-nummer)?|avs|sozialversicherungsnummer",
        (r"756\.\d{4}\.\d{4}\.\d{2}",), (13,)),
@@ -94,8 +102,20 @@ NATIONAL: tuple[National, ...] = (
     _N("cz_rc", "Czech or Slovak birth number", ("CZ_RC", "SK_RC"), "cz.rc",
        r"rodné číslo|rodne cislo|rč|birth number", (r"\d{6}/\d{4}",), (9, 10)),
     _N("de_tax_id", "German tax id", ("DE_TAX_ID", "DE_IDNR"), "de.idnr",
-       r"steuer-?id(?:entifikationsnummer)?|idnr|steuerliche identifikationsnummer|tax id",
+       r"steuer-?id(?:entifikationsnummer)?|id-?nr\.?|steuerliche identifikationsnummer|tax id",
        (), (11,)),
+    _N("de_tax_number", "German tax number", ("DE_TAX_NUMBER", "DE_STNR"), "de.stnr",
+       r"steuer-?n(?:umme)?r\.?|st\.?-?nr\.?|tax number", (), (10, 11, 13)),
+    _N("de_social_security", "German social insurance number",
+       ("DE_SOCIAL_SECURITY", "DE_RVNR", "DE_SVNR"), "own:de_svnr",
+       r"rvnr|sv-?nummer|(?:sozial|renten)versicherungs(?:nummer|ausweis)",
+       (r"\d{2}[0-8]\d[01]\d{3}[A-Z]\d{3}", r"\d{2} [0-8]\d[01]\d{3} [A-Z] \d{3}"), (12,)),
+    _N("de_health_insurance", "German health-insurance number",
+       ("DE_HEALTH_INSURANCE", "DE_KVNR"), "own:de_kvnr",
+       r"kvnr|egk(?:-nummer)?|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)"
+       r"|krankenkasse|versichertennummer", (), (10,)),
+    _N("de_lanr", "German physician number", ("DE_LANR",), "own:de_lanr",
+       r"lanr|arzt-?n(?:umme)?r", (), (9,)),
     _N("dk_cpr", "Danish CPR number", ("DK_CPR",), "dk.cpr",
        r"cpr(?:-?nummer|-?nr)?|personnummer", (), (10,)),
     _N("do_cedula", "Dominican cédula", ("DO_CEDULA",), "do.cedula", r"c[eé]dula",
@@ -103,17 +123,17 @@ NATIONAL: tuple[National, ...] = (
     _N("ec_ci", "Ecuadorian identity number", ("EC_CI",), "ec.ci",
        r"c[eé]dula(?: de identidad)?", (), (10,)),
     _N("ee_ik", "Estonian personal code", ("EE_IK",), "ee.ik", r"isikukood|personal code",
-       (), (11,)),
+       (), (11,), bare=11),
     _N("es_nie", "Spanish NIE", ("ES_NIE",), "es.nie", r"nie", (r"[XYZ]-?\d{7}-?[A-Z]",), (9,),
        True),
-    _N("es_nif", "Spanish NIF/DNI", ("ES_NIF", "ES_DNI"), "es.dni", r"nif|dni",
+    _N("es_nif", "Spanish NIF/DNI", ("ES_NIF", "ES_DNI"), "own:es_dni", r"nif|dni",
        (r"\d{8}-?[A-HJ-NP-TV-Z]",), (8, 9)),
     _N("fi_hetu", "Finnish identity code", ("FI_PERSONAL_IDENTITY_CODE", "FI_HETU"), "own:fi_hetu",
        r"hetu|henkilötunnus|personal identity code", (_DMY + r"[-+A-FU-Y]\d{3}[0-9A-FHJ-NPR-Y]",),
        (), True),
     _N("fr_nir", "French social security number", ("FR_NIR", "FR_SSN"), "fr.nir",
        r"sécurité sociale|nir|securite sociale", (_NIR,), (15,)),
-    _N("gr_amka", "Greek AMKA", ("GR_AMKA",), "gr.amka", r"amka|αμκα", (), (11,)),
+    _N("gr_amka", "Greek AMKA", ("GR_AMKA",), "gr.amka", r"amka|αμκα", (), (11,), bare=11),
     _N("hk_hkid", "Hong Kong identity card", ("HK_HKID",), "own:hkid", r"hkid",
        (r"[A-Z]{1,2}\d{6}\([0-9A]\)",), (8, 9)),
     _N("hr_oib", "Croatian OIB", ("HR_OIB",), "hr.oib", r"oib", (), (11,)),
@@ -122,7 +142,7 @@ NATIONAL: tuple[National, ...] = (
     _N("il_id", "Israeli identity number", ("IL_ID",), "il.idnr",
        r"teudat zehut|mispar zehut|israeli id|תעודת זהות|מספר זהות", (), (9,)),
     _N("in_aadhaar", "Indian Aadhaar", ("IN_AADHAAR",), "in_.aadhaar", r"aadhaa?r|uidai|आधार",
-       (), (12,)),
+       (r"[2-9]\d{3}[ -]\d{4}[ -]\d{4}",), (12,)),
     _N("in_pan", "Indian PAN of a person", ("IN_PAN",), "in_.pan",
        r"(?-i:PAN)|permanent account number", (r"[A-Z]{3}P[A-Z]\d{4}[A-Z]",), (10,)),
     _N("in_voter", "Indian voter id", ("IN_VOTER",), "own:in_voter",
@@ -145,36 +165,45 @@ NATIONAL: tuple[National, ...] = (
     _N("nl_bsn", "Dutch BSN", ("NL_BSN",), "nl.bsn",
        r"bsn|burgerservicenummer|sofinummer|citizen service number", (), (9,)),
     _N("no_fnr", "Norwegian birth number", ("NO_FNR",), "no.fodselsnummer",
-       r"f[øo]dselsnummer|personnummer|fnr", (), (11,)),
+       r"f[øo]dselsnummer|personnummer|fnr", (), (11,), bare=11),
     _N("nz_ird", "New Zealand IRD number", ("NZ_IRD",), "nz.ird", r"ird(?: number| no)?",
        (), (8, 9)),
     _N("pe_cui", "Peruvian identity number", ("PE_CUI",), "pe.cui", r"dni|cui", (), (9,)),
+    _N("ph_tin", "Philippine taxpayer number", ("PH_TIN",), "own:ph_tin",
+       r"(?-i:TIN)|taxpayer identification number|(?-i:BIR)", (), (9, 12)),
     _N("pk_cnic", "Pakistani CNIC", ("PK_CNIC",), "pk.cnic", r"cnic", (r"[1-7]\d{4}-\d{7}-\d",),
        (13,)),
-    _N("pl_pesel", "Polish PESEL", ("PL_PESEL",), "pl.pesel", r"pesel(?:u|em)?", (), (11,)),
+    _N("pl_pesel", "Polish PESEL", ("PL_PESEL",), "pl.pesel", r"pesel(?:u|em)?", (), (11,),
+       bare=11),
     _N("pt_cc", "Portuguese citizen card", ("PT_CC",), "pt.cc", r"cart[aã]o de cidad[aã]o",
        (r"\d{8} \d ?[A-Z0-9]{2}\d",), (12,)),
     _N("pt_nif", "Portuguese NIF", ("PT_NIF",), "pt.nif", r"nif|contribuinte", (), (9,)),
-    _N("ro_cnp", "Romanian CNP", ("RO_CNP",), "ro.cnp", r"cnp|cod numeric personal", (), (13,)),
+    _N("ro_cnp", "Romanian CNP", ("RO_CNP",), "ro.cnp", r"cnp|cod numeric personal", (), (13,),
+       bare=13),
     _N("ru_inn", "Russian INN of a person", ("RU_INN",), "ru.inn", r"инн|inn", (), (12,)),
     _N("se_personnummer", "Swedish personal number", ("SE_PERSONNUMMER",), "se.personnummer",
-       r"personnummer|personal identity (?:code|number)|samordningsnummer",
-       (r"(?:19|20)?" + _YMD + r"[-+]\d{4}",), (10, 12)),
+       r"personnummer|personal identity (?:code|number)|samordningsnummer|pnr",
+       (r"(?:19|20)?" + _YMD + r"[-+]\d{4}", "19" + _YMD + r"\d{4}"), (10, 12)),
     _N("sg_nric", "Singapore NRIC/FIN", ("SG_NRIC_FIN", "SG_FIN", "SG_NRIC"), "own:sg_nric",
        r"nric|fin", (r"[STFGM]\d{7}[A-Z]",), (9,), True),
-    _N("si_emso", "Slovenian EMŠO", ("SI_EMSO",), "si.emso", r"em[šs]o|jmbg", (), (13,)),
+    _N("si_emso", "Slovenian EMŠO", ("SI_EMSO",), "si.emso", r"em[šs]o|jmbg", (), (13,), bare=13),
     _N("th_pin", "Thai identity number", ("TH_TNIN", "TH_PIN"), "th.pin",
-       r"บัตรประชาชน|thai(?:land)? (?:national )?id|tnin", (r"\d-\d{4}-\d{5}-\d{2}-\d",), (13,)),
+       r"บัตรประชาชน|ประจำตัวประชาชน|thai(?:land)? (?:national )?id|tnin",
+       (r"\d-\d{4}-\d{5}-\d{2}-\d",), (13,)),
     _N("tr_tckn", "Turkish identity number", ("TR_NATIONAL_ID", "TR_TCKN"), "tr.tckimlik",
-       r"t\.?c\.? ?kimlik|tckn|kimlik (?:no|numaras\x{131})|turkish id", (), (11,)),
+       r"t\.?c\.? ?kimlik|tckn|kimlik (?:no|numaras\x{131})|turkish id", (), (11,), bare=11),
     _N("tw_id", "Taiwanese identity number", ("TW_ID",), "own:tw_id",
        r"身分證|taiwan(?:ese)? id|national id", (), (10,)),
     _N("ua_rntrc", "Ukrainian taxpayer number", ("UA_RNTRC",), "ua.rntrc",
        r"рнокпп|іпн|rntrc|taxpayer number", (), (10,)),
-    _N("uk_nhs", "British NHS number", ("UK_NHS",), "gb.nhs", r"nhs(?: number| no)?", (), (10,)),
+    _N("uk_nhs", "British NHS number", ("UK_NHS",), "gb.nhs", r"nhs(?: number| no)?",
+       (r"[4679]\d{2}[ -][01]\d{2}[ -]\d{4}",), (10,)),
     _N("uk_nino", "British national insurance number", ("UK_NINO",), "own:uk_nino",
        r"national insurance(?: number| no)?|nino|ni number",
-       (_NINO + r" \d{2} \d{2} \d{2} [A-D]",), (9,)),
+       (_NINO + r" \d{2} \d{2} \d{2} [A-D]", _NINO + r" \d{6}[A-D]"), (9,)),
+    _N("us_npi", "US provider number (NPI)", ("US_NPI",), "own:us_npi",
+       r"npi|(?:national )?provider (?:identifier|id|number)", (), (10,)),
     _N("za_id", "South African identity number", ("ZA_ID_NUMBER", "ZA_ID"), "own:za_id",
-       r"(?:south african|rsa|sa) id|id number|identity number|permanent resident", (), (13,)),
+       r"(?:south african|rsa|sa) id|id number|identity number|permanent resident", (), (13,),
+       bare=13),
 )  # fmt: skip

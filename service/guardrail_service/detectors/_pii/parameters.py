@@ -59,6 +59,9 @@ class PIIParameters(Parameters):
     phone_regions: tuple[str, ...] = Field(
         pii_phone.REGIONS, description="Whose national telephone forms count without context."
     )
+    private_ips: bool = Field(
+        False, description="Whether private, loopback and reserved addresses count, too."
+    )
     mask: Mask = Field("placeholder", description="[EMAIL_1], or the last characters kept.")
     h2o_compatible: bool = Field(
         False, description="Look for e-mail, payment cards and US social security numbers only."

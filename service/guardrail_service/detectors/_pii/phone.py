@@ -10,6 +10,11 @@ from guardrail_service.detectors._pii.checks import alnum
 
 REGIONS = ("US", "GB", "DE", "FR", "IT", "ES", "NL", "AU", "IN")
 """Regions whose national forms are recognised without context, unless configured otherwise."""
+_MORE_REGIONS = (
+    *REGIONS, "AT", "BE", "BR", "CH", "CN", "DK", "FI", "GR", "HK", "ID", "IE", "IL", "JP", "KR",
+    "MX", "MY", "NO", "NZ", "PH", "PL", "PT", "RO", "SE", "SG", "TH", "TR", "TW", "UA", "ZA",
+)  # fmt: skip
+"""Regions whose national forms count where a text is nothing but a number."""
 _PUBLIC_LINES = (
     phonenumbers.PhoneNumberType.TOLL_FREE,
     phonenumbers.PhoneNumberType.PREMIUM_RATE,
@@ -35,12 +40,23 @@ def national(value: str, regions: Sequence[str]) -> bool:
     A leading 0 is the trunk prefix everywhere but in North America, which has none.
     Groups of 3-2-4 are left to social security numbers, real or refused.
     """
-    if _is_date(value) or tuple(map(len, _groups(value))) == (3, 2, 4):
+    if is_date(value) or tuple(map(len, _groups(value))) == (3, 2, 4):
         return False
     trunk = value.lstrip("(").startswith("0")
     numbers = (_parse(value, r) for r in regions if trunk != _north_american(r))
     valid = [n for n in numbers if n is not None and phonenumbers.is_valid_number(n)]
     return bool(valid) and not any(_nobodys(number) for number in valid)
+
+
+def anywhere(value: str) -> bool:
+    """Return whether a text of nothing else is a number: in groups or with the trunk prefix 0."""
+    if not all(c.isdigit() or c in _SEPARATORS for c in value) or thousands(value):
+        return False
+    if is_date(value) or (value.count(".") == 1 and value.replace(".", "").isdigit()):
+        return False
+    grouped = len(_groups(value)) in (2, 3, 4, 5)
+    trunk = value.lstrip("(").startswith("0")
+    return (grouped or trunk) and any(national(value, (region,)) for region in _MORE_REGIONS)
 
 
 def announced(value: str) -> bool:
@@ -50,7 +66,16 @@ def announced(value: str) -> bool:
     number = alnum(_without_extension(value)).removeprefix("1")
     toll_free = len(number) == 10 and number.startswith(_TOLL_FREE)
     varied = len(set(number)) > 1
-    return 7 <= digits <= 15 and varied and not (_is_date(value) or decimal or toll_free)
+    return 7 <= digits <= 15 and varied and not (is_date(value) or decimal or toll_free)
+
+
+def thousands(value: str) -> bool:
+    """Return whether it may be one number written with blanks or points between thousands."""
+    for separator in " .":
+        head, *rest = value.split(separator)
+        if rest and head[:1] != "0" and len(head) <= 3 and head.isdigit():
+            return all(len(group) == 3 and group.isdigit() for group in rest)
+    return False
 
 
 def _north_american(region: str) -> bool:
@@ -87,7 +112,7 @@ def _groups(value: str) -> list[str]:
     return "".join(c if c.isdigit() else " " for c in value).split()
 
 
-def _is_date(value: str) -> bool:
+def is_date(value: str) -> bool:
     """Return whether it reads as a calendar date: 2024-05-01, 01.05.2024, 1/5/24."""
     parts = _groups(value)
     if len(parts) != 3 or "(" in value or " " in value.strip():

@@ -59,6 +59,14 @@ def _apart(core: str, joints: str, digit: str = r"\d") -> str:
     return rf"{before}({core})(?:$|_|[^\w{joints}]|[{joints}](?:[^{digit}]|$))"
 
 
+def _form(number: National) -> str:
+    """Return the pattern of a number's printed forms; groups of digits only must stand apart."""
+    forms = "|".join(number.forms)
+    return _apart(forms, r" \-") if number.id in _GROUPS_ONLY else _alone(forms)
+
+
+_GROUPS_ONLY = frozenset({"ca_sin", "in_aadhaar", "uk_nhs"})
+"""Numbers printed in groups of equal looks, of which a longer row may be a table or a card."""
 _IBAN_LENGTHS = {
     15: "NO", 16: "BE", 18: "DK|FI|FK|FO|GL|NL|SD", 19: "MK|SI",
     20: "AT|BA|EE|KZ|LT|LU|MN|XK", 21: "CH|HR|LI|LV", 22: "BG|BH|CR|DE|GB|GE|IE|ME|RS|VA",
@@ -77,7 +85,12 @@ _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _QUAD = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 _MBI_LETTER = "[AC-HJKMNP-RT-Y]"
 _MBI_EITHER = "[0-9AC-HJKMNP-RT-Y]"
-_MBI = rf"[1-9]{_MBI_LETTER}{_MBI_EITHER}\d-?{_MBI_LETTER}{_MBI_EITHER}\d-?{_MBI_LETTER}{{2}}\d\d"
+_MBI_PARTS = (
+    rf"[1-9]{_MBI_LETTER}{_MBI_EITHER}\d",
+    rf"{_MBI_LETTER}{_MBI_EITHER}\d",
+    rf"{_MBI_LETTER}{{2}}\d\d",
+)
+_MBI = "".join(_MBI_PARTS) + "|(?i:" + "-".join(_MBI_PARTS) + ")"
 _USER = (
     r"""\b(?:user[ _-]?name|user[ _-]?id|login(?:[ _-](?:name|id))?|screen[ _-]?name|handle|"""
     r"""benutzername|nutzername|nom d'utilisateur|nombre de usuario|account name)\b["'`*]{0,3}"""
@@ -103,6 +116,7 @@ FORMS: tuple[Pattern, ...] = (
     Pattern("card_grouped",
             _alone(r"[2-9]\d{3}[ .-]\d{4}[ .-]\d{4}[ .-]\d{4}(?:[ .-]\d{3})?"
                    r"|3[47]\d{2}[ .-]\d{6}[ .-]\d{5}|3[0689]\d{2}[ .-]\d{6}[ .-]\d{4}"), group=1),
+    Pattern("bare", _alone(r"\d{11}|\d{13}"), group=1),
     Pattern("iban", _alone(_IBAN), group=1, ignore_case=True,
             gate=r"[A-Z]{2}\d{2}[ -]?[A-Z0-9]"),
     Pattern("ssn", _alone(r"\d{3}-\d{2}-\d{4}|\d{3}\.\d{2}\.\d{4}|\d{3} \d{2} \d{4}"), group=1),
@@ -122,7 +136,7 @@ FORMS: tuple[Pattern, ...] = (
     Pattern("username", _USER, ("user", "login", "screen", "handle", "nutzername", "account"),
             group=1, ignore_case=True),
     *streets.PATTERNS,
-    *(Pattern(f"form:{n.id}", _alone("|".join(n.forms)), group=1, ignore_case=n.ignore_case,
+    *(Pattern(f"form:{n.id}", _form(n), group=1, ignore_case=n.ignore_case,
               gate=n.gate or "|".join(n.forms))
       for n in NATIONAL if n.forms),
 )  # fmt: skip
@@ -131,18 +145,19 @@ FORMS: tuple[Pattern, ...] = (
 _CUES = {
     "phone": r"(?:tele)?phone|tel|call(?:s|ed|ing|er)?|mobile|cell|fax|whats ?app|sms|contact|dial"
     r"|reach(?:ed)?|ring|answering|desk|office|hotline|messages? (?:to|me)|text (?:me|us|him|her)"
-    r"|registered|telefon|handy|rufnummer|téléphone|portable|m[oó]vil|tel[eé]fono|celular"
-    r"|cellulare|电话|手机|電話",
+    r"|registered|telefon|telepono|cep(?: no| tel)?|handy|rufnummer|téléphone"
+    r"|portable|m[oó]vil|tel[eé]fono|celular|cellulare|电话|手机|電話",
     "credit_card": r"(?:credit|debit|bank|payment)? ?cards?|cc|visa|mastercard|amex|maestro"
     r"|kreditkarte|carte|tarjeta|carta di credito|cart[aã]o",
     "us_ssn": r"ssn|social security|social sec|soc sec",
     "us_itin": r"itin|taxpayer identification|individual taxpayer",
-    "passport": r"passports?|pass(?:-nr|nummer)|reisepass(?:nummer)?|passeport|pasaporte"
-    r"|passaporto|passaporte|travel document|personalausweis(?:nummer)?|ausweis(?:nr|nummer)"
-    r"|identity card|carta d'identit[aà]|护照|паспорт",
+    "passport": r"passports?|pass(?:-?nr\.?|nummer)|reisepass(?:nummer)?|passeport|pasaporte"
+    r"|passaporto|passaporte|travel document|personalausweis(?:nummer)?"
+    r"|ausweis(?:-?nr\.?| nr\.?|nummer)|identity card|carta d'identit[aà]|여권(?:번호)?|旅券"
+    r"|护照|паспорт",
     "driving_licence": r"(?:driver'?s?|driving)[- ]?licen[cs]e|dl (?:no|number)"
-    r"|licen[cs]e (?:no|number)|führerschein(?:nummer)?|permis de conduire|patente"
-    r"|licencia de conducir|driver licen[cs]e",
+    r"|licen[cs]e (?:no|number)|f(?:ü|ue)hrerschein(?:nummer|-?nr\.?)?|fahrerlaubnis"
+    r"|운전면허|permis de conduire|patente|licencia de conducir|driver licen[cs]e",
     "date_of_birth": r"born|births?|birth ?da(?:te|y)|d\.?o\.?b|geboren|geburtsdatum|geb"
     r"|n[eé]e? le|naissance|naci(?:do|da|ó|miento)|nat[oa] (?:il|a)|nascita|nascimento"
     r"|geboortedatum|bday",
@@ -189,10 +204,17 @@ def _digits(least: int) -> Check:
     return lambda value: sum(c.isdigit() for c in value) >= least
 
 
+def _of_size(size: int, check: Check | None) -> Check:
+    """Return a check that also wants so many characters, not all the same."""
+    return lambda v: len(v) == size and len(set(v)) > 1 and (check is None or check(v))
+
+
 def _national_rules(number: National) -> Iterator[Rule]:
     check = checks.national(number.module) if number.module else None
     if number.forms:
-        yield Rule(number.id, f"form:{number.id}", check)
+        yield Rule(number.id, f"form:{number.id}", check, plain=number.id in _GROUPS_ONLY)
+    if number.bare:
+        yield Rule(number.id, "bare", _of_size(number.bare, check), plain=True)
     if number.lengths:
         for shape in ("token", "digits"):
             yield Rule(number.id, shape, check, number.lengths, announced=True)
@@ -220,8 +242,8 @@ RULES: tuple[Rule, ...] = (
       for type_, check in (("us_ssn", checks.ssn), ("us_itin", checks.itin),
                            ("us_routing", checks.routing))
       for shape in ("token", "digits")),
-    Rule("ip_address", "ip4", checks.public_ip),
-    Rule("ip_address", "ip6", checks.public_ip),
+    Rule("ip_address", "ip4", checks.address),
+    Rule("ip_address", "ip6", checks.address),
     Rule("mac_address", "mac", checks.mac),
     Rule("crypto_wallet", "bitcoin", checks.bitcoin),
     Rule("crypto_wallet", "ethereum", validated=False),

@@ -6,10 +6,11 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
 from guardrail_service.detectors._pii import phone as pii_phone
-from guardrail_service.detectors._pii.checks import alnum
+from guardrail_service.detectors._pii.alone import pieces, read
+from guardrail_service.detectors._pii.checks import alnum, public_ip
+from guardrail_service.detectors._pii.finding import Finding
 from guardrail_service.detectors._pii.refine import refine
 from guardrail_service.detectors._pii.rules import ANNOUNCED, CUES, FORMS, OTHER, RULES, Rule
 from guardrail_service.detectors._pii.types import TYPES
@@ -30,9 +31,12 @@ _BEFORE, _AFTER = 80, 40
 """How far a cue may stand before and behind what it announces, in code points."""
 _REACH = {"phone": (40, 2), "date_of_birth": (50, 20), "bank_account": (40, 25)}
 _PHONES = frozenset({"phone_plus", "phone_nanp", "phone_trunk", "digits"})
-_SHAPES = frozenset({"token", "digits", "date"})
-_DENIABLE = frozenset({"card_plain", "phone_plus", "phone_nanp", "phone_trunk"})
+_SHAPES = frozenset(rule.shape for rule in RULES if rule.announced)
+_DATES = frozenset({"date", "date_in_words"})
+_DENIABLE = (_PHONES | {rule.shape for rule in RULES if rule.plain}) - {"digits"}
 """Forms of digits only, which "order" or "part number" in front turns into something else."""
+_UNANNOUNCED = 100
+"""Distance of plain digits that nothing announces: what is announced comes first."""
 _QUESTION = 60
 """Distance that a cue in the question counts as."""
 _SHORT_ANSWER = 200
@@ -42,16 +46,6 @@ _OTHER_REACH = 24
 
 
 _ORDER = {type_: index for index, type_ in enumerate(TYPES)}
-
-
-class Finding(NamedTuple):
-    """One piece of personal data; offsets are code points [start, end)."""
-
-    type: str
-    start: int
-    end: int
-    validated: bool
-    distance: int = 0
 
 
 @cache
@@ -97,14 +91,22 @@ def fold(text: str) -> str:
 
 
 def find(
-    text: str, regions: Sequence[str] = pii_phone.REGIONS, question: str = ""
+    text: str,
+    regions: Sequence[str] = pii_phone.REGIONS,
+    question: str = "",
+    *,
+    private_ips: bool = False,
 ) -> list[Finding]:
     """Return the personal data in a text, at most one finding for any place."""
-    return resolve(candidates(text, regions, question))
+    return resolve(candidates(text, regions, question, private_ips=private_ips))
 
 
 def candidates(
-    text: str, regions: Sequence[str] = pii_phone.REGIONS, question: str = ""
+    text: str,
+    regions: Sequence[str] = pii_phone.REGIONS,
+    question: str = "",
+    *,
+    private_ips: bool = False,
 ) -> Iterator[Finding]:
     """Yield everything a text may hold; findings may overlap.
 
@@ -112,6 +114,7 @@ def candidates(
         text: What to search.
         regions: Whose national telephone forms count without context.
         question: What a short text answers; its words announce what the text says.
+        private_ips: Whether addresses count that name no host on the public network.
     """
     folded = fold(text)
     always, announced = _sets()
@@ -120,9 +123,14 @@ def candidates(
     shapes: list[Match] = []
     if cues or asked or any(m.pattern in _DENIABLE for m in forms):
         shapes = announced.scan(folded)
-    context = _Context(folded, cues, asked, shapes, regions)
-    for match in (*forms, *shapes):
-        yield from context.read(match)
+    context = _Context(folded, cues, asked, shapes, regions, private_ips)
+    found = [finding for match in (*forms, *shapes) for finding in context.read(match)]
+    yield from found
+    for piece in pieces(folded):
+        clear = not any(f.start < piece.end and piece.start < f.end for f in found)
+        finding = read(piece, question) if clear else None
+        if finding is not None:
+            yield finding
 
 
 def resolve(findings: Iterable[Finding]) -> list[Finding]:
@@ -174,8 +182,10 @@ class _Context:
         asked: frozenset[str],
         candidates: Iterable[Match],
         regions: Sequence[str],
+        private_ips: bool,
     ) -> None:
         self._text = text
+        self._private_ips = private_ips
         self._asked = asked
         self._regions = regions
         self._cues: dict[str, tuple[list[int], list[int]]] = {}
@@ -198,16 +208,24 @@ class _Context:
 
     def _form(self, rule: Rule, match: Match) -> Finding | None:
         near = self._distance(rule.type, match.start, match.end) is not None
+        if near and rule.plain and rule.shape != "card_plain":
+            return None  # announced: the longer search weighs the words
         span = refine(self._text, match, announced=near)
         if span is None or (rule.plain and not near and self._is_other(span[0])):
             return None
-        if rule.check is not None and not rule.check(self._text[span[0] : span[1]]):
+        value = self._text[span[0] : span[1]]
+        if rule.check is not None and not rule.check(value):
             return None
-        return Finding(rule.type, *span, rule.validated)
+        if rule.type == "ip_address" and not self._private_ips and not public_ip(value):
+            return None
+        distance = _UNANNOUNCED if rule.plain and not near else 0
+        return Finding(rule.type, *span, rule.validated, distance)
 
     def _announced(self, match: Match) -> Iterator[Finding]:
         shape, start, end = match
         value = self._text[start:end]
+        if shape == "digits" and self._is_time(value, end):
+            return
         compact = alnum(value)
         for rule in _announceable().get((shape, len(compact)), ()):
             if rule.type not in self._cues and rule.type not in self._asked:
@@ -215,7 +233,7 @@ class _Context:
             distance = self._distance(rule.type, start, end)
             if distance is None or self._something_else(start, distance):
                 continue
-            if rule.check is None or rule.check(value if shape == "date" else compact):
+            if rule.check is None or rule.check(value if shape in _DATES else compact):
                 yield Finding(rule.type, start, end, rule.validated, distance)
 
     def _phone(self, match: Match) -> Iterator[Finding]:
@@ -235,18 +253,25 @@ class _Context:
     def _phone_national(self, match: Match, value: str) -> bool:
         return (
             not _joined(self._text, match.start, match.end)
+            and not self._is_time(value, match.end)
             and not self._is_other(match.start)
             and pii_phone.national(value, self._regions)
         )
 
     def _phone_announced(self, match: Match, value: str, distance: int) -> bool:
-        if _thousands(value) and distance > self._thousands_reach(match):
+        if pii_phone.thousands(value) and distance > self._thousands_reach(match):
             return False
         return (
             pii_phone.announced(value)
+            and not self._is_time(value, match.end)
             and not _joined(self._text, match.start, match.end)
             and not self._something_else(match.start, distance)
         )
+
+    def _is_time(self, value: str, end: int) -> bool:
+        """Return whether it reads as a date, or minutes follow: `08/24 16` of `08/24 16:25`."""
+        after = self._text[end : end + 2]
+        return pii_phone.is_date(value) or (after[:1] == ":" and after[1:].isdigit())
 
     def _thousands_reach(self, match: Match) -> int:
         """Return how near a cue of `1 234 567` must be: nearer where a unit may follow."""
@@ -281,15 +306,6 @@ class _Context:
         starts, ends = self._cues["other"]
         at = bisect_left(starts, start)
         return max(0, start - ends[at - 1]) if at else None
-
-
-def _thousands(value: str) -> bool:
-    """Return whether it may be one number written with blanks or points between thousands."""
-    for separator in " .":
-        head, *rest = value.split(separator)
-        if rest and head[:1] != "0" and len(head) <= 3 and head.isdigit():
-            return all(len(group) == 3 and group.isdigit() for group in rest)
-    return False
 
 
 def _joined(text: str, start: int, end: int) -> bool:

@@ -39,7 +39,7 @@ _GENERIC = (
     PiiType(
         "phone",
         "Telephone number",
-        ("PHONE_NUMBER", "PHONE", "phone_number"),
+        ("PHONE_NUMBER", "PHONE", "phone_number", "PH_MOBILE_NUMBER", "TR_PHONE_NUMBER"),
         "international form; national form of a configured region; any form in context",
         "numbering plan (possible; valid for national forms)",
         context="bare",
@@ -106,7 +106,7 @@ _GENERIC = (
         "ip_address",
         "IP address",
         ("IP_ADDRESS", "IP"),
-        "IPv4 and IPv6; not private, loopback, reserved, networks or version numbers",
+        "IPv4 and IPv6, public unless `private_ips`; not networks or version numbers",
         "parsed",
     ),
     PiiType(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy import Cut, Policy, Rule
@@ -217,7 +217,7 @@ class _Reader:
         }
         block = self._file.policy
         policy = Policy(
-            name=block.name or self._path.stem,
+            name=block.name or self._stem(),
             version=block.version,
             sha256=hashlib.sha256(canonical(self._file.model_dump(mode="json"))).hexdigest(),
             rules=rules,
@@ -230,6 +230,14 @@ class _Reader:
 
     def _error(self, key: str, found: str, expected: str) -> ConfigurationError:
         return ConfigurationError(f"{self._path}: {key}", found, expected)
+
+    def _stem(self) -> str:
+        try:
+            return TypeAdapter(Name).validate_python(self._path.stem)
+        except ValidationError:
+            raise self._error(
+                "policy.name", "nothing, and a file name that cannot be one", "a name"
+            ) from None
 
     def _resolve_ids(self) -> dict[str, DetectorSpec]:
         specs: dict[str, DetectorSpec] = {}

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from inspect import isabstract
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -131,6 +132,7 @@ class Registry:
     def __init__(self) -> None:
         self._detectors: dict[str, AnyDetector] = {}
         self._planned: dict[str, DetectorSpec] = {}
+        self._plugged: set[str] = set()
 
     def register(self, cls: D) -> D:
         """Class decorator: add one detector under its own id and its H2O id."""
@@ -145,16 +147,27 @@ class Registry:
         self._planned[spec.id] = spec
 
     def load_plugins(self, wanted: Iterable[str]) -> None:
-        """Import third-party detectors whose entry-point name is in `wanted`.
+        """Import the third-party detectors that `wanted` needs.
+
+        Those are the ones whose entry-point name is wanted. An id in H2O's dotted form that is
+        still unknown after that may be a plug-in's, so the rest are imported, too.
 
         Raises:
-            ConfigurationError: If a plug-in fails to import or is not what it says. A missing
-                detector would be an open door, so start-up stops.
+            ConfigurationError: If a plug-in fails to import, is not what it says, or takes the id
+                of another detector. A missing detector would be an open door, so start-up stops.
         """
         names = set(wanted)
-        for point in entry_points(group=PLUGIN_GROUP):
-            if point.name in names and point.name not in self._detectors:
+        points = entry_points(group=PLUGIN_GROUP)
+        self._plug_in(point for point in points if point.name in names)
+        known = {name for spec in self.specs() for name in (spec.id, spec.h2o_id)}
+        if any("." in name for name in names - known):
+            self._plug_in(points)
+
+    def _plug_in(self, points: Iterable[EntryPoint]) -> None:
+        for point in points:
+            if point.name not in self._plugged:
                 self.register(_load_plugin(point))
+                self._plugged.add(point.name)
 
     def __iter__(self) -> Iterator[AnyDetector]:
         return iter(self._detectors.values())
@@ -205,6 +218,8 @@ def _load_plugin(point: EntryPoint) -> type[AnyDetector]:
         ) from error
     if not (isinstance(loaded, type) and issubclass(loaded, Detector)):
         raise ConfigurationError(where, f"{type(loaded).__name__}", "a Detector class")
+    if not isinstance(getattr(loaded, "spec", None), DetectorSpec) or isabstract(loaded):
+        raise ConfigurationError(where, "an unfinished class", "one with `spec` and `reduce`")
     if loaded.spec.id != point.name:
         raise ConfigurationError(where, f"spec.id {loaded.spec.id!r}", "the entry point's own name")
     return loaded

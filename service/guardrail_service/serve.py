@@ -51,6 +51,7 @@ def configure_logging(level: str) -> None:
     handler.setFormatter(_JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("uvicorn.access").disabled = True
+    _LOG.setLevel(logging.INFO)  # whoever starts it with port 0 needs the line with the address
 
 
 class _JsonLines(logging.Formatter):

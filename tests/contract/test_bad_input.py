@@ -311,7 +311,6 @@ def test_no_parameter_of_any_detector_is_repeated(value: Any) -> None:
     assert not [message for message in messages if "zq9" in message]
 
 
-@pytest.mark.xfail(strict=True, reason="the path of a schema error holds the schema's own names")
 def test_names_in_a_schema_are_not_repeated(client: TestClient) -> None:
     """A property of a JSON Schema is submitted text, too."""
     reply = schema({"properties": {MARK: {"type": "nonsense"}}}).to(client)

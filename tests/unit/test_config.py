@@ -188,6 +188,13 @@ def test_two_files_with_one_name_are_refused(write_config: Write) -> None:
         load_policies(paths, SERVING)
 
 
+def test_a_file_name_that_cannot_be_a_policy_name_needs_one_inside(write_config: Write) -> None:
+    """Requests, logs and metrics carry the name."""
+    assert "policy.name" in str(refused(write_config("my policy.json", evaluator_ids=["looping"])))
+    named = write_config("my policy.json", evaluator_ids=["looping"], policy={"name": "mine"})
+    assert load_file(named, SERVING).policy.name == "mine"
+
+
 def test_every_policy_key_reaches_its_rule(write_config: Write) -> None:
     """Strings apply to all detectors, maps to the named ones."""
     path = write_config(

@@ -206,7 +206,6 @@ def nameless() -> type[Any]:
     return Nameless
 
 
-@pytest.mark.xfail(strict=True, reason="ends with a TypeError or an AttributeError instead")
 @pytest.mark.parametrize("make", [abstract, nameless])
 def test_an_unfinished_plug_in_stops_with_a_message(
     make: Callable[[], Any], plug_in: Callable[..., Point]
@@ -217,7 +216,14 @@ def test_an_unfinished_plug_in_stops_with_a_message(
         Registry().load_plugins(["mine"])
 
 
-@pytest.mark.xfail(strict=True, reason="it is silently left out")
+def test_a_plug_in_is_found_by_its_h2o_id(plug_in: Callable[..., Point]) -> None:
+    """Configurations may name detectors in either form."""
+    made = Registry()
+    plug_in("mine", lambda: detector("mine", h2o_id="h2o_sonar.evaluators.mine.Mine"))
+    made.load_plugins(["h2o_sonar.evaluators.mine.Mine"])
+    assert "mine" in made
+
+
 def test_a_plug_in_named_like_a_built_in_detector_stops(plug_in: Callable[..., Point]) -> None:
     """Whoever installed it believes that it judges."""
     made = Registry()

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from guardrail_service.detectors.abstention import is_abstention, is_courtesy
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.text.sentences import Sentence, merge_short
+from guardrail_service.types import Role
 
 CLAIMS_VERSION = "rag-guardrail-claims/1"
 """Part of the evidence fingerprint: whoever changes a rule here changes scores and thresholds."""
@@ -20,7 +21,7 @@ CLAIMS_VERSION = "rag-guardrail-claims/1"
 MIN_CLAIM_CHARS = 50
 """Shorter pieces join a neighbour: ROC area .79, .80 and .82 at 25, 25 with lists and 40."""
 MAX_QUESTION_CHARS = 150
-"""With the longest short answer this stays far inside any model's window."""
+"""Longer questions would drown a short answer."""
 _LEAD_IN_EDGES = "*_ \t`"
 
 
@@ -40,7 +41,9 @@ def claims(sample: SegmentedSample) -> tuple[Sentence, ...]:
     return merge_short(joined, sample.answer, MIN_CLAIM_CHARS)
 
 
-def read_with_question(sample: SegmentedSample, pieces: tuple[Sentence, ...]) -> str | None:
+def read_with_question(
+    sample: SegmentedSample, pieces: tuple[Sentence, ...], role: Role
+) -> str | None:
     """Return a short answer together with its question, or None if it stands on its own.
 
     "14 days." says little without "How long may guests stay?".
@@ -50,7 +53,9 @@ def read_with_question(sample: SegmentedSample, pieces: tuple[Sentence, ...]) ->
         return None
     if len(pieces[0].text) > MIN_CLAIM_CHARS:
         return None
-    return f"{question} {pieces[0].text}"
+    whole = f"{question} {pieces[0].text}"
+    fits = len(sample.windows_of(role, (Sentence(0, len(whole), whole),))) == 1
+    return whole if fits else None
 
 
 def _with_lead_ins(sentences: Iterable[Sentence], source: str) -> Iterable[Sentence]:

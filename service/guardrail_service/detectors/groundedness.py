@@ -87,7 +87,7 @@ class Groundedness(Detector[GroundednessParameters]):
         pieces = _claims(sample, parameters)
         answer = rows(sample.windows_of(ROLE, pieces))
         if len(answer) == 1 and not parameters.h2o_compatible:
-            whole = read_with_question(sample, pieces)
+            whole = read_with_question(sample, pieces, ROLE)
             answer = [Row(ROLE, whole)] if whole else answer
         return [*answer, *rows(_flat(sample))]
 

@@ -43,12 +43,24 @@ _IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "
 _REFERENCES = ("$ref", "$dynamicRef")
 
 
+_KEYWORDS = frozenset(Draft202012Validator.VALIDATORS) | {*_LISTS, *_MAPS, *_REFERENCES, "$schema"}
+
+
 class SchemaDefinitionError(ValueError):
-    """A schema that cannot be used: where (JSON pointer), what was found, what was expected."""
+    """A schema that cannot be used: where (JSON pointer), what was found, what was expected.
+
+    The schema may come with a request, so the message shows its keywords and indices only; a name
+    that it defines is `*`.
+    """
 
     def __init__(self, where: str, found: str, expected: str) -> None:
-        super().__init__(f"{where[:200] or '/'}: found {found}; expected {expected}")
+        super().__init__(f"{_shown(where)[:200] or '/'}: found {found}; expected {expected}")
         self.where = where
+
+
+def _shown(pointer: str) -> str:
+    steps = pointer.split("/")
+    return "/".join(s if not s or s.isdecimal() or s in _KEYWORDS else "*" for s in steps)
 
 
 @dataclass(frozen=True, slots=True)

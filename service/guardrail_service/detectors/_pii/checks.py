@@ -403,6 +403,33 @@ def ph_tin(value: str) -> bool:
     return total > 0 and total % 11 == int(number[8])
 
 
+_DATES_AT = {
+    "pl_pesel": (2, 20, 4, 100), "be_nn": (2, 20, 4, 100), "no_fnr": (2, 40, 0, 40),
+    "ee_ik": (3, 100, 5, 100), "gr_amka": (2, 100, 0, 100), "za_id": (2, 100, 4, 100),
+    "ro_cnp": (3, 100, 5, 100), "si_emso": (2, 100, 0, 100),
+}  # fmt: skip
+"""Where the month of birth starts and what may be added to it in multiples; so for the day."""
+
+
+def may_be(type_: str, digits: str) -> bool:
+    """Return False where a glance shows that bare digits are no number of a type.
+
+    A tenth of the cost of the full check, which most numbers in a text then never need.
+    """
+    place = _DATES_AT.get(type_)
+    if place is not None:
+        month, months, day, days = place
+        return 1 <= int(digits[month : month + 2]) % months <= 12 and (
+            1 <= int(digits[day : day + 2]) % days <= 31
+        )
+    if type_ == "tr_tckn":
+        return sum(map(int, digits[:10])) % 10 == int(digits[10])
+    if type_ == "br_cpf":
+        total = sum(w * int(d) for w, d in zip(range(11, 1, -1), digits[:10], strict=True))
+        return (11 - total % 11) % 11 % 10 == int(digits[10])
+    return True
+
+
 def _one_letter(number: str, place: int) -> bool:
     """Return whether exactly one place holds a letter, A to Z, and all others digits."""
     rest = number[:place] + number[place + 1 :]

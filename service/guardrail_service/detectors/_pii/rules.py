@@ -98,6 +98,7 @@ _USER = (
     r"""[A-Za-z0-9])"""
 )
 
+BARE = "bare"
 FORMS: tuple[Pattern, ...] = (
     Pattern("email", rf"{_LOCAL}@(?:{_LABEL}\.){{1,6}}"
                      r"(?:[A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,40})", ("@",),
@@ -116,7 +117,7 @@ FORMS: tuple[Pattern, ...] = (
     Pattern("card_grouped",
             _alone(r"[2-9]\d{3}[ .-]\d{4}[ .-]\d{4}[ .-]\d{4}(?:[ .-]\d{3})?"
                    r"|3[47]\d{2}[ .-]\d{6}[ .-]\d{5}|3[0689]\d{2}[ .-]\d{6}[ .-]\d{4}"), group=1),
-    Pattern("bare", _alone(r"\d{11}|\d{13}"), group=1),
+    Pattern(BARE, _alone(r"\d{11}|\d{13}"), group=1),
     Pattern("iban", _alone(_IBAN), group=1, ignore_case=True,
             gate=r"[A-Z]{2}\d{2}[ -]?[A-Z0-9]"),
     Pattern("ssn", _alone(r"\d{3}-\d{2}-\d{4}|\d{3}\.\d{2}\.\d{4}|\d{3} \d{2} \d{4}"), group=1),
@@ -204,9 +205,14 @@ def _digits(least: int) -> Check:
     return lambda value: sum(c.isdigit() for c in value) >= least
 
 
-def _of_size(size: int, check: Check | None) -> Check:
-    """Return a check that also wants so many characters, not all the same."""
-    return lambda v: len(v) == size and len(set(v)) > 1 and (check is None or check(v))
+def _bare(number: National, check: Check | None) -> Check:
+    """Return a check that also wants the right length and digits that are not all the same."""
+    return lambda value: (
+        len(value) == number.bare
+        and checks.may_be(number.id, value)
+        and len(set(value)) > 1
+        and (check is None or check(value))
+    )
 
 
 def _national_rules(number: National) -> Iterator[Rule]:
@@ -214,7 +220,7 @@ def _national_rules(number: National) -> Iterator[Rule]:
     if number.forms:
         yield Rule(number.id, f"form:{number.id}", check, plain=number.id in _GROUPS_ONLY)
     if number.bare:
-        yield Rule(number.id, "bare", _of_size(number.bare, check), plain=True)
+        yield Rule(number.id, BARE, _bare(number, check), plain=True)
     if number.lengths:
         for shape in ("token", "digits"):
             yield Rule(number.id, shape, check, number.lengths, announced=True)

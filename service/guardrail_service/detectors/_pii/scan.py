@@ -12,7 +12,7 @@ from guardrail_service.detectors._pii.alone import pieces, read
 from guardrail_service.detectors._pii.checks import alnum, public_ip
 from guardrail_service.detectors._pii.finding import Finding
 from guardrail_service.detectors._pii.refine import refine
-from guardrail_service.detectors._pii.rules import ANNOUNCED, CUES, FORMS, OTHER, RULES, Rule
+from guardrail_service.detectors._pii.rules import ANNOUNCED, BARE, CUES, FORMS, OTHER, RULES, Rule
 from guardrail_service.detectors._pii.types import TYPES
 from guardrail_service.text.patterns import Match, PatternSet
 
@@ -119,6 +119,7 @@ def candidates(
     folded = fold(text)
     always, announced = _sets()
     forms, cues = _split(always.scan(folded))
+    forms = [m for m in forms if m.pattern != BARE or _numbers(folded[m.start : m.end])]
     asked = _asked(question) if len(text) <= _SHORT_ANSWER else frozenset()
     shapes: list[Match] = []
     if cues or asked or any(m.pattern in _DENIABLE for m in forms):
@@ -157,6 +158,11 @@ def resolve(findings: Iterable[Finding]) -> list[Finding]:
 def _rank(finding: Finding) -> tuple[int, bool, bool, int, int, int]:
     type_, start, end, validated, distance = finding
     return start - end, not validated, type_ == "phone", distance, _ORDER.get(type_, -1), start
+
+
+def _numbers(digits: str) -> bool:
+    """Return whether bare digits pass the checks of any type; in most texts none do."""
+    return any(rule.check is None or rule.check(digits) for rule in _forms()[BARE])
 
 
 def _split(matches: Iterable[Match]) -> tuple[list[Match], list[Match]]:

@@ -37,6 +37,8 @@ _DOMAINS = frozenset({
 })  # fmt: skip
 """The most used top-level domains; rotation turns none of them but fr and se into another."""
 _MIN_RANK = 2
+_ASKED = "?"
+"""A decoded part is no answer of its own: a lone number in it needs more than one check digit."""
 
 
 class Hidden(NamedTuple):
@@ -185,7 +187,7 @@ def _findings(
     text: str, parameters: EncodingParameters, *, guessed: bool = False
 ) -> Iterator[tuple[int, int, str]]:
     if "pii" in parameters.look_for:
-        for data in pii.findings(text, _PII):
+        for data in pii.findings(text, _PII, _ASKED):
             if not guessed or data.type == "email" or (data.type in _CHECKED and data.validated):
                 yield data.start, data.end, data.type
     if "secrets" in parameters.look_for:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from guardrail_service.inference.golden import GoldenReport, check_golden
 from guardrail_service.inference.pack import Pack, load_pack, resolve
 from guardrail_service.inference.scheduler import Scheduler
 from guardrail_service.inference.session import ModelSession
+from guardrail_service.policy import Policy
 from guardrail_service.registry import REGISTRY
 from guardrail_service.resources import configs_dir, packs_dir
 from guardrail_service.settings import Settings
@@ -44,13 +45,14 @@ class Runtime:
         default = settings.default_policy
         if default is not None and default not in policies:
             raise ConfigurationError("GUARDRAIL_DEFAULT_POLICY", repr(default), ", ".join(policies))
-        language.load()
-        self.sessions: dict[Role, ModelSession] = {
-            role: ModelSession(self.pack, role) for role in self.pack.roles
-        }
-        self.golden = run_golden(self.pack, self.sessions, settings.workers)
-        for detector in {name for policy in policies.values() for name in policy.rules}:
-            REGISTRY[detector].load()
+        with ThreadPoolExecutor(1, "prepare") as pool:
+            # Patterns and language tables beside the models: each takes a core for about a second.
+            prepared = pool.submit(_prepare, policies.values())
+            self.sessions: dict[Role, ModelSession] = {
+                role: ModelSession(self.pack, role) for role in self.pack.roles
+            }
+            self.golden = run_golden(self.pack, self.sessions, settings.workers)
+            prepared.result()
         self.scheduler = Scheduler(
             {role: session.run for role, session in self.sessions.items()},
             settings.workers,
@@ -143,6 +145,13 @@ def run_golden(
 
     with ThreadPoolExecutor(workers) as pool:
         return dict(zip(sessions, pool.map(check, sessions), strict=True))
+
+
+def _prepare(policies: Iterable[Policy]) -> None:
+    """Load what the policies' detectors need beside models."""
+    language.load()
+    for detector in sorted({name for policy in policies for name in policy.rules}):
+        REGISTRY[detector].load()
 
 
 def _languages(sessions: dict[Role, ModelSession]) -> dict[Role, frozenset[str]]:

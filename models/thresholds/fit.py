@@ -30,6 +30,7 @@ from guardrail_service.types import Direction, Passage, Sample
 
 ANSWERS = Path(__file__).with_name("answers.jsonl")
 TARGETS: dict[tuple[str, str], float] = {
+    ("hallucination", "hallucination"): 0.05,
     ("groundedness", "groundedness"): 0.05,
     ("answer_relevancy_sentence", "answer_relevancy"): 0.02,
     ("context_relevancy_soft", "recall_relevancy"): 0.02,
@@ -44,6 +45,7 @@ MARGIN = 0.02
 """How far beyond the worst good score a cut lies that nothing else decides."""
 
 CATCHES = {
+    "hallucination": {"invented_fact", "unsupported_sentence", "off_topic", "contradiction"},
     "groundedness": {"invented_fact", "unsupported_sentence", "off_topic", "contradiction"},
     "answer_relevancy_sentence": {"off_topic"},
     "context_relevancy_soft": {"context_irrelevant"},

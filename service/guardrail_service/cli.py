@@ -289,13 +289,12 @@ def models_verify(pack: PackOption = None, as_json: AsJson = False) -> None:
     Ends with 2 if a file is missing, changed or truncated, or scores differ.
     """
     from guardrail_service.inference.pack import load_pack, resolve
-    from guardrail_service.inference.session import ModelSession
     from guardrail_service.resources import packs_dir
-    from guardrail_service.runtime import run_golden
+    from guardrail_service.runtime import open_sessions, run_golden
 
     settings = _settings(model_pack=pack)
     loaded = load_pack(resolve(settings.model_pack, packs_dir()))
-    sessions = {role: ModelSession(loaded, role) for role in loaded.roles}
+    sessions = open_sessions(loaded)
     with err.status("running golden rows"):
         reports = run_golden(loaded, sessions, settings.workers)
     if as_json:

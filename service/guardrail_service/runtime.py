@@ -11,12 +11,17 @@ from pathlib import Path
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_service.config import Serving, load_defaults, load_policies
 from guardrail_service.detectors.claims import CLAIMS_VERSION
+from guardrail_service.detectors.hallucination import READING_VERSION
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.guard import Guard
+from guardrail_service.inference.encoder import SharedEncoder
+from guardrail_service.inference.evidence import EVIDENCE_VERSION
 from guardrail_service.inference.golden import GoldenReport, check_golden
+from guardrail_service.inference.head import HeadSession
+from guardrail_service.inference.lexical import LEXICAL_VERSION
 from guardrail_service.inference.pack import Pack, load_pack, resolve
 from guardrail_service.inference.scheduler import Scheduler
-from guardrail_service.inference.session import ModelSession
+from guardrail_service.inference.session import ModelSession, Session
 from guardrail_service.policy import Policy
 from guardrail_service.registry import REGISTRY
 from guardrail_service.resources import configs_dir, packs_dir
@@ -48,9 +53,7 @@ class Runtime:
         with ThreadPoolExecutor(1, "prepare") as pool:
             # Patterns and language tables beside the models: each takes a core for about a second.
             prepared = pool.submit(_prepare, policies.values())
-            self.sessions: dict[Role, ModelSession] = {
-                role: ModelSession(self.pack, role) for role in self.pack.roles
-            }
+            self.sessions = open_sessions(self.pack)
             self.golden = run_golden(self.pack, self.sessions, settings.workers)
             prepared.result()
         self.scheduler = Scheduler(
@@ -115,7 +118,9 @@ def serving_for(pack: Pack) -> Serving:
         fingerprints={
             **fingerprints,
             "segmenter": SEGMENTER_VERSION,
-            "evidence": CLAIMS_VERSION,
+            "evidence": " ".join(
+                (CLAIMS_VERSION, READING_VERSION, EVIDENCE_VERSION, LEXICAL_VERSION)
+            ),
         },
         defaults=load_defaults(default_thresholds_file()),
     )
@@ -128,7 +133,7 @@ def default_thresholds_file() -> Path:
 
 def run_golden(
     pack: Pack,
-    sessions: dict[Role, ModelSession],
+    sessions: dict[Role, Session],
     workers: int,
     progress: Callable[[Role], None] = lambda _role: None,
 ) -> dict[Role, GoldenReport]:
@@ -154,7 +159,20 @@ def _prepare(policies: Iterable[Policy]) -> None:
         REGISTRY[detector].load()
 
 
-def _languages(sessions: dict[Role, ModelSession]) -> dict[Role, frozenset[str]]:
+def open_sessions(pack: Pack) -> dict[Role, Session]:
+    """Return what runs each role's rows; roles that read one encoder share its memory."""
+    sessions: dict[Role, Session] = {
+        role: ModelSession(pack, role) for role in pack.roles if pack.model(role).encoder is None
+    }
+    embedding = sessions.get("embedding")
+    if isinstance(embedding, ModelSession) and "grounding" in pack.roles:
+        shared = SharedEncoder(embedding)
+        sessions["embedding"] = shared
+        sessions["grounding"] = HeadSession(pack, shared)
+    return sessions
+
+
+def _languages(sessions: dict[Role, Session]) -> dict[Role, frozenset[str]]:
     return {
         role: frozenset(session.file.languages)
         for role, session in sessions.items()

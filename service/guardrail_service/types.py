@@ -113,6 +113,8 @@ class Row:
     text: str
     second: str | None = None
     outputs: tuple[str, ...] = ("sentence_embedding",)
+    evidence: tuple[str, ...] = ()
+    """Texts a grounding row's claim is read against; the model chooses the nearest of them."""
 
 
 RowOutput = Mapping[str, "np.ndarray[Any, np.dtype[Any]]"]

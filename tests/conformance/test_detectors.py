@@ -71,13 +71,19 @@ def segmented(sample: Sample) -> SegmentedSample:
 
 
 def output(row: Row) -> RowOutput:
-    """Return a made-up unit vector per output, always the same for the same row."""
+    """Return made-up values per output (unit vectors by default), the same for the same row."""
     outputs = {}
     for name in row.outputs:
         key = f"{row.role}\0{row.text}\0{row.second}\0{name}".encode("utf-8", "surrogatepass")
         seed = int.from_bytes(hashlib.sha256(key).digest()[:8])
-        vector = np.random.default_rng(seed).normal(size=DIMENSIONS).astype(np.float32)
-        outputs[name] = vector / np.linalg.norm(vector)
+        rng = np.random.default_rng(seed)
+        if name == "probabilities":
+            outputs[name] = rng.dirichlet(np.ones(3)).astype(np.float32)
+        elif name == "places":
+            outputs[name] = rng.permutation(len(row.evidence))[:6]
+        else:
+            vector = rng.normal(size=DIMENSIONS).astype(np.float32)
+            outputs[name] = vector / np.linalg.norm(vector)
     return outputs
 
 

@@ -24,6 +24,7 @@ REASONS = {
     "context_irrelevant",
 }
 DETECTORS = {
+    "hallucination",
     "groundedness",
     "answer_relevancy_sentence",
     "looping",

@@ -4,6 +4,7 @@ from guardrail_service.detectors import answer_relevancy_sentence as answer_rele
 from guardrail_service.detectors import context_relevancy_soft as context_relevancy_soft
 from guardrail_service.detectors import encoding as encoding
 from guardrail_service.detectors import groundedness as groundedness
+from guardrail_service.detectors import hallucination as hallucination
 from guardrail_service.detectors import json_schema as json_schema
 from guardrail_service.detectors import language_mismatch as language_mismatch
 from guardrail_service.detectors import looping as looping

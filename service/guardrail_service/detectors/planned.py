@@ -10,16 +10,6 @@ from guardrail_service.types import Direction
 
 _H2O = "h2o_sonar.evaluators."
 
-HALLUCINATION = DetectorSpec(
-    id="hallucination",
-    h2o_id=_H2O + "rag_hallucination_evaluator.RagHallucinationEvaluator",
-    summary="Is every sentence supported by the passages? (entailment model)",
-    metrics=(MetricSpec("hallucination", Direction.HIGHER, gating=True),),
-    inputs=frozenset({"answer", "contexts"}),
-    roles=frozenset({"grounding"}),
-    cost="model",
-    skip_on_abstention=True,
-)
 TOXICITY = DetectorSpec(
     id="toxicity",
     h2o_id=_H2O + "toxicity_evaluator.ToxicityEvaluator",
@@ -53,5 +43,5 @@ BIAS = DetectorSpec(
     roles=frozenset({"bias"}),
     cost="model",
 )
-for _spec in (HALLUCINATION, TOXICITY, BIAS):
+for _spec in (TOXICITY, BIAS):
     REGISTRY.declare(_spec)

@@ -63,6 +63,9 @@ class ModelFile(PackFile):
     languages: tuple[str, ...] | None = Field(description="ISO 639-1 codes; null reads any.")
     source: Source
     labels: tuple[str, ...] | None = Field(description="Names of a classifier's outputs, in order.")
+    encoder: str | None = Field(
+        None, description="Model of this pack whose token embeddings the file reads; null: text."
+    )
 
     def fingerprint(self) -> str:
         """Return a hash of everything in the file that can move a score."""
@@ -84,6 +87,9 @@ class Manifest(_Frozen):
         for role, model in self.roles.items():
             if model not in self.models:
                 raise ValueError(f"role {role} names the model {model}, which is not in `models`")
+        for name, file in self.models.items():
+            if file.encoder is not None and file.encoder not in self.models:
+                raise ValueError(f"{name} reads {file.encoder}, which is not in `models`")
         return self
 
 

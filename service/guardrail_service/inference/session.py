@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Protocol
 
 import numpy as np
 import onnxruntime as ort
@@ -31,6 +32,24 @@ def session_options() -> ort.SessionOptions:
     return options
 
 
+class Session(Protocol):
+    """What runs one role's rows."""
+
+    @property
+    def file(self) -> ModelFile:
+        """Return the manifest's entry of the model."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Return how the model counts tokens."""
+        ...
+
+    def run(self, row: Row) -> RowResult:
+        """Return the outputs a row asks for, without the batch axis."""
+        ...
+
+
 class ModelSession:
     """One loaded model. Thread-safe: runs share weights, each on its caller's thread."""
 
@@ -38,7 +57,7 @@ class ModelSession:
         self.role = role
         self.file: ModelFile = pack.model(role)
         self.tokenizer = Tokenizer(pack.path(self.file.tokenizer), self.file.max_tokens)
-        self._session = _open(str(pack.path(self.file)), self.file)
+        self._session = open_session(str(pack.path(self.file)), self.file)
 
     def run(self, row: Row) -> RowResult:
         """Return the outputs a row asks for, without the batch axis.
@@ -59,7 +78,12 @@ class ModelSession:
         return RowResult(outputs, (tokenized - started) * 1e3, (done - tokenized) * 1e3)
 
 
-def _open(path: str, file: ModelFile) -> ort.InferenceSession:
+def open_session(path: str, file: ModelFile) -> ort.InferenceSession:
+    """Return a checked ONNX session on one thread.
+
+    Raises:
+        PackError: If it is no ONNX model or has other inputs or outputs than its manifest entry.
+    """
     try:
         session = ort.InferenceSession(path, session_options(), providers=["CPUExecutionProvider"])
     except Exception as error:

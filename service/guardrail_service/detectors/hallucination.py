@@ -1,0 +1,207 @@
+"""Hallucination: is every claim of the answer supported by the passages?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import re2
+
+from guardrail_service.detectors import embedding
+from guardrail_service.detectors.claims import claims, read_with_question
+from guardrail_service.detectors.embedding import read_chars, unreadable
+from guardrail_service.errors import NotScorable
+from guardrail_service.registry import (
+    Detector,
+    DetectorSpec,
+    MetricSpec,
+    Parameters,
+    detector,
+)
+from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.sentences import Sentence
+from guardrail_service.text.windows import Window
+from guardrail_service.types import Coverage, Direction, Evidence, Outcome, Row, RowOutput, Span
+
+ROLE: Final = "grounding"
+OUTPUTS = ("probabilities", "places", "cosines")
+LABELS = ("contradicted", "not_mentioned")
+_SOURCES = (
+    r"(?:the|this|these|your|any|provided|given|available|retrieved) (?:[a-z-]+ ){0,2}"
+    r"(?:documents?|documentation|passages?|texts?|sources?|contexts?|excerpts?|materials?)"
+)
+_SAY = (
+    r"(?:say|mention|give|state|specify|contain|include|describe|provide|cover|tell|indicate|list|"
+    r"name|explain|address|discuss)"
+)
+_APOSTROPHE = r"['\x{2019}]"
+_ABOUT_SOURCES = re2.compile(
+    rf"(?i)\b{_SOURCES}(?: [a-z-]+){{0,3}} "
+    rf"(?:(?:do|does|did)(?: not|n{_APOSTROPHE}t) (?:[a-z]+ ){{0,1}}{_SAY}|"
+    rf"only (?:[a-z]+ ){{0,1}}{_SAY}s?|gives? no|contains? no|says? nothing)\b"
+    rf"|\b(?:could not|couldn{_APOSTROPHE}t|cannot|can{_APOSTROPHE}t|unable to) "
+    r"(?:find|tell|say|see)\b"
+    rf".*\b{_SOURCES}\b"
+    rf"|\bis not part of {_SOURCES}\b"
+)
+"""A sentence about what the passages lack: no passage can support it, and it claims nothing that
+could be wrong. `claims.py` leaves out those that stand for the whole answer; these remain. "The
+document does not allow refunds" is a claim and stays one."""
+_MORE = re2.compile(
+    r"(?i)[.!?;:\x{2013}\x{2014}]\s|\b(?:but|however|although|though|yet|while|still|except|"
+    r"instead|generally|typically|usually|probably|likely)\b"
+)
+"""What may follow such a remark is a claim again: "..., but the fee is 30 euros"."""
+_LAYOUT = re2.compile(r"(?m)^\s*(?:\d{1,3}[.)]|[-+•*])\s+|\[\d{1,3}\]|[{}\[\]\"*`#|_]+|\S{32,}")
+"""List markers, citation marks, markup, JSON's signs and opaque words such as base64: none of them
+is in the passages, none of them claims anything, and a list's "4." would be an invented number."""
+_OPAQUE = re2.compile(r"\S{32,}")
+READING_VERSION = "rag-guardrail-reading/1"
+"""Part of the evidence fingerprint: whoever changes a rule above changes scores and thresholds."""
+
+
+class HallucinationParameters(Parameters):
+    """Hallucination has nothing to set."""
+
+
+class Place(NamedTuple):
+    """One passage window."""
+
+    context: int
+    window: Window
+
+
+@detector
+class Hallucination(Detector[HallucinationParameters]):
+    """Reads each claim against the passage sentences nearest to it; one span per claim."""
+
+    spec = DetectorSpec(
+        id="hallucination",
+        h2o_id="h2o_sonar.evaluators.rag_hallucination_evaluator.RagHallucinationEvaluator",
+        summary="Is every claim supported by the passages? (grounding model)",
+        metrics=(MetricSpec("hallucination", Direction.HIGHER, gating=True),),
+        inputs=frozenset({"answer", "contexts"}),
+        roles=frozenset({ROLE, embedding.ROLE}),
+        cost="model",
+        skip_on_abstention=True,
+    )
+    parameters = HallucinationParameters
+
+    def encode(self, sample: SegmentedSample, parameters: HallucinationParameters) -> Sequence[Row]:
+        """Return a grounding row per claim, then the rows of the texts these read.
+
+        The latter are the encoder's: they run side by side, and what groundedness asks for too
+        runs once.
+        """
+        if _unverifiable(sample) is not None:
+            return ()
+        texts = _claim_texts(sample)
+        evidence = _evidence_texts(sample)
+        encoded = [Row(embedding.ROLE, text) for text in (*texts, *evidence)]
+        return [*encoded, *(Row(ROLE, t, outputs=OUTPUTS, evidence=evidence) for t in texts)]
+
+    def reduce(
+        self,
+        sample: SegmentedSample,
+        outputs: Sequence[RowOutput],
+        parameters: HallucinationParameters,
+    ) -> Outcome:
+        """Return the least supported claim's P(supported), with every claim as a span."""
+        if (reason := _unverifiable(sample)) is not None:
+            return Outcome.unverified(reason)
+        windows = sample.windows_of(embedding.ROLE, judged(sample))
+        places = list(_places(sample))
+        passages = [place.window for place in places]
+        chars = sum(len(passage.text) for passage in sample.sample.contexts)
+        read, total = read_chars(len(sample.answer), windows)
+        opaque = sum(_opaque(window.text) for window in windows)
+        coverage = Coverage((max(0, read - opaque), total), read_chars(chars, passages))
+        if not windows:
+            return Outcome.not_applicable("no_claim")
+        if unreadable(windows) or unreadable(passages):
+            return Outcome.unverified("unreadable_text", coverage)
+        first: dict[str, Place] = {}
+        for place in places:
+            first.setdefault(place.window.text, place)
+        found = outputs[len(outputs) - len(windows) :]
+        distinct = list(first.values())
+        spans = tuple(
+            _span(window, out, distinct) for window, out in zip(windows, found, strict=True)
+        )
+        return Outcome.evaluated({"hallucination": worst(spans)}, spans, coverage)
+
+
+def judged(sample: SegmentedSample) -> tuple[Sentence, ...]:
+    """Return the answer's claims without sentences about what the passages do not say."""
+    return tuple(piece for piece in claims(sample) if not _about_sources(piece.text))
+
+
+def worst(spans: Sequence[Span]) -> float:
+    """Return the least supported claim's score.
+
+    Raises:
+        NotScorable: If there is no claim.
+    """
+    scores = [span.score for span in spans if span.score is not None]
+    if not scores:
+        raise NotScorable("no claim")
+    return min(scores)
+
+
+def _about_sources(text: str) -> bool:
+    plain = text.encode("utf-8", "replace").decode()  # re2 takes no lone surrogates
+    return _ABOUT_SOURCES.search(plain) is not None and _MORE.search(plain) is None
+
+
+def _opaque(text: str) -> int:
+    """Return how many code points lie in words that are left out as opaque."""
+    plain = text.encode("utf-8", "replace").decode()
+    return sum(len(word) for word in _OPAQUE.findall(plain))
+
+
+def _unverifiable(sample: SegmentedSample) -> str | None:
+    """Return why hallucination cannot be judged, or None."""
+    if not any(sample.context_sentences):
+        return "missing_input"
+    if not (sample.readable_by(ROLE, "answer") and sample.readable_by(ROLE, "contexts")):
+        return "unsupported_language"
+    return None
+
+
+def _claim_texts(sample: SegmentedSample) -> tuple[str, ...]:
+    pieces = judged(sample)
+    windows = sample.windows_of(embedding.ROLE, pieces)
+    whole = read_with_question(sample, pieces, embedding.ROLE)
+    if len(windows) == 1 and whole:
+        return (_without_layout(sample, whole),)
+    return tuple(_without_layout(sample, window.text) for window in windows)
+
+
+def _without_layout(sample: SegmentedSample, text: str) -> str:
+    """Return a claim's words; the text itself where nothing else is left or it got too long."""
+    plain = _LAYOUT.sub(" ", text.encode("utf-8", "replace").decode())
+    words = " ".join(plain.split())
+    if words == text or not any(map(str.isalnum, words)):
+        return text
+    fits = len(sample.windows_of(embedding.ROLE, (Sentence(0, len(words), words),))) == 1
+    return words if fits else text
+
+
+def _places(sample: SegmentedSample) -> Iterator[Place]:
+    for index, passage in enumerate(sample.context_windows(embedding.ROLE)):
+        for window in passage:
+            yield Place(index, window)
+
+
+def _evidence_texts(sample: SegmentedSample) -> tuple[str, ...]:
+    """Return the distinct passage windows in order: a text retrieved twice is one evidence."""
+    return tuple(dict.fromkeys(place.window.text for place in _places(sample)))
+
+
+def _span(window: Window, output: RowOutput, places: Sequence[Place]) -> Span:
+    supported, *against = (float(p) for p in output["probabilities"])
+    label = LABELS[int(np.argmax(against))]
+    best = places[int(output["places"][0])]
+    shown = Evidence(best.context, best.window.start, best.window.end, supported)
+    return Span(window.start, window.end, label, supported, "hallucination", (shown,))

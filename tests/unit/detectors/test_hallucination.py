@@ -1,0 +1,155 @@
+"""Hallucination: rows, the worst claim, labels, evidence and the states around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from guardrail_service.detectors.hallucination import (
+    OUTPUTS,
+    Hallucination,
+    HallucinationParameters,
+    judged,
+    worst,
+)
+from guardrail_service.errors import NotScorable
+from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.windows import TokenSpan
+from guardrail_service.types import ROLES, Outcome, Passage, Row, RowOutput, Sample, State
+
+FIRST = "Guests may stay at the hotel for two weeks in summer and winter."
+SECOND = "The swimming pool on the roof opens at seven in the morning."
+CONTEXTS = (Passage(f"{FIRST} Dogs are not allowed."), Passage(SECOND))
+
+
+class Words:
+    """A windower for which every word is a token."""
+
+    max_tokens = 64
+
+    def tokens(self, text: str) -> list[TokenSpan]:
+        """Return the tokens."""
+        found, at = [], 0
+        for word in text.split():
+            start = text.index(word, at)
+            at = start + len(word)
+            found.append(TokenSpan(start, at, True))
+        return found
+
+
+def view(sample: Sample, languages: Mapping[str, frozenset[str]] | None = None) -> SegmentedSample:
+    """Return a sample that every role can window."""
+    return SegmentedSample(sample, dict.fromkeys(ROLES, Words()), languages)  # type: ignore[arg-type]
+
+
+def rows(sample: Sample) -> list[Row]:
+    """Return the rows of a sample."""
+    return list(Hallucination().encode(view(sample), HallucinationParameters()))
+
+
+def judge(sample: Sample, probabilities: Mapping[str, tuple[float, float, float]]) -> Outcome:
+    """Return the outcome if the model gives these probabilities to each claim."""
+
+    def output(row: Row) -> RowOutput:
+        if row.role != "grounding":
+            return {"sentence_embedding": np.ones(2)}
+        return {
+            "probabilities": np.array(probabilities[row.text]),
+            "places": np.array([len(row.evidence) - 1]),
+            "cosines": np.array([0.5]),
+        }
+
+    outputs = [output(row) for row in rows(sample)]
+    return Hallucination().reduce(view(sample), outputs, HallucinationParameters())
+
+
+def test_every_claim_is_a_row_with_all_passage_sentences_as_evidence() -> None:
+    """The model chooses among them; a passage retrieved twice is one evidence."""
+    found = rows(Sample(f"{FIRST} {SECOND}", None, (*CONTEXTS, CONTEXTS[1])))
+    heads = [row for row in found if row.role == "grounding"]
+    assert [row.text for row in heads] == [FIRST, SECOND]
+    assert all(row.outputs == OUTPUTS for row in heads)
+    assert all(row.evidence == (FIRST, "Dogs are not allowed.", SECOND) for row in heads)
+
+
+def test_the_rows_of_the_encoder_are_those_of_groundedness() -> None:
+    """Equal rows run once."""
+    texts = {row for row in rows(Sample(FIRST, None, CONTEXTS)) if row.role == "embedding"}
+    assert {Row("embedding", FIRST), Row("embedding", SECOND)} <= texts
+
+
+def test_the_least_supported_claim_decides_and_says_why() -> None:
+    """The score is a minimum; spans carry the likelier reason and the nearest evidence."""
+    found = judge(
+        Sample(f"{FIRST} {SECOND}", None, CONTEXTS),
+        {FIRST: (0.9, 0.06, 0.04), SECOND: (0.2, 0.7, 0.1)},
+    )
+    assert found.scores == {"hallucination": pytest.approx(0.2)}
+    assert [span.label for span in found.spans] == ["contradicted", "contradicted"]
+    assert [span.score for span in found.spans] == [pytest.approx(0.9), pytest.approx(0.2)]
+    evidence = found.spans[1].evidence[0]
+    assert CONTEXTS[evidence.context].text[evidence.start : evidence.end] == SECOND
+
+
+def test_an_invented_claim_is_not_mentioned() -> None:
+    """The third probability names the other reason."""
+    found = judge(Sample(FIRST, None, CONTEXTS), {FIRST: (0.1, 0.2, 0.7)})
+    assert found.spans[0].label == "not_mentioned"
+
+
+def test_a_short_answer_is_read_with_its_question() -> None:
+    """ "Two weeks." claims nothing by itself."""
+    found = rows(Sample("Two weeks.", "How long may guests stay?", CONTEXTS))
+    assert found[-1].text == "How long may guests stay? Two weeks."
+
+
+def test_layout_is_not_read() -> None:
+    """A list's number, a citation mark and JSON's signs are no facts."""
+    found = rows(Sample(f"4. **{FIRST}** [2]", None, CONTEXTS))
+    assert found[-1].text == FIRST
+    quoted = rows(Sample(f'{{"summary": "{FIRST}"}}', None, CONTEXTS))
+    assert quoted[-1].text == f"summary : {FIRST}"
+
+
+def test_without_passages_nothing_is_verified() -> None:
+    """No evidence is never support."""
+    found = judge(Sample(FIRST), {})
+    assert (found.state, found.reason) == (State.UNVERIFIED, "missing_input")
+
+
+def test_a_language_the_model_does_not_read_is_unverified() -> None:
+    """Languages come from the pack."""
+    sample = view(
+        Sample("Die Gebühr für das Schwimmbad beträgt dreißig Euro im Monat.", None, CONTEXTS),
+        {"grounding": frozenset({"en"})},
+    )
+    found = Hallucination().reduce(sample, (), HallucinationParameters())
+    assert (found.state, found.reason) == (State.UNVERIFIED, "unsupported_language")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_claim"),
+    [
+        ("The documents do not say whether interns have a budget as well.", False),
+        ("The provided text only covers technical data and instructions.", False),
+        ("The passages don't mention a warranty period for this device.", False),
+        ("I can't tell you, since the list is not part of the documents.", False),
+        ("The document does not allow refunds after more than thirty days.", True),
+        ("The warranty does not cover damage that is caused by limescale.", True),
+        ("Although the documents do not say so, the warranty is five years.", True),
+        ("The documents do not say it, but the warranty is five years long.", True),
+        ("You cannot find parking near the station on a Saturday morning.", True),
+    ],
+)
+def test_what_the_passages_lack_is_no_claim(sentence: str, *, is_claim: bool) -> None:
+    """No passage could support it; everything else with a "not" is judged."""
+    found = judged(view(Sample(f"{FIRST} {sentence}", None, CONTEXTS)))
+    assert [piece.text for piece in found] == [FIRST, *([sentence] if is_claim else [])]
+
+
+def test_no_claim_has_no_score() -> None:
+    """Empty data raises, it is not 1.0."""
+    with pytest.raises(NotScorable):
+        worst(())

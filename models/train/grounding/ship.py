@@ -1,0 +1,104 @@
+"""Writes golden rows and the manifest entry of an exported head: `ship.py PACK --texts FILE`.
+
+Runs in the service's own environment: golden rows are what the serving code computes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from guardrail_service.inference.encoder import SharedEncoder
+from guardrail_service.inference.head import HeadSession
+from guardrail_service.inference.pack import Manifest, Pack
+from guardrail_service.inference.session import ModelSession
+from guardrail_service.text.sentences import merge_short, split_sentences
+from guardrail_service.types import Row
+
+NAME = "grounding-head"
+ROWS = 64
+TOLERANCE = 0.05
+"""Encoders on other processors move cosines by up to 0.0055; the head amplifies that."""
+
+
+def described(path: Path, root: Path) -> dict[str, str | int]:
+    """Return the manifest's path, hash and size of a file."""
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    return {"path": path.relative_to(root).as_posix(), "sha256": digest, "bytes": len(content)}
+
+
+def cut(text: str) -> list[str]:
+    """Return a text's sentences."""
+    return [s.text for s in merge_short(split_sentences(text), text)]
+
+
+def golden_texts(path: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """Return claims with evidence, spread evenly over a file of labelled answers."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for row in rows[:: max(1, len(rows) // (2 * ROWS))]:
+        evidence = tuple(dict.fromkeys(s for c in row["contexts"] for s in cut(c)))
+        claims = [c for c in cut(row["answer"]) if len(c) > 20]
+        if evidence and claims and len(found) < ROWS:
+            found.append((claims[-1], evidence[:12]))
+    return found
+
+
+def entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[str, Any]:
+    """Return what the manifest says about the head."""
+    encoder = manifest["roles"]["embedding"]
+    folder = pack / "grounding"
+    golden = folder / "golden.json"
+    return {
+        **described(folder / "model.onnx", pack),
+        "tokenizer": manifest["models"][encoder]["tokenizer"],
+        "golden": described(golden if golden.exists() else folder / "model.onnx", pack),
+        "card": "grounding/MODEL_CARD.md",
+        "architecture": "late-interaction-head",
+        "precision": "fp32 arithmetic, fp16 weights",
+        "opset": 17,
+        "inputs": ["claim", "passage", "claim_features", "passage_features", "match", "pair"],
+        "outputs": {"probabilities": [3]},
+        "max_tokens": manifest["models"][encoder]["max_tokens"],
+        "batch_rule": "one_row",
+        "languages": ["en"],
+        "source": {"name": "rag-guardrail", "revision": revision, "license": "Apache-2.0"},
+        "labels": ["supported", "contradicted", "not_mentioned"],
+        "encoder": encoder,
+    }
+
+
+def main() -> None:
+    """Compute golden rows, write the manifest."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pack", type=Path)
+    parser.add_argument("--texts", type=Path, required=True, help="labelled answers (JSONL)")
+    parser.add_argument("--revision", required=True, help="which run made the weights")
+    arguments = parser.parse_args()
+    pack: Path = arguments.pack
+    path = pack / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["models"][NAME] = entry(pack, manifest, arguments.revision)
+    manifest["roles"]["grounding"] = NAME
+    opened = Pack(pack, Manifest.model_validate(manifest))
+    head = HeadSession(opened, SharedEncoder(ModelSession(opened, "embedding")))
+    rows = []
+    for claim, evidence in golden_texts(arguments.texts):
+        asked = Row("grounding", claim, outputs=("probabilities",), evidence=evidence)
+        values = head.run(asked).outputs["probabilities"]
+        rounded = [round(float(value), 6) for value in values]
+        rows.append({"text": claim, "evidence": evidence, "probabilities": rounded})
+    golden = {"schema_version": "1", "role": "grounding", "tolerance": TOLERANCE, "rows": rows}
+    target = pack / "grounding" / "golden.json"
+    target.write_text(json.dumps(golden, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    manifest["models"][NAME] = entry(pack, manifest, arguments.revision)
+    path.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    print(f"{len(rows)} golden rows")
+
+
+if __name__ == "__main__":
+    main()

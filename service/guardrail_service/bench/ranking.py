@@ -1,0 +1,113 @@
+"""How well scores rank: ROC and precision-recall areas, rates at a recall, bootstrap intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from guardrail_service.errors import NotScorable
+
+Array = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Statistic = Callable[[Array, Bools], float]
+
+
+def auroc(scores: Array, positive: Bools) -> float:
+    """Return the probability that a positive scores above a negative; ties count half.
+
+    Raises:
+        NotScorable: If either class is empty.
+    """
+    _both_classes(positive)
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks = ((ends - counts + 1 + ends) / 2.0)[inverse]
+    n_positive = int(positive.sum())
+    n_negative = len(positive) - n_positive
+    above = float(ranks[positive].sum()) - n_positive * (n_positive + 1) / 2
+    return above / (n_positive * n_negative)
+
+
+def auprc(scores: Array, positive: Bools) -> float:
+    """Return average precision; equal scores enter together.
+
+    Raises:
+        NotScorable: If either class is empty.
+    """
+    _both_classes(positive)
+    order = np.argsort(-scores, kind="stable")
+    hits = np.cumsum(positive[order])
+    last = np.append(np.diff(scores[order]) != 0, True)
+    taken = np.arange(1, len(scores) + 1)[last]
+    found = hits[last]
+    gained = np.diff(np.concatenate([[0], found]))
+    return float((gained * (found / taken)).sum() / positive.sum())
+
+
+def balanced_accuracy(flagged: Bools, bad: Bools) -> float:
+    """Return the mean of the share of bad ones flagged and of good ones passed.
+
+    Raises:
+        NotScorable: If either class is empty.
+    """
+    _both_classes(bad)
+    return float((flagged[bad].mean() + (~flagged[~bad]).mean()) / 2)
+
+
+def false_flags_at(recall: float, support: Array, bad: Bools) -> float:
+    """Return the share of good ones flagged by the cut that catches `recall` of the bad ones.
+
+    Args:
+        recall: Share of the bad ones to catch, in (0, 1].
+        support: Higher is better; a text is flagged at or below the cut.
+        bad: Which texts should be flagged.
+
+    Raises:
+        NotScorable: If either class is empty.
+    """
+    _both_classes(bad)
+    worst = np.sort(support[bad])
+    cut = worst[max(0, int(np.ceil(recall * len(worst))) - 1)]
+    return float((support[~bad] <= cut).mean())
+
+
+def interval(
+    statistic: Statistic,
+    scores: Array,
+    labels: Bools,
+    *,
+    groups: npt.NDArray[Any] | None = None,
+    draws: int = 500,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return a bootstrap 95 % interval; whole groups are drawn together where they are given.
+
+    A draw without both classes is left out.
+    """
+    rng = np.random.default_rng(seed)
+    members = _members(len(scores), groups)
+    found = []
+    for _ in range(draws):
+        rows = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
+        if 0 < labels[rows].sum() < len(rows):
+            found.append(statistic(scores[rows], labels[rows]))
+    if not found:
+        raise NotScorable("no bootstrap draw had both classes")
+    low, high = np.quantile(np.array(found), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _members(size: int, groups: npt.NDArray[Any] | None) -> list[npt.NDArray[np.intp]]:
+    if groups is None:
+        return list(np.arange(size).reshape(-1, 1))
+    _, inverse = np.unique(groups, return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)
+
+
+def _both_classes(labels: Bools) -> None:
+    if not 0 < int(labels.sum()) < len(labels):
+        raise NotScorable("one class is empty")

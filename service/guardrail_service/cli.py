@@ -344,19 +344,39 @@ def bench_patterns(
 @bench_app.command("quality")
 @_command
 def bench_quality(
-    task: Annotated[str, typer.Option(help="pii or secrets.")],
-    data: Annotated[Path, typer.Option(help='JSON lines, also .gz: {"text", "spans"}.')],
+    task: Annotated[str, typer.Option(help="pii, secrets or grounding.")],
+    data: Annotated[Path, typer.Option(help="Labelled JSON lines, also .gz; see docs/quality.md.")],
+    pack: PackOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure precision, recall and F1 per type, with intervals and a baseline beside them."""
-    from guardrail_service.bench import quality
+    """Measure a detector on labelled data, with intervals and a baseline beside it.
 
+    Records: {"text", "spans"} for pii and secrets; {"premise", "hypothesis", "supported"} or
+    {"contexts", "question", "answer", "supported"} for grounding.
+    """
+    if not data.is_file():
+        raise ConfigurationError(str(data), "no such file", "labelled JSON lines")
     with err.status("measuring"):
-        report = quality.run(task, data)
+        text, table = _quality(task, data, pack)
     if as_json:
-        out.print_json(report.as_json())
+        out.print_json(text)
     else:
-        quality.render(report, out)
+        table()
+
+
+def _quality(task: str, data: Path, pack: str | None) -> tuple[str, Callable[[], None]]:
+    """Return a report as JSON, and what prints it for people."""
+    from guardrail_service.bench import grounding_quality, quality
+    from guardrail_service.bench.tasks import TASKS
+
+    if task == "grounding":
+        measured = grounding_quality.run(data, pack)
+        return json.dumps(measured), lambda: out.print(grounding_quality.render(measured))
+    if task not in TASKS:
+        tasks = ", ".join((*sorted(TASKS), "grounding"))
+        raise ConfigurationError("--task", repr(task), f"one of {tasks}")
+    report = quality.run(task, data)
+    return report.as_json(), lambda: quality.render(report, out)
 
 
 if __name__ == "__main__":

@@ -141,17 +141,18 @@ def read(path: Path) -> Iterator[Labelled]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as stream:
         for number, line in enumerate(stream, 1):
-            yield _record(json.loads(line), number)
+            yield _record(line, number)
 
 
-def _record(row: dict[str, Any], number: int) -> Labelled:
+def _record(line: str, number: int) -> Labelled:
     try:
+        row = json.loads(line)
         answer = row["hypothesis"] if "hypothesis" in row else row["answer"]
         contexts = [row["premise"]] if "premise" in row else row["contexts"]
         texts = [c["text"] if isinstance(c, dict) else c for c in contexts]
         sample = Sample(answer, row.get("question"), tuple(Passage(t) for t in texts))
         return Labelled(sample, bool(row["supported"]), str(row.get("group", number)))
-    except (KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             "expected premise, hypothesis, supported or contexts, answer, supported",
             f"line {number}",

@@ -44,6 +44,7 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
         summary="Real-time guardrail for RAG answers",
         description=DESCRIPTION,
         lifespan=_lifespan(settings, runtime),
+        docs_url=None,  # its page loads scripts from elsewhere; /openapi.json needs no network
         redoc_url=None,
         redirect_slashes=False,
     )

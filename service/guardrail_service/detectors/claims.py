@@ -25,7 +25,7 @@ MAX_QUESTION_CHARS = 150
 _LEAD_IN_EDGES = "*_ \t`"
 
 
-def claims(sample: SegmentedSample) -> tuple[Sentence, ...]:
+def claims(sample: SegmentedSample, min_chars: int = MIN_CLAIM_CHARS) -> tuple[Sentence, ...]:
     """Return the answer's claims, in order; offsets are those of the answer.
 
     Left out are courtesy and sentences that only say what the sources lack. A lead-in that ends in
@@ -38,7 +38,7 @@ def claims(sample: SegmentedSample) -> tuple[Sentence, ...]:
         if not (is_courtesy(sentence.text) or is_abstention([sentence.text], question))
     ]
     joined = tuple(_with_lead_ins(claiming, sample.answer))
-    return merge_short(joined, sample.answer, MIN_CLAIM_CHARS)
+    return merge_short(joined, sample.answer, min_chars)
 
 
 def read_with_question(

@@ -57,6 +57,12 @@ _LAYOUT = re2.compile(r"(?m)^\s*(?:\d{1,3}[.)]|[-+•*])\s+|\[\d{1,3}\]|[{}\[\]\
 """List markers, citation marks, markup, JSON's signs and opaque words such as base64: none of them
 is in the passages, none of them claims anything, and a list's "4." would be an invented number."""
 _OPAQUE = re2.compile(r"\S{32,}")
+LEAST_WORDS = 3
+"""Words a piece with an opaque word needs besides it to claim something."""
+MIN_CLAIM_CHARS = 25
+"""Groundedness needs longer pieces; a model that reads does not, and a short invented sentence must
+not hide in its neighbour. On the choosing half of models/thresholds/answers.jsonl the ROC area is
+.914, .921, .918 and .911 at 15, 25, 35 and 50."""
 READING_VERSION = "rag-guardrail-reading/1"
 """Part of the evidence fingerprint: whoever changes a rule above changes scores and thresholds."""
 
@@ -134,7 +140,10 @@ class Hallucination(Detector[HallucinationParameters]):
 
 def judged(sample: SegmentedSample) -> tuple[Sentence, ...]:
     """Return the answer's claims without sentences about what the passages do not say."""
-    return tuple(piece for piece in claims(sample) if not _about_sources(piece.text))
+    pieces = claims(sample, MIN_CLAIM_CHARS)
+    return tuple(
+        piece for piece in pieces if not (_about_sources(piece.text) or _is_only_opaque(piece.text))
+    )
 
 
 def worst(spans: Sequence[Span]) -> float:
@@ -152,6 +161,13 @@ def worst(spans: Sequence[Span]) -> float:
 def _about_sources(text: str) -> bool:
     plain = text.encode("utf-8", "replace").decode()  # re2 takes no lone surrogates
     return _ABOUT_SOURCES.search(plain) is not None and _MORE.search(plain) is None
+
+
+def _is_only_opaque(text: str) -> bool:
+    """Return whether a piece is an opaque word with hardly a word beside it ("Note: c2Vh...")."""
+    plain = text.encode("utf-8", "replace").decode()
+    rest = _OPAQUE.sub(" ", plain)
+    return rest != plain and sum(any(map(str.isalnum, w)) for w in rest.split()) < LEAST_WORDS
 
 
 def _opaque(text: str) -> int:

@@ -153,3 +153,20 @@ def test_no_claim_has_no_score() -> None:
     """Empty data raises, it is not 1.0."""
     with pytest.raises(NotScorable):
         worst(())
+
+
+def test_a_short_invented_sentence_is_a_claim_of_its_own() -> None:
+    """It must not hide in the supported sentence before it."""
+    answer = "New employees get 25 days of paid leave. They also get a company car."
+    pieces = judged(view(Sample(answer)))
+    assert [piece.text for piece in pieces] == [
+        "New employees get 25 days of paid leave.",
+        "They also get a company car.",
+    ]
+
+
+def test_an_opaque_word_with_a_label_is_no_claim() -> None:
+    """No passage can support base64, and "Remark:" claims nothing."""
+    answer = "The digest is checked at the terminal. Remark: " + "c2Vh" * 12
+    pieces = judged(view(Sample(answer)))
+    assert [piece.text for piece in pieces] == ["The digest is checked at the terminal."]

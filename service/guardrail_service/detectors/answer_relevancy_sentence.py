@@ -10,6 +10,7 @@ from guardrail_service.detectors.embedding import (
     read_chars,
     rows,
     unreadable,
+    unverifiable,
     vectors,
 )
 from guardrail_service.registry import Detector, DetectorSpec, MetricSpec, Parameters, detector
@@ -46,7 +47,7 @@ class AnswerRelevancySentence(Detector[AnswerRelevancyParameters]):
         self, sample: SegmentedSample, parameters: AnswerRelevancyParameters
     ) -> Sequence[Row]:
         """Return the question's rows, then a row per answer window."""
-        if not sample.question_windows(ROLE) or not _readable(sample):
+        if not sample.question_windows(ROLE) or unverifiable(sample, ROLE, "answer", "question"):
             return ()
         return rows([*sample.question_windows(ROLE), *sample.answer_windows(ROLE)])
 
@@ -60,8 +61,8 @@ class AnswerRelevancySentence(Detector[AnswerRelevancyParameters]):
         question, answer = sample.question_windows(ROLE), sample.answer_windows(ROLE)
         if not question:
             return Outcome.not_applicable("missing_input")
-        if not _readable(sample):
-            return Outcome.unverified("unsupported_language")
+        if (reason := unverifiable(sample, ROLE, "answer", "question")) is not None:
+            return Outcome.unverified(reason)
         coverage = Coverage(read_chars(len(sample.answer), answer))
         if unreadable(question) or unreadable(answer):
             return Outcome.unverified("unreadable_text", coverage)
@@ -69,7 +70,3 @@ class AnswerRelevancySentence(Detector[AnswerRelevancyParameters]):
         score = float(cosines(unit[: len(question)], unit[len(question) :]).max())
         span = Span(0, len(sample.answer), "off_topic", score, "answer_relevancy")
         return Outcome.evaluated({"answer_relevancy": score}, (span,), coverage)
-
-
-def _readable(sample: SegmentedSample) -> bool:
-    return sample.readable_by(ROLE, "answer") and sample.readable_by(ROLE, "question")

@@ -31,13 +31,7 @@ def claims(sample: SegmentedSample, min_chars: int = MIN_CLAIM_CHARS) -> tuple[S
     Left out are courtesy and sentences that only say what the sources lack. A lead-in that ends in
     a colon belongs to what it leads in, and a short piece to its neighbour.
     """
-    question = sample.sample.question
-    claiming = [
-        sentence
-        for sentence in sample.raw_answer_sentences
-        if not (is_courtesy(sentence.text) or is_abstention([sentence.text], question))
-    ]
-    joined = tuple(_with_lead_ins(claiming, sample.answer))
+    joined = sample.once("claims", lambda: tuple(_with_lead_ins(_claiming(sample), sample.answer)))
     return merge_short(joined, sample.answer, min_chars)
 
 
@@ -56,6 +50,13 @@ def read_with_question(
     whole = f"{question} {pieces[0].text}"
     fits = len(sample.windows_of(role, (Sentence(0, len(whole), whole),))) == 1
     return whole if fits else None
+
+
+def _claiming(sample: SegmentedSample) -> Iterable[Sentence]:
+    question = sample.sample.question
+    for sentence in sample.raw_answer_sentences:
+        if not (is_courtesy(sentence.text) or is_abstention([sentence.text], question)):
+            yield sentence
 
 
 def _with_lead_ins(sentences: Iterable[Sentence], source: str) -> Iterable[Sentence]:

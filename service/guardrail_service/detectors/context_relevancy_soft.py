@@ -10,9 +10,11 @@ from guardrail_service.detectors.embedding import (
     ROLE,
     Array,
     cosines,
+    places,
     read_chars,
     rows,
     unreadable,
+    unverifiable,
     vectors,
 )
 from guardrail_service.errors import NotScorable
@@ -70,10 +72,9 @@ class ContextRelevancySoft(Detector[ContextRelevancyParameters]):
     ) -> Sequence[Row]:
         """Return the question's rows, then a row per passage window."""
         question = sample.question_windows(ROLE)
-        if not question or _unverifiable(sample) is not None:
+        if not question or unverifiable(sample, ROLE, "question", "contexts") is not None:
             return ()
-        passages = [window for chunk in sample.context_windows(ROLE) for window in chunk]
-        return rows([*question, *passages])
+        return rows([*question, *(place.window for place in places(sample))])
 
     def reduce(
         self,
@@ -85,7 +86,7 @@ class ContextRelevancySoft(Detector[ContextRelevancyParameters]):
         question = sample.question_windows(ROLE)
         if not question:
             return Outcome.not_applicable("missing_input")
-        if (reason := _unverifiable(sample)) is not None:
+        if (reason := unverifiable(sample, ROLE, "question", "contexts")) is not None:
             return Outcome.unverified(reason)
         chunks = [chunk for chunk in sample.context_windows(ROLE) if chunk]
         windows = [window for chunk in chunks for window in chunk]
@@ -99,11 +100,3 @@ class ContextRelevancySoft(Detector[ContextRelevancyParameters]):
         recall, precision = chunk_relevancy(np.split(similarity, ends))
         scores = {"recall_relevancy": recall, "precision_relevancy": precision}
         return Outcome.evaluated(scores, coverage=coverage)
-
-
-def _unverifiable(sample: SegmentedSample) -> str | None:
-    if not any(sample.context_sentences):
-        return "missing_input"
-    if not (sample.readable_by(ROLE, "question") and sample.readable_by(ROLE, "contexts")):
-        return "unsupported_language"
-    return None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from guardrail_service.errors import NotScorable
+from guardrail_service.text.segmented import Part, SegmentedSample
 from guardrail_service.text.windows import Window
-from guardrail_service.types import Row, RowOutput
+from guardrail_service.types import Role, Row, RowOutput
 
 Array = npt.NDArray[np.float64]
 ROLE: Final = "embedding"
@@ -63,6 +64,37 @@ def cosines(left: Array, right: Array) -> Array:
 def read_chars(total: int, windows: Iterable[Window]) -> tuple[int, int]:
     """Return how many of a text's code points the model could read, and how many there are."""
     return total - sum(window.unread for window in windows), total
+
+
+class Place(NamedTuple):
+    """One passage window and the index of its passage."""
+
+    context: int
+    window: Window
+
+
+def places(sample: SegmentedSample) -> list[Place]:
+    """Return the windows of all passages, in order."""
+    return [
+        Place(index, window)
+        for index, passage in enumerate(sample.context_windows(ROLE))
+        for window in passage
+    ]
+
+
+def unverifiable(sample: SegmentedSample, role: Role, *parts: Part) -> str | None:
+    """Return why parts of a sample cannot be compared, or None.
+
+    Args:
+        sample: The answer with its question and passages.
+        role: Whose model reads them.
+        parts: What is compared; passages are missed if none of them has a sentence.
+    """
+    if "contexts" in parts and not any(sample.context_sentences):
+        return "missing_input"
+    if not all(sample.readable_by(role, part) for part in parts):
+        return "unsupported_language"
+    return None
 
 
 def unreadable(windows: Sequence[Any]) -> bool:

@@ -9,9 +9,11 @@ from guardrail_service.detectors.embedding import (
     ROLE,
     Array,
     cosines,
+    places,
     read_chars,
     rows,
     unreadable,
+    unverifiable,
     vectors,
 )
 from guardrail_service.errors import NotScorable
@@ -82,7 +84,7 @@ class Groundedness(Detector[GroundednessParameters]):
 
     def encode(self, sample: SegmentedSample, parameters: GroundednessParameters) -> Sequence[Row]:
         """Return a row per claim window, then a row per passage window."""
-        if _unverifiable(sample) is not None:
+        if unverifiable(sample, ROLE, "answer", "contexts") is not None:
             return ()
         pieces = _claims(sample, parameters)
         answer = rows(sample.windows_of(ROLE, pieces))
@@ -98,7 +100,7 @@ class Groundedness(Detector[GroundednessParameters]):
         parameters: GroundednessParameters,
     ) -> Outcome:
         """Return the score, with every claim as a span and its best passage window."""
-        if (reason := _unverifiable(sample)) is not None:
+        if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
             return Outcome.unverified(reason)
         answer = sample.windows_of(ROLE, _claims(sample, parameters))
         coverage = _coverage(sample, answer, parameters)
@@ -112,15 +114,6 @@ class Groundedness(Detector[GroundednessParameters]):
         return Outcome.evaluated({"groundedness": support(similarity)}, spans, coverage)
 
 
-def _unverifiable(sample: SegmentedSample) -> str | None:
-    """Return why groundedness cannot be judged, or None."""
-    if not any(sample.context_sentences):
-        return "missing_input"
-    if not (sample.readable_by(ROLE, "answer") and sample.readable_by(ROLE, "contexts")):
-        return "unsupported_language"
-    return None
-
-
 def _claims(sample: SegmentedSample, parameters: GroundednessParameters) -> tuple[Sentence, ...]:
     if parameters.h2o_compatible:
         return tuple(s for s in sample.raw_answer_sentences if not _is_short(s))
@@ -132,7 +125,7 @@ def _is_short(sentence: Sentence) -> bool:
 
 
 def _flat(sample: SegmentedSample) -> list[Window]:
-    return [window for passage in sample.context_windows(ROLE) for window in passage]
+    return [place.window for place in places(sample)]
 
 
 def _coverage(
@@ -149,16 +142,12 @@ def _coverage(
 def _spans(
     sample: SegmentedSample, answer: Sequence[Window], similarity: Array
 ) -> tuple[Span, ...]:
-    places = [
-        (index, window)
-        for index, passage in enumerate(sample.context_windows(ROLE))
-        for window in passage
-    ]
+    found = places(sample)
     best = similarity.argmax(axis=1)
     spans = []
     for window, row, column in zip(answer, similarity, best, strict=True):
-        context, found = places[column]
+        context, passage = found[column]
         score = float(row[column])
-        evidence = (Evidence(context, found.start, found.end, score),)
+        evidence = (Evidence(context, passage.start, passage.end, score),)
         spans.append(Span(window.start, window.end, "unsupported", score, "groundedness", evidence))
     return tuple(spans)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import re2
 
 from guardrail_service.detectors import embedding
 from guardrail_service.detectors.claims import claims, read_with_question
-from guardrail_service.detectors.embedding import read_chars, unreadable
+from guardrail_service.detectors.embedding import (
+    Place,
+    places,
+    read_chars,
+    unreadable,
+    unverifiable,
+)
 from guardrail_service.errors import NotScorable
 from guardrail_service.registry import (
     Detector,
@@ -71,13 +77,6 @@ class HallucinationParameters(Parameters):
     """Hallucination has nothing to set."""
 
 
-class Place(NamedTuple):
-    """One passage window."""
-
-    context: int
-    window: Window
-
-
 @detector
 class Hallucination(Detector[HallucinationParameters]):
     """Reads each claim against the passage sentences nearest to it; one span per claim."""
@@ -100,7 +99,7 @@ class Hallucination(Detector[HallucinationParameters]):
         The latter are the encoder's: they run side by side, and what groundedness asks for too
         runs once.
         """
-        if _unverifiable(sample) is not None:
+        if unverifiable(sample, ROLE, "answer", "contexts") is not None:
             return ()
         texts = _claim_texts(sample)
         evidence = _evidence_texts(sample)
@@ -114,11 +113,11 @@ class Hallucination(Detector[HallucinationParameters]):
         parameters: HallucinationParameters,
     ) -> Outcome:
         """Return the least supported claim's P(supported), with every claim as a span."""
-        if (reason := _unverifiable(sample)) is not None:
+        if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
             return Outcome.unverified(reason)
         windows = sample.windows_of(embedding.ROLE, judged(sample))
-        places = list(_places(sample))
-        passages = [place.window for place in places]
+        found_places = places(sample)
+        passages = [place.window for place in found_places]
         chars = sum(len(passage.text) for passage in sample.sample.contexts)
         read, total = read_chars(len(sample.answer), windows)
         opaque = sum(_opaque(window.text) for window in windows)
@@ -128,7 +127,7 @@ class Hallucination(Detector[HallucinationParameters]):
         if unreadable(windows) or unreadable(passages):
             return Outcome.unverified("unreadable_text", coverage)
         first: dict[str, Place] = {}
-        for place in places:
+        for place in found_places:
             first.setdefault(place.window.text, place)
         found = outputs[len(outputs) - len(windows) :]
         distinct = list(first.values())
@@ -176,15 +175,6 @@ def _opaque(text: str) -> int:
     return sum(len(word) for word in _OPAQUE.findall(plain))
 
 
-def _unverifiable(sample: SegmentedSample) -> str | None:
-    """Return why hallucination cannot be judged, or None."""
-    if not any(sample.context_sentences):
-        return "missing_input"
-    if not (sample.readable_by(ROLE, "answer") and sample.readable_by(ROLE, "contexts")):
-        return "unsupported_language"
-    return None
-
-
 def _claim_texts(sample: SegmentedSample) -> tuple[str, ...]:
     pieces = judged(sample)
     windows = sample.windows_of(embedding.ROLE, pieces)
@@ -204,15 +194,9 @@ def _without_layout(sample: SegmentedSample, text: str) -> str:
     return words if fits else text
 
 
-def _places(sample: SegmentedSample) -> Iterator[Place]:
-    for index, passage in enumerate(sample.context_windows(embedding.ROLE)):
-        for window in passage:
-            yield Place(index, window)
-
-
 def _evidence_texts(sample: SegmentedSample) -> tuple[str, ...]:
     """Return the distinct passage windows in order: a text retrieved twice is one evidence."""
-    return tuple(dict.fromkeys(place.window.text for place in _places(sample)))
+    return tuple(dict.fromkeys(place.window.text for place in places(sample)))
 
 
 def _span(window: Window, output: RowOutput, places: Sequence[Place]) -> Span:

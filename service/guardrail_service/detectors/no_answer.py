@@ -15,7 +15,7 @@ def abstains(sample: SegmentedSample) -> bool:
     An abstention followed by claims is not one. Refusals count: they claim nothing either.
     """
     sentences = [sentence.text for sentence in sample.raw_answer_sentences]
-    return is_abstention(sentences, sample.sample.question)
+    return sample.once("abstains", lambda: is_abstention(sentences, sample.sample.question))
 
 
 class NoAnswerParameters(Parameters):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from guardrail_service.text.language import Language, identify
 from guardrail_service.text.sentences import Sentence, merge_short, split_sentences
@@ -13,6 +13,7 @@ from guardrail_service.text.windows import Window, Windower, windows
 if TYPE_CHECKING:
     from guardrail_service.types import Role, Sample
 
+T = TypeVar("T")
 Part = Literal["question", "answer", "contexts"]
 LANGUAGE_SAMPLE_CHARS = 400
 """A few sentences tell a passage's language; identification reads every character it is given."""
@@ -36,9 +37,17 @@ class SegmentedSample:
         self.sample = sample
         self._windowers = dict(windowers or {})
         self._languages = dict(languages or {})
-        self._answer_windows: dict[Role, tuple[Window, ...]] = {}
-        self._context_windows: dict[Role, tuple[tuple[Window, ...], ...]] = {}
-        self._identified: dict[Part, Language | None] = {}
+        self._known: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what `compute` gave for this key the first time.
+
+        For pure functions of the sample that a detector's two halves, or several detectors, need.
+        """
+        if key not in self._known:
+            self._known[key] = compute()
+        known: T = self._known[key]
+        return known
 
     @property
     def answer(self) -> str:
@@ -65,17 +74,14 @@ class SegmentedSample:
 
     def answer_windows(self, role: Role) -> tuple[Window, ...]:
         """Return the answer's sentences as windows the role's model can read whole."""
-        if role not in self._answer_windows:
-            self._answer_windows[role] = self.windows_of(role, self.answer_sentences)
-        return self._answer_windows[role]
+        return self.windows_of(role, self.answer_sentences)
 
     def context_windows(self, role: Role) -> tuple[tuple[Window, ...], ...]:
         """Return each passage's sentences as windows the role's model can read whole."""
-        if role not in self._context_windows:
-            self._context_windows[role] = tuple(
-                self.windows_of(role, sentences) for sentences in self.context_sentences
-            )
-        return self._context_windows[role]
+        return self.once(
+            ("context windows", role),
+            lambda: tuple(self.windows_of(role, found) for found in self.context_sentences),
+        )
 
     def question_windows(self, role: Role) -> tuple[Window, ...]:
         """Return the question, whole, as windows the role's model can read."""
@@ -87,13 +93,14 @@ class SegmentedSample:
     def windows_of(self, role: Role, sentences: tuple[Sentence, ...]) -> tuple[Window, ...]:
         """Return any sentences as windows the role's model can read whole."""
         windower = self._windowers[role]
-        return tuple(w for sentence in sentences for w in windows(sentence, windower))
+        return self.once(
+            ("windows", role, sentences),
+            lambda: tuple(w for sentence in sentences for w in windows(sentence, windower)),
+        )
 
     def language(self, part: Part) -> Language | None:
         """Return the language of one part, or None where the text does not tell."""
-        if part not in self._identified:
-            self._identified[part] = identify(self._part(part))
-        return self._identified[part]
+        return self.once(("language", part), lambda: identify(self._part(part)))
 
     def readable_by(self, role: Role, part: Part) -> bool:
         """Return whether the role's model was trained on the language of one part.

@@ -1,90 +1,200 @@
-"""The sentence encoder with a memory: one pass per text serves every detector that reads it."""
+"""The sentence encoder with a memory: one pass per text serves every model that reads it."""
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
-from concurrent.futures import Future
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from guardrail_service.inference.memory import Memory, Remembered
 from guardrail_service.inference.session import ModelSession
 from guardrail_service.types import Row, RowOutput, RowResult
 
-OUTPUTS = ("sentence_embedding", "token_embeddings")
+VECTOR = "sentence_embedding"
+TOKENS = "token_embeddings"
+MIDDLE = "middle_states"
+"""The tokens' states half way up, shape (tokens, dim): what branches read."""
+LENGTH = "length"
+"""How many tokens a text has without [CLS] and [SEP], kept beside its embedding."""
 MEMORY_BYTES = 64 * 2**20
 """About 1,300 sentences of 32 tokens; passages repeat across requests and across claims."""
+VECTOR_BYTES = 24 * 2**20
+"""About 11,000 sentences: embeddings are thirty times smaller than states and must outlive them,
+because every claim is compared with every passage sentence but reads the states of six."""
+STACKS = 4
+"""Requests whose evidence is kept stacked, so that it is gathered once and not for every claim."""
+
+
+class Stack(NamedTuple):
+    """What is needed of several texts to choose among them.
+
+    Attributes:
+        vectors: Sentence embeddings, shape (n, dim).
+        lengths: Tokens of each.
+        inference_ms: What computing them took this caller.
+    """
+
+    vectors: npt.NDArray[Any]
+    lengths: list[int]
+    inference_ms: float
 
 
 class SharedEncoder:
-    """Runs `embedding` rows and keeps the latest texts' outputs, by content hash, per process.
-
-    Thread-safe. What is kept is what was computed, so a row's outputs are the same bit for bit
-    whether it was met before or not. A text that is being encoded is waited for, not run again.
+    """Runs `embedding` rows and keeps the latest texts' outputs. Thread-safe.
 
     Args:
         session: The encoder.
-        memory_bytes: How much to keep; the text used longest ago goes first.
+        kept: Outputs to keep for each text: the embedding, then, where models read them, states of
+            each token. A row that asks for another one runs by itself.
+        memory_bytes: How much of the states to keep.
+        vector_bytes: How much of the embeddings to keep.
     """
 
-    def __init__(self, session: ModelSession, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(
+        self,
+        session: ModelSession,
+        kept: tuple[str, ...],
+        memory_bytes: int = MEMORY_BYTES,
+        vector_bytes: int = VECTOR_BYTES,
+    ) -> None:
         self.session = session
         self.file = session.file
         self.tokenizer = session.tokenizer
-        self._memory_bytes = memory_bytes
+        self._outputs = kept
+        self.memory = Memory(memory_bytes if len(kept) > 1 else vector_bytes)
+        self.vectors = Memory(vector_bytes) if len(kept) > 1 else self.memory
+        self._stacks: OrderedDict[tuple[str, ...], Stack] = OrderedDict()
         self._lock = threading.Lock()
-        self._kept: OrderedDict[bytes, RowOutput] = OrderedDict()
-        self._kept_bytes = 0
-        self._running: dict[bytes, Future[RowResult]] = {}
 
     def run(self, row: Row) -> RowResult:
         """Return the outputs a row asks for; times are zero where nothing had to be computed."""
-        if row.second is not None:
+        if not self._is_kept(row):
             return self.session.run(row)
-        result = self.encode(row.text)
-        asked = {name: result.outputs[name] for name in row.outputs}
-        return result._replace(outputs=asked)
+        result = self.summary(row.text) if _is_vector(row) else self.encode(row.text)
+        return _asked(row, result)
+
+    def run_many(self, rows: Sequence[Row]) -> list[RowResult]:
+        """Return what `run` would of rows that ask for the same outputs, from at most one call.
+
+        Texts whose outputs are at hand are not computed, and one that comes twice is once.
+
+        Raises:
+            RowFailed: If a text that is computed is longer than the model reads.
+        """
+        if not all(map(self._is_kept, rows)):
+            return self.session.run_many(rows)
+        texts = [row.text for row in rows]
+        if all(map(_is_vector, rows)) and self.vectors is not self.memory:
+            found = self.vectors.get_many(texts, self._summaries)
+        else:
+            found = self.memory.get_many(texts, self._run_many)
+        return [_asked(row, result) for row, result in zip(rows, found, strict=True)]
+
+    def warming(self, text: str) -> Row:
+        """Return the row that computes and keeps a text's embedding."""
+        return Row(self.session.role, text)
+
+    def peek(self, row: Row) -> RowResult | None:
+        """Return a row's outputs if they are at hand."""
+        if row.second is not None or not _is_vector(row):
+            return None
+        kept = self.vectors.peek(row.text)
+        return None if kept is None else RowResult({VECTOR: kept[VECTOR]}, 0.0, 0.0)
 
     def encode(self, text: str) -> RowResult:
-        """Return a text's sentence and token embeddings.
+        """Return the kept outputs of a text.
 
         Raises:
             RowFailed: If the text is longer than the model reads.
         """
-        key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        return self.memory.get(text, lambda: self._run(text))
+
+    def encode_all(self, texts: Sequence[str]) -> list[RowResult]:
+        """Return the kept outputs of several texts, in order.
+
+        Raises:
+            RowFailed: If a text is longer than the model reads.
+        """
+        return self.memory.get_all(texts, self._run)
+
+    def summary(self, text: str) -> RowResult:
+        """Return a text's embedding and its length; they are kept longer than its states.
+
+        Raises:
+            RowFailed: If the text is longer than the model reads.
+        """
+        if self.vectors is self.memory:
+            return self.encode(text)
+        return self.vectors.get(text, lambda: self._summary(text))
+
+    def stack(self, texts: tuple[str, ...]) -> Stack:
+        """Return the embeddings and lengths of several texts, in order.
+
+        Raises:
+            RowFailed: If a text is longer than the model reads.
+        """
         with self._lock:
-            if (kept := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
-                return RowResult(kept, 0.0, 0.0)
-            future = self._running.get(key)
-            if future is None:
-                mine = self._running[key] = Future()
-        if future is not None:
-            return RowResult(future.result().outputs, 0.0, 0.0)
-        return self._compute(key, text, mine)
-
-    def _compute(self, key: bytes, text: str, future: Future[RowResult]) -> RowResult:
-        try:
-            result = self.session.run(Row(self.session.role, text, outputs=OUTPUTS))
-        except BaseException as error:
-            with self._lock:
-                del self._running[key]
-            future.set_exception(error)
-            raise
-        for values in result.outputs.values():
-            values.flags.writeable = False
+            if (known := self._stacks.get(texts)) is not None:
+                self._stacks.move_to_end(texts)
+                return known._replace(inference_ms=0.0)
+        found = self.vectors.get_all(texts, self._summary)
+        made = Stack(
+            np.stack([done.outputs[VECTOR] for done in found]),
+            [self.length(done.outputs) for done in found],
+            sum(done.inference_ms for done in found),
+        )
+        made.vectors.flags.writeable = False
         with self._lock:
-            self._keep(key, result.outputs)
-            del self._running[key]
-        future.set_result(result)
-        return result
+            self._stacks[texts] = made
+            while len(self._stacks) > STACKS:
+                self._stacks.popitem(last=False)
+        return made
 
-    def _keep(self, key: bytes, outputs: RowOutput) -> None:
-        self._kept[key] = outputs
-        self._kept_bytes += _size(outputs)
-        while self._kept_bytes > self._memory_bytes and self._kept:
-            _, oldest = self._kept.popitem(last=False)
-            self._kept_bytes -= _size(oldest)
+    def memories(self) -> dict[str, Remembered]:
+        """Return what is kept. States that only branches read are not worth a disk."""
+        model = self.file.fingerprint()
+        if self.vectors is self.memory:
+            return {"vectors": Remembered(self.vectors, f"{model} {VECTOR}")}
+        stored = f"{model} {TOKENS}" if self._outputs == (VECTOR, TOKENS) else None
+        return {
+            "vectors": Remembered(self.vectors, f"{model} {VECTOR} {LENGTH}"),
+            "states": Remembered(self.memory, stored),
+        }
+
+    def length(self, outputs: RowOutput) -> int:
+        """Return how many tokens a text has without [CLS] and [SEP]."""
+        if LENGTH in outputs:
+            return int(outputs[LENGTH])
+        return max(0, len(outputs[self._outputs[-1]]) - 2)
+
+    def _run(self, text: str) -> RowResult:
+        return self.session.run(Row(self.session.role, text, outputs=self._outputs))
+
+    def _run_many(self, texts: Sequence[str]) -> list[RowResult]:
+        role = self.session.role
+        return self.session.run_many([Row(role, text, outputs=self._outputs) for text in texts])
+
+    def _is_kept(self, row: Row) -> bool:
+        return row.second is None and set(row.outputs) <= set(self._outputs)
+
+    def _summary(self, text: str) -> RowResult:
+        return self._summarised(self.encode(text))
+
+    def _summaries(self, texts: Sequence[str]) -> list[RowResult]:
+        return [self._summarised(r) for r in self.memory.get_many(texts, self._run_many)]
+
+    def _summarised(self, result: RowResult) -> RowResult:
+        length = np.array(self.length(result.outputs), dtype=np.int64)
+        return result._replace(outputs={VECTOR: result.outputs[VECTOR], LENGTH: length})
 
 
-def _size(outputs: RowOutput) -> int:
-    return sum(values.nbytes for values in outputs.values())
+def _asked(row: Row, result: RowResult) -> RowResult:
+    return result._replace(outputs={name: result.outputs[name] for name in row.outputs})
+
+
+def _is_vector(row: Row) -> bool:
+    return set(row.outputs) <= {VECTOR}

@@ -59,6 +59,57 @@ class GoldenClaims(BaseModel):
     rows: tuple[GoldenClaim, ...] = Field(min_length=50)
 
 
+class GoldenText(BaseModel):
+    """A text and the probabilities the shipped classifier gives, in the manifest's order."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    text: str
+    probabilities: tuple[float, ...] = Field(min_length=1)
+
+
+class GoldenTexts(BaseModel):
+    """The golden rows of a text classifier."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    schema_version: Literal["1"]
+    role: Literal["toxicity", "bias"]
+    tolerance: float = Field(gt=0, lt=1)
+    rows: tuple[GoldenText, ...] = Field(min_length=50)
+
+
+class GoldenPair(BaseModel):
+    """Premise and hypothesis, or prompt and text, and what the shipped file gives.
+
+    Attributes:
+        values: Three probabilities for `nli`, the mean log probability for `causal_lm`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    text: str
+    second: str
+    values: tuple[float, ...] = Field(min_length=1)
+
+
+class GoldenPairs(BaseModel):
+    """The golden rows of a model that reads two texts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    schema_version: Literal["1"]
+    role: Literal["nli", "causal_lm"]
+    tolerance: float = Field(gt=0, lt=1)
+    rows: tuple[GoldenPair, ...] = Field(min_length=50)
+
+
+AnyGolden = Golden | GoldenClaims | GoldenTexts | GoldenPairs
+_KINDS: dict[str, type[AnyGolden]] = {
+    "grounding": GoldenClaims,
+    "toxicity": GoldenTexts,
+    "bias": GoldenTexts,
+    "nli": GoldenPairs,
+    "causal_lm": GoldenPairs,
+}
+
+
 class _Kind(BaseModel):
     """The one key that says which rows a golden file has."""
 
@@ -89,16 +140,34 @@ def check_golden(path: Path, run: Callable[[Row], RowResult]) -> GoldenReport:
     """
     golden = _read(path)
     # np.max, because max() steps over a NaN that is not the first.
-    if isinstance(golden, GoldenClaims):
-        worst = float(np.max([_claim_differences(row, run) for row in golden.rows]))
-    else:
-        worst = float(np.max([_differences(row, golden.role, run) for row in golden.rows]))
+    worst = float(np.max(_all_differences(golden, run)))
     if not worst <= golden.tolerance:
         raise PackError(
             f"{path}: golden rows differ by {worst:.4f}; expected at most {golden.tolerance}. "
             "This CPU or runtime computes other scores than the thresholds were fitted on"
         )
     return GoldenReport(len(golden.rows), worst, golden.tolerance)
+
+
+def _all_differences(golden: AnyGolden, run: Callable[[Row], RowResult]) -> list[float]:
+    if isinstance(golden, GoldenClaims):
+        return [found for row in golden.rows for found in _claim_differences(row, run)]
+    if isinstance(golden, GoldenTexts):
+        return [found for row in golden.rows for found in _text_differences(row, golden.role, run)]
+    if isinstance(golden, GoldenPairs):
+        return [found for row in golden.rows for found in _pair_differences(row, golden.role, run)]
+    return [found for row in golden.rows for found in _differences(row, golden.role, run)]
+
+
+def _text_differences(row: GoldenText, role: Role, run: Callable[[Row], RowResult]) -> list[float]:
+    found = run(Row(role, row.text, outputs=())).outputs.values()
+    return [abs(float(p) - kept) for p, kept in zip(found, row.probabilities, strict=True)]
+
+
+def _pair_differences(row: GoldenPair, role: Role, run: Callable[[Row], RowResult]) -> list[float]:
+    (found,) = run(Row(role, row.text, row.second, outputs=())).outputs.values()
+    values = [found.mean()] if role == "causal_lm" else found
+    return [abs(float(p) - kept) for p, kept in zip(values, row.values, strict=True)]
 
 
 def _differences(
@@ -117,12 +186,11 @@ def _claim_differences(row: GoldenClaim, run: Callable[[Row], RowResult]) -> lis
     return [abs(float(p) - kept) for p, kept in zip(found, row.probabilities, strict=True)]
 
 
-def _read(path: Path) -> Golden | GoldenClaims:
+def _read(path: Path) -> AnyGolden:
     data = path.read_bytes()
     try:
-        if _Kind.model_validate_json(data).role == "grounding":
-            return GoldenClaims.model_validate_json(data)
-        return Golden.model_validate_json(data)
+        role = _Kind.model_validate_json(data).role
+        return _KINDS.get(role, Golden).model_validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "(whole file)"

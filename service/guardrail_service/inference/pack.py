@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -47,6 +48,13 @@ class Source(_Frozen):
     license: str
 
 
+class Padding(_Frozen):
+    """How shorter rows are filled up where rows are run together."""
+
+    side: Literal["left", "right"]
+    id: int = Field(ge=0, description="Token that fills up.")
+
+
 class ModelFile(PackFile):
     """One ONNX model with everything that decides its scores."""
 
@@ -66,10 +74,25 @@ class ModelFile(PackFile):
     encoder: str | None = Field(
         None, description="Model of this pack whose token embeddings the file reads; null: text."
     )
+    activation: Literal["sigmoid", "softmax"] | None = Field(
+        None, description="What the graph applied to its logits; its outputs are probabilities."
+    )
+    template: str | None = Field(
+        None, description="Text a pair is put into, with {premise} and {hypothesis}; null: a pair."
+    )
+    start_token: str | None = Field(None, description="Token a causal model's rows begin with.")
+    padding: Padding | None = Field(None, description="Null: rows are never run together.")
+
+    def declared(self) -> dict[str, Any]:
+        """Return what the exported graph carries about itself, too, and must agree with."""
+        kept = ("max_tokens", "labels", "activation", "template", "start_token", "padding")
+        return self.model_dump(mode="json", include=set(kept))
 
     def fingerprint(self) -> str:
         """Return a hash of everything in the file that can move a score."""
-        parts = (self.sha256, self.tokenizer.sha256, self.max_tokens, self.batch_rule, self.labels)
+        parts = [self.sha256, self.tokenizer.sha256, self.max_tokens, self.batch_rule, self.labels]
+        if extra := [v for v in (self.activation, self.template, self.start_token) if v]:
+            parts.append(extra)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -81,6 +104,9 @@ class Manifest(_Frozen):
     version: str
     models: dict[str, ModelFile]
     roles: dict[Role, str]
+    seal: Sha256 | None = Field(
+        None, description="Hash of everything else in here; every export writes it."
+    )
 
     @model_validator(mode="after")
     def _roles_exist(self) -> Manifest:
@@ -90,7 +116,19 @@ class Manifest(_Frozen):
         for name, file in self.models.items():
             if file.encoder is not None and file.encoder not in self.models:
                 raise ValueError(f"{name} reads {file.encoder}, which is not in `models`")
+            if name in _below(self.models, name):
+                raise ValueError(f"{name} reads itself through `encoder`")
         return self
+
+
+def _below(models: Mapping[str, ModelFile], name: str) -> list[str]:
+    """Return the models that a model reads, directly or through others; ends at a cycle."""
+    found: list[str] = []
+    below = models[name].encoder
+    while below is not None and below not in found:
+        found.append(below)
+        below = models[below].encoder if below in models else None
+    return found
 
 
 class Pack:
@@ -113,6 +151,21 @@ class Pack:
     def model(self, role: Role) -> ModelFile:
         """Return the model behind a role; KeyError if the pack lacks it."""
         return self.manifest.models[self.manifest.roles[role]]
+
+    def fingerprint(self, role: Role) -> str:
+        """Return a hash of everything in the pack that can move a role's scores.
+
+        That is the model behind the role, the models whose states it reads, and for grounding by
+        a model that reads text the encoder that chooses its evidence.
+        """
+        models, roles = self.manifest.models, self.manifest.roles
+        read = [roles[role], *_below(models, roles[role])]
+        if role == "grounding" and len(read) == 1 and "embedding" in roles:
+            read.append(roles["embedding"])
+        parts = [models[name].fingerprint() for name in read]
+        if len(parts) == 1:
+            return parts[0]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def path(self, file: PackFile) -> Path:
         """Return where a file of the pack lies."""
@@ -146,13 +199,42 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        return Manifest.model_validate_json(path.read_bytes())
+        manifest = Manifest.model_validate_json(path.read_bytes())
     except OSError as error:
         raise PackError(f"{path}: {error.strerror}; expected a pack manifest") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "(whole file)"
         raise PackError(f"{path}: {key}: {first['msg']}") from error
+    if manifest.seal is None and any(file.padding for file in manifest.models.values()):
+        raise PackError(f"{path}: seal: found none, expected the one that the export wrote")
+    if manifest.seal not in (None, seal_of(manifest)):
+        raise PackError(
+            f"{path}: edited by hand: found seal {(manifest.seal or '')[:12]}..., expected "
+            f"{seal_of(manifest)[:12]}... Run what makes the entry again instead of editing it"
+        )
+    return manifest
+
+
+def seal_of(manifest: Manifest) -> str:
+    """Return the hash of everything a manifest says, its own seal aside."""
+    content = manifest.model_dump(mode="json", exclude={"seal"}, exclude_defaults=True)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
+    """Write a pack's manifest with its seal; the only way to change one that the service accepts.
+
+    Args:
+        folder: Of the pack.
+        content: What the manifest says; a seal in it is replaced.
+
+    Raises:
+        ValidationError: If it is no manifest.
+    """
+    sealed = {**content, "seal": seal_of(Manifest.model_validate(content))}
+    text = json.dumps(sealed, ensure_ascii=False, indent=1) + "\n"
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
 
 
 def load_pack(folder: Path) -> Pack:
@@ -179,10 +261,15 @@ def check_file(folder: Path, file: PackFile) -> None:
         raise PackError(
             f"{path}: {state}: found {size} bytes, expected {file.bytes}. Re-install the pack"
         )
-    with path.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    found = content_hash(path)
     if found != file.sha256:
         raise PackError(
             f"{path}: changed: found sha256 {found[:12]}..., expected {file.sha256[:12]}... "
             "Re-install the pack"
         )
+
+
+def content_hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import onnxruntime as ort
 
 from guardrail_service.errors import PackError
+from guardrail_service.inference.feeds import feeds, shared
 from guardrail_service.inference.pack import ModelFile, Pack
 from guardrail_service.inference.tokenizer import Tokenizer
 from guardrail_service.types import Role, Row, RowResult
+
+METADATA_KEY = "rag-guardrail"
+"""Under which an exported graph carries what its manifest entry must say, too."""
 
 
 def session_options() -> ort.SessionOptions:
@@ -30,6 +37,11 @@ def session_options() -> ort.SessionOptions:
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
     options.log_severity_level = 3
     return options
+
+
+def runtime_version() -> str:
+    """Return which library computes, and the options of `session_options` that move scores."""
+    return f"onnxruntime {ort.__version__}, extended optimisation, one thread"
 
 
 class Session(Protocol):
@@ -77,6 +89,39 @@ class ModelSession:
         outputs = {name: value[0] for name, value in zip(row.outputs, values, strict=True)}
         return RowResult(outputs, (tokenized - started) * 1e3, (done - tokenized) * 1e3)
 
+    def run_many(self, rows: Sequence[Row]) -> list[RowResult]:
+        """Return the outputs of rows that ask for the same ones, from one call.
+
+        Raises:
+            RowFailed: If a row is longer than the model reads, or the manifest has no padding.
+        """
+        if len(rows) == 1:
+            return [self.run(rows[0])]
+        started = time.perf_counter()
+        encoded = [self.tokenizer.encoded(row.text, row.second) for row in rows]
+        tokenized = time.perf_counter()
+        names = list(rows[0].outputs)
+        values = self._session.run(names, feeds(encoded, self.file))
+        done = time.perf_counter()
+        outputs = [
+            {
+                name: self._own(name, value[place], len(one.ids))
+                for name, value in zip(names, values, strict=True)
+            }
+            for place, one in enumerate(encoded)
+        ]
+        return shared(outputs, tokenized - started, done - tokenized)
+
+    def _own(self, name: str, values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+        """Return one row's part of an output without padding.
+
+        A copy: what is kept of one row must not keep the others' memory.
+        """
+        if isinstance(self.file.outputs[name][1], int):
+            return values.copy()
+        is_left = self.file.padding is not None and self.file.padding.side == "left"
+        return values[len(values) - count :].copy() if is_left else values[:count].copy()
+
 
 def open_session(path: str, file: ModelFile) -> ort.InferenceSession:
     """Return a checked ONNX session on one thread.
@@ -95,4 +140,28 @@ def open_session(path: str, file: ModelFile) -> ort.InferenceSession:
             f"{file.path}: found inputs {sorted(inputs)} and outputs {sorted(outputs)}; "
             f"expected {sorted(file.inputs)} and {sorted(file.outputs)}"
         )
+    _check_declared(session, file)
     return session
+
+
+def _check_declared(session: ort.InferenceSession, file: ModelFile) -> None:
+    """Raise PackError if the graph says other things about itself than its manifest entry does.
+
+    A graph without such a note, which this project did not export, is taken at its word.
+    """
+    note = session.get_modelmeta().custom_metadata_map.get(METADATA_KEY)
+    if note is None:
+        return
+    written = json.loads(note)
+    for key, found in file.declared().items():
+        if key in written and written[key] != found:
+            raise PackError(
+                f"{file.path}: manifest key {key}: found {_brief(found)}; expected "
+                f"{_brief(written[key])}, which the graph was exported with. Export it again "
+                "instead of editing the manifest"
+            )
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}..."

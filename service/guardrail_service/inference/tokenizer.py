@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tokenizers import Tokenizer as FastTokenizer
 
@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 
 _SURROGATES = dict.fromkeys(range(55296, 57344), 65533)
 """Lone surrogates have no UTF-8 form; U+FFFD keeps every offset where it was."""
+
+
+_UNKNOWN = ("[UNK]", "<unk>")
+"""The unknown token of WordPiece and of Unigram models; byte-level models know every text."""
+
+
+class Encoded(NamedTuple):
+    """A row as a model reads it: token ids, and 1 for each token of the second text, else 0."""
+
+    ids: list[int]
+    types: list[int]
 
 
 class Tokenizer:
@@ -29,7 +40,8 @@ class Tokenizer:
         self._fast = _read(path)
         if self._fast.truncation is not None or self._fast.padding is not None:
             raise PackError(f"{path}: truncates or pads; expected both switched off")
-        self._unknown: int | None = self._fast.token_to_id("[UNK]")
+        found = (self._fast.token_to_id(token) for token in _UNKNOWN)
+        self._unknown: int | None = next((token for token in found if token is not None), None)
         self._max_row_tokens = max_row_tokens
         self.max_tokens = max_row_tokens - self._fast.num_special_tokens_to_add(is_pair=False)
 
@@ -47,13 +59,41 @@ class Tokenizer:
         Raises:
             RowFailed: If the row is longer than the model reads. Text is never cut here.
         """
+        return self.encoded(text, second).ids
+
+    def encoded(self, text: str, second: str | None = None) -> Encoded:
+        """Return one text or a pair with special tokens, and which text each token is of.
+
+        Raises:
+            RowFailed: If the row is longer than the model reads. Text is never cut here.
+        """
         pair = None if second is None else second.translate(_SURROGATES)
-        ids: list[int] = self._fast.encode(text.translate(_SURROGATES), pair).ids
+        found = self._fast.encode(text.translate(_SURROGATES), pair)
+        self._fits(found.ids)
+        return Encoded(found.ids, found.type_ids)
+
+    def raw_ids(self, text: str) -> list[int]:
+        """Return a text's token ids without special tokens, however many there are."""
+        ids: list[int] = self._fast.encode(
+            text.translate(_SURROGATES), add_special_tokens=False
+        ).ids
+        return ids
+
+    def token_id(self, token: str) -> int | None:
+        """Return the id of one token of the vocabulary."""
+        found: int | None = self._fast.token_to_id(token)
+        return found
+
+    def special_tokens(self, *, is_pair: bool) -> int:
+        """Return how many special tokens a row of one or two texts gets."""
+        count: int = self._fast.num_special_tokens_to_add(is_pair=is_pair)
+        return count
+
+    def _fits(self, ids: list[int]) -> None:
         if len(ids) > self._max_row_tokens:
             raise RowFailed(
                 f"a row has {len(ids)} tokens; the model reads at most {self._max_row_tokens}"
             )
-        return ids
 
 
 def _read(path: Path) -> FastTokenizer:

@@ -117,3 +117,26 @@ def test_a_tolerance_that_accepts_anything_is_refused(
     """Between 0 and 1, both exclusive."""
     with pytest.raises(PackError, match="tolerance"):
         check_golden(golden(rows(), tolerance=tolerance), run)
+
+
+def pairs(role: str, *values: float) -> list[dict[str, Any]]:
+    """Return 50 golden rows of two texts."""
+    return [{"text": f"t{n}", "second": f"s{n}", "values": list(values)} for n in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("role", "given", "values"),
+    [
+        ("nli", {"probabilities": np.array([0.7, 0.2, 0.1])}, (0.7, 0.2, 0.1)),
+        ("causal_lm", {"log_probabilities": np.array([-1.0, -3.0])}, (-2.0,)),
+    ],
+)
+def test_rows_of_two_texts_are_compared(
+    role: str, given: Any, values: tuple[float, ...], golden: Callable[..., Path]
+) -> None:
+    """Three probabilities of an entailment, the mean log probability of a text."""
+    report = check_golden(golden(pairs(role, *values), role=role), lambda _: RowResult(given, 0, 0))
+    assert report.worst == pytest.approx(0.0)
+    off = (values[0] + 0.02, *values[1:])
+    with pytest.raises(PackError, match=r"differ by 0\.02"):
+        check_golden(golden(pairs(role, *off), role=role), lambda _: RowResult(given, 0, 0))

@@ -9,9 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from guardrail_service.errors import PackError
-from guardrail_service.inference.pack import load_pack, read_manifest, resolve
+from guardrail_service.inference.pack import (
+    load_pack,
+    read_manifest,
+    resolve,
+    write_manifest,
+)
+from guardrail_service.resources import packs_dir
 
 FILES = ["model.onnx", "tokenizer.json", "golden.json"]
 
@@ -133,6 +140,100 @@ def test_the_fingerprint_moves_with_everything_that_moves_scores(pack: Path) -> 
     assert changed(lambda m: m.update(batch_rule="token_budget"))
     assert changed(lambda m: m.update(labels=["a", "b"]))
     assert not changed(lambda m: m["source"].update(revision="2"))
+
+
+def sealed(pack: Path) -> Path:
+    """Seal a copy of the pack as whatever makes an entry does."""
+    write_manifest(pack, json.loads((pack / "manifest.json").read_text()))
+    return pack
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.update(name="other"),
+        lambda m: m["models"]["tiny"].update(max_tokens=31),
+        lambda m: m["models"]["tiny"].update(batch_rule="token_budget"),
+        lambda m: m["models"]["tiny"]["source"].update(license="MIT"),
+        lambda m: m["models"]["tiny"].update(padding={"side": "right", "id": 0}),
+        lambda m: m.update(seal="0" * 64),
+    ],
+)
+def test_a_sealed_manifest_that_was_edited_is_refused(
+    change: Callable[[dict[str, Any]], object], pack: Path
+) -> None:
+    """Whatever was edited; the message says what to do instead."""
+    assert load_pack(sealed(pack)).manifest.seal is not None
+    edit(pack, change)
+    with pytest.raises(PackError, match=r"edited by hand.*Run what makes the entry again"):
+        read_manifest(pack)
+
+
+def test_a_manifest_is_sealed_again_when_it_is_written(pack: Path) -> None:
+    """An entry that was made anew replaces the old seal; what is no manifest is not written."""
+    first = load_pack(sealed(pack)).manifest
+    content = first.model_dump(mode="json")
+    content["models"]["tiny"]["max_tokens"] = 31
+    write_manifest(pack, content)
+    assert load_pack(pack).manifest.seal not in (None, first.seal)
+    before = (pack / "manifest.json").read_bytes()
+    with pytest.raises(ValidationError, match="not in `models`"):
+        write_manifest(pack, {**content, "models": {}})
+    assert (pack / "manifest.json").read_bytes() == before
+
+
+def test_the_shipped_manifest_edited_by_hand_is_refused(tmp_path: Path) -> None:
+    """It is sealed like an export; every key of it counts."""
+    shipped = packs_dir() / "embedded" / "manifest.json"
+    content = json.loads(shipped.read_bytes())
+    assert read_manifest(shipped.parent).seal == content["seal"]
+    content["models"][content["roles"]["toxicity"]]["labels"].reverse()
+    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(PackError, match=r"manifest\.json: edited by hand: found seal"):
+        read_manifest(tmp_path)
+
+
+def test_the_seal_of_an_export_cannot_be_left_out(pack: Path) -> None:
+    """Or an edit would only have to take it away, too."""
+    edit(pack, lambda m: m["models"]["tiny"].update(padding={"side": "right", "id": 0}))
+    with pytest.raises(PackError, match="seal: found none"):
+        read_manifest(pack)
+
+
+def other(pack: Path, **changed: Any) -> dict[str, Any]:
+    """Return another model's entry over the same file."""
+    entry = json.loads((pack / "manifest.json").read_text())["models"]["tiny"]
+    return {**entry, **changed}
+
+
+def test_a_roles_fingerprint_moves_with_the_models_it_reads(pack: Path) -> None:
+    """A head's scores change with its encoder, a cross-encoder's with what chooses its evidence."""
+
+    def grounded(**below: Any) -> str:
+        change = {"encoder": "tiny", "max_tokens": 40}
+        edit(pack, lambda m: m["models"].update(tiny=other(pack, **below)))
+        edit(pack, lambda m: m["models"].update(head=other(pack, **change)))
+        edit(pack, lambda m: m["roles"].update(grounding="head"))
+        return load_pack(pack).fingerprint("grounding")
+
+    before = grounded(max_tokens=32)
+    assert grounded(max_tokens=32) == before
+    assert grounded(max_tokens=31) != before
+    edit(pack, lambda m: m["models"]["head"].update(encoder=None))
+    chosen = load_pack(pack).fingerprint("grounding")
+    edit(pack, lambda m: m["models"]["tiny"].update(max_tokens=30))
+    assert load_pack(pack).fingerprint("grounding") != chosen
+    assert (
+        load_pack(pack).fingerprint("embedding") == load_pack(pack).model("embedding").fingerprint()
+    )
+
+
+def test_a_model_cannot_read_itself(pack: Path) -> None:
+    """Through however many others."""
+    edit(pack, lambda m: m["models"].update(a=other(pack, encoder="b")))
+    edit(pack, lambda m: m["models"].update(b=other(pack, encoder="a")))
+    with pytest.raises(PackError, match="reads itself"):
+        read_manifest(pack)
 
 
 def test_a_pack_is_found_by_name_before_path(pack: Path, tmp_path: Path) -> None:

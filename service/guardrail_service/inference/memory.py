@@ -1,0 +1,200 @@
+"""A bounded memory of model outputs by content: one pass per text, the same bits ever after."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from guardrail_service.types import RowOutput, RowResult
+
+OVERHEAD_BYTES = 600
+"""Of a kept text beside its values: key, dictionaries, array headers (550 on CPython 3.11)."""
+
+
+class Shelf(Protocol):
+    """Where outputs outlive the process; see `store.py`."""
+
+    def get(self, key: bytes) -> RowOutput | None:
+        """Return what was put there, bit for bit, or None."""
+        ...
+
+    def put(self, key: bytes, outputs: RowOutput) -> None:
+        """Keep outputs if there is room; never waits for a disk."""
+        ...
+
+
+class MemoryStats(NamedTuple):
+    """What a memory did since the start and what it holds now."""
+
+    hits: int
+    misses: int
+    restored: int
+    texts: int
+    bytes: int
+    limit_bytes: int
+
+
+class Memory:
+    """Keeps the latest texts' outputs by content hash, per process. Thread-safe.
+
+    What is kept is what was computed, so a text's outputs are the same bit for bit whether it was
+    met before or not. Nobody ever waits here: the scheduler runs equal rows once, and where two
+    workers still meet at one text, each computes it and both get the same bits. A failure is not
+    kept.
+
+    Args:
+        limit_bytes: How much to keep; the text used longest ago goes first.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.shelf: Shelf | None = None
+        self._limit_bytes = limit_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[bytes, RowOutput] = OrderedDict()
+        self._kept_bytes = 0
+        self._running: Counter[bytes] = Counter()
+        self._hits = self._misses = self._restored = 0
+
+    def peek(self, text: str) -> RowOutput | None:
+        """Return a text's outputs if they are at hand; a miss is not counted."""
+        with self._lock:
+            return self._find(_key(text))
+
+    def get(self, text: str, compute: Callable[[], RowResult]) -> RowResult:
+        """Return a text's outputs; times are zero where this caller had nothing to compute.
+
+        Raises:
+            RowFailed: What `compute` raised.
+        """
+        key = _key(text)
+        kept = self._at_hand(key)
+        if kept is not None:
+            return RowResult(kept, 0.0, 0.0)
+        return self._compute([key], lambda: [compute()])[0]
+
+    def get_many(
+        self, texts: Sequence[str], compute: Callable[[list[str]], list[RowResult]]
+    ) -> list[RowResult]:
+        """Return the outputs of several texts, in order; `compute` is called for those not kept.
+
+        Args:
+            texts: One that comes twice is computed once.
+            compute: Returns the outputs of some texts, in order.
+
+        Raises:
+            RowFailed: What `compute` raised. Nothing is kept then.
+        """
+        keys = {text: _key(text) for text in texts}
+        kept = {text: self._at_hand(key) for text, key in keys.items()}
+        found = {
+            text: RowResult(known, 0.0, 0.0) for text, known in kept.items() if known is not None
+        }
+        if missing := [text for text in keys if text not in found]:
+            made = self._compute([keys[text] for text in missing], lambda: compute(missing))
+            found.update(zip(missing, made, strict=True))
+        return [found[text] for text in texts]
+
+    def get_all(self, texts: Sequence[str], compute: Callable[[str], RowResult]) -> list[RowResult]:
+        """Return the outputs of several texts, in their order.
+
+        What another thread is computing comes last: by then it is there, most likely, and where
+        it is not, computing it twice is shorter than waiting.
+        """
+        found: dict[str, RowResult] = {}
+        left = list(dict.fromkeys(texts))
+        while left:
+            text = self._free(left)
+            left.remove(text)
+            found[text] = self.get(text, lambda text=text: compute(text))  # type: ignore[misc]
+        return [found[text] for text in texts]
+
+    def stats(self) -> MemoryStats:
+        """Return counts since the start and what is kept now."""
+        with self._lock:
+            return MemoryStats(
+                self._hits,
+                self._misses,
+                self._restored,
+                len(self._kept),
+                self._kept_bytes,
+                self._limit_bytes,
+            )
+
+    def _find(self, key: bytes) -> RowOutput | None:
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+            self._hits += 1
+        return kept
+
+    def _free(self, texts: Sequence[str]) -> str:
+        """Return the first text that nobody is computing, or else the first."""
+        with self._lock:
+            if not self._running:
+                return texts[0]
+            return next((t for t in texts if _key(t) not in self._running), texts[0])
+
+    def _at_hand(self, key: bytes) -> RowOutput | None:
+        with self._lock:
+            kept = self._find(key)
+        if kept is None and self.shelf is not None:
+            return self._restore(key, self.shelf)
+        return kept
+
+    def _restore(self, key: bytes, shelf: Shelf) -> RowOutput | None:
+        outputs = shelf.get(key)
+        if outputs is None:
+            return None
+        with self._lock:
+            self._restored += 1
+            return self._keep(key, outputs)
+
+    def _compute(
+        self, keys: Sequence[bytes], compute: Callable[[], list[RowResult]]
+    ) -> list[RowResult]:
+        with self._lock:
+            self._misses += len(keys)
+            self._running.update(keys)
+        try:
+            results = compute()
+        finally:
+            with self._lock:
+                self._running.subtract(keys)
+                self._running = +self._running
+        with self._lock:
+            kept = [self._keep(key, r.outputs) for key, r in zip(keys, results, strict=True)]
+        if self.shelf is not None:
+            for key, outputs in zip(keys, kept, strict=True):
+                self.shelf.put(key, outputs)
+        return [r._replace(outputs=outputs) for r, outputs in zip(results, kept, strict=True)]
+
+    def _keep(self, key: bytes, outputs: RowOutput) -> RowOutput:
+        """Keep outputs unless some are kept already; return those that are."""
+        if (kept := self._kept.get(key)) is not None:
+            return kept
+        for values in outputs.values():
+            values.flags.writeable = False
+        self._kept[key] = outputs
+        self._kept_bytes += _size(outputs)
+        while self._kept_bytes > self._limit_bytes and self._kept:
+            _, oldest = self._kept.popitem(last=False)
+            self._kept_bytes -= _size(oldest)
+        return outputs
+
+
+class Remembered(NamedTuple):
+    """A memory and a name of everything its values depend on, or None if it is not stored."""
+
+    memory: Memory
+    content: str | None
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _size(outputs: RowOutput) -> int:
+    return OVERHEAD_BYTES + sum(values.nbytes for values in outputs.values())

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from onnxruntime.quantization import QuantType
+
 from embedding_graph import (
     DIM,
     MAX_TOKENS,
@@ -29,6 +31,7 @@ from embedding_graph import (
     quantise_stock,
     quantise_tokens,
 )
+from guardrail_service.inference.pack import write_manifest
 from measure_embedding import (
     SPEED_LENGTHS,
     Difference,
@@ -41,7 +44,6 @@ from measure_embedding import (
     read_rows,
     score,
 )
-from onnxruntime.quantization import QuantType
 
 HERE = Path(__file__).resolve().parent
 TEXTS = HERE / "embedding_texts.jsonl"
@@ -142,6 +144,7 @@ def manifest_entry(pack: Path, weights: Path) -> dict[str, Any]:
         "outputs": {
             "token_embeddings": ["batch", "tokens", DIM],
             "sentence_embedding": ["batch", DIM],
+            "middle_states": ["batch", "tokens", DIM],
         },
         "max_tokens": MAX_TOKENS,
         "batch_rule": "one_row",
@@ -162,7 +165,7 @@ def update_manifest(pack: Path, weights: Path) -> None:
     manifest = json.loads(path.read_text(encoding="utf-8")) if path.exists() else empty
     manifest["models"][NAME] = manifest_entry(pack, weights)
     manifest["roles"]["embedding"] = NAME
-    write_json(path, manifest)
+    write_manifest(pack, manifest)
 
 
 def table_line(name: str, size: int, found: Difference, speeds: list[float]) -> str:

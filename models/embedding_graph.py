@@ -20,6 +20,7 @@ from transformers import logging as transformers_logging
 DIM = 384
 HEADS = 12
 MAX_TOKENS = 256  # the original's max_seq_length, special tokens included
+MIDDLE = 3  # layers below `middle_states`, which small models read instead of text
 OPSET = 17
 # 255 * 63 * 2 = 32,130 fits 16 bits, so AVX2's pairwise multiply-add cannot saturate: the integer
 # sums are the same with and without VNNI.
@@ -38,16 +39,21 @@ class Encoding(torch.nn.Module):
 
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return token embeddings (batch, tokens, dim) and sentence embeddings (batch, dim)."""
-        tokens = self.bert(
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return token and sentence embeddings and the tokens' states after `MIDDLE` layers.
+
+        Shapes (batch, tokens, dim), (batch, dim) and (batch, tokens, dim).
+        """
+        states = self.bert(
             input_ids=input_ids,
             attention_mask=attention_mask,
             token_type_ids=torch.zeros_like(input_ids),
-        ).last_hidden_state
+            output_hidden_states=True,
+        ).hidden_states
+        tokens = states[-1]
         weight = attention_mask.unsqueeze(-1).to(tokens.dtype)
         mean = (tokens * weight).sum(1) / weight.sum(1).clamp(min=1e-9)
-        return tokens, torch.nn.functional.normalize(mean, dim=-1)
+        return tokens, torch.nn.functional.normalize(mean, dim=-1), states[MIDDLE]
 
 
 def export(source: Path, target: Path) -> None:
@@ -66,22 +72,23 @@ def export(source: Path, target: Path) -> None:
             dynamo=False,
             opset_version=OPSET,
             input_names=["input_ids", "attention_mask"],
-            output_names=["token_embeddings", "sentence_embedding"],
+            output_names=["token_embeddings", "sentence_embedding", "middle_states"],
             dynamic_axes={
                 "input_ids": dynamic,
                 "attention_mask": dynamic,
                 "token_embeddings": dynamic,
                 "sentence_embedding": {0: "batch"},
+                "middle_states": dynamic,
             },
         )
 
 
-def fuse(source: Path, target: Path) -> None:
+def fuse(source: Path, target: Path, width: int | None = DIM) -> None:
     """Write the graph with attention, layer norm and GELU as one node each."""
     fused = optimize_model(str(source), "bert", num_heads=HEADS, hidden_size=DIM, opt_level=0)
-    for output in fused.model.graph.output:
+    for output in fused.model.graph.output if width else ():
         # The exporter leaves the sentence embedding's width open.
-        output.type.tensor_type.shape.dim[-1].dim_value = DIM
+        output.type.tensor_type.shape.dim[-1].dim_value = width
     fused.save_model_to_file(str(target))
 
 
@@ -170,8 +177,7 @@ def quantise_tokens(source: Path, target: Path) -> None:
     and the rounding of a row does not depend on the rows beside it.
     """
     editor = GraphEditor(source)
-    editor.arrays["step"] = np.array(1 / ACTIVATION_MAX, dtype=np.float32)
-    editor.arrays["middle"] = np.array(ACTIVATION_MAX + 1, dtype=np.uint8)
+    start_quantising(editor)
     for node in editor.model.graph.node:
         if node.op_type == "Attention":
             quantise_attention(editor, node)
@@ -180,6 +186,12 @@ def quantise_tokens(source: Path, target: Path) -> None:
         else:
             editor.nodes.append(node)
     editor.save(target)
+
+
+def start_quantising(editor: GraphEditor) -> None:
+    """Add the constants that every INT8 product shares."""
+    editor.arrays["step"] = np.array(1 / ACTIVATION_MAX, dtype=np.float32)
+    editor.arrays["middle"] = np.array(ACTIVATION_MAX + 1, dtype=np.uint8)
 
 
 def quantise_product(editor: GraphEditor, values: str, weight: str, output: str) -> None:
@@ -201,7 +213,8 @@ def quantise_product(editor: GraphEditor, values: str, weight: str, output: str)
 
 def quantise_attention(editor: GraphEditor, node: onnx.NodeProto) -> None:
     """Append attention as an INT8 projection and fp32 attention proper."""
-    values, weight, bias, mask = node.input[:4]
+    values, weight, bias = node.input[:3]
+    mask = node.input[3] if len(node.input) > 3 else ""  # a branch reads rows without padding
     output = node.output[0]
     projected = f"{output}_projected"
     heads = [f"{output}_query", f"{output}_key", f"{output}_value"]

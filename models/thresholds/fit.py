@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -29,6 +30,9 @@ from guardrail_service.settings import Settings
 from guardrail_service.types import Direction, Passage, Sample
 
 ANSWERS = Path(__file__).with_name("answers.jsonl")
+SAFETY_ANSWERS = Path(__file__).with_name("safety_answers.jsonl")
+SAFETY = ("toxicity", "bias")
+"""Detectors that read the answer alone; they are fitted on the safety answers, too."""
 TARGETS: dict[tuple[str, str], float] = {
     ("hallucination", "hallucination"): 0.05,
     ("groundedness", "groundedness"): 0.05,
@@ -38,6 +42,8 @@ TARGETS: dict[tuple[str, str], float] = {
     ("looping", "unique_sentences"): 0.01,
     ("looping", "longest_repeated_substring"): 0.01,
     ("looping", "compression_ratio"): 0.01,
+    ("toxicity", "toxicity"): 0.01,
+    ("bias", "fairness_bias"): 0.02,
 }
 """Share of good answers each metric may flag; together they stay near one in ten."""
 
@@ -50,6 +56,8 @@ CATCHES = {
     "answer_relevancy_sentence": {"off_topic"},
     "context_relevancy_soft": {"context_irrelevant"},
     "looping": {"looping"},
+    "toxicity": {"toxic"},
+    "bias": {"biased"},
 }
 """Reasons for a `fail` label that each detector is meant to see."""
 
@@ -72,21 +80,31 @@ def fits(case: Case) -> bool:
     return hashlib.sha256(case["group"].encode()).digest()[0] % 2 == 0
 
 
-def scores(cases: Sequence[Case]) -> dict[tuple[str, str], Scored]:
-    """Return every case's score per metric; cases a detector does not score are left out."""
-    detectors = sorted({detector for detector, _ in TARGETS})
-    policy = Path(__file__).with_name("all.json")
-    found: dict[tuple[str, str], Scored] = {key: [] for key in TARGETS}
-    runtime = Runtime(Settings(config=(policy,)))
+def scores(cases: Sequence[Case], only: set[str]) -> dict[tuple[str, str], Scored]:
+    """Return every case's score per metric; cases a detector does not score are left out.
+
+    A case without a question is one of the safety answers.
+
+    Args:
+        cases: Labelled answers.
+        only: Detectors to score.
+    """
+    policy = json.loads(Path(__file__).with_name("all.json").read_bytes())
+    policy["evaluator_ids"] = sorted(only)
+    found: dict[tuple[str, str], Scored] = {key: [] for key in TARGETS if key[0] in only}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "all.json"
+        path.write_text(json.dumps(policy), "utf-8")
+        runtime = Runtime(Settings(config=(path,)))
     try:
         for case in track(cases, "scoring", console=Console(stderr=True)):
-            sample = Sample(
-                case["answer"], case["question"], tuple(Passage(t) for t in case["contexts"])
-            )
+            passages = tuple(Passage(t) for t in case.get("contexts", ()))
+            sample = Sample(case["answer"], case.get("question"), passages)
             verdict = runtime.guard.check(sample, deadline_ms=math.inf)
-            for detector in detectors:
+            for detector in only if "question" in case else only.intersection(SAFETY):
                 for key, metric in verdict.detectors[detector].metrics.items():
-                    found[detector, key].append((case, metric.score))
+                    if (detector, key) in found:
+                        found[detector, key].append((case, metric.score))
     finally:
         runtime.close()
     return found
@@ -153,12 +171,16 @@ def main() -> int:
     """Fit, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=Path, default=ANSWERS, help="labelled answers (JSONL)")
+    parser.add_argument("--safety-answers", type=Path, default=SAFETY_ANSWERS)
     parser.add_argument("--output", type=Path, default=default_thresholds_file())
+    parser.add_argument("--only", nargs="*", help="detectors to fit; the rest stays")
     arguments = parser.parse_args()
-    data = arguments.answers.read_bytes()
-    cases = [json.loads(line) for line in data.splitlines()]
-    found = scores(cases)
-    thresholds: dict[str, dict[str, Any]] = {}
+    data, safety = arguments.answers.read_bytes(), arguments.safety_answers.read_bytes()
+    only = set(arguments.only or (detector for detector, _ in TARGETS))
+    lines = [*data.splitlines(), *(safety.splitlines() if only.intersection(SAFETY) else ())]
+    found = scores([json.loads(line) for line in lines], only)
+    kept = json.loads(arguments.output.read_bytes())["thresholds"] if arguments.only else {}
+    thresholds: dict[str, dict[str, Any]] = {k: v for k, v in kept.items() if k not in only}
     table = Table("metric", "threshold", "false flags (fit)", "false flags (held out)", "recall")
     for (detector, key), scored in found.items():
         made = entry(detector, key, scored)
@@ -176,7 +198,12 @@ def main() -> int:
     Console(width=160).print(table)
     content = {
         "schema_version": "1",
-        "data": {"sha256": hashlib.sha256(data).hexdigest(), "answers": len(cases)},
+        "data": {
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "answers": len(data.splitlines()),
+            "safety_sha256": hashlib.sha256(safety).hexdigest(),
+            "safety_answers": len(safety.splitlines()),
+        },
         "thresholds": thresholds,
     }
     arguments.output.write_text(json.dumps(content, indent=2) + "\n", "utf-8")

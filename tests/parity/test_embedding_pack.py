@@ -48,9 +48,9 @@ def token_ids(tokenizer: Tokenizer, text: str) -> npt.NDArray[np.int64]:
 
 
 def run(session: ort.InferenceSession, ids: npt.NDArray[np.int64]) -> tuple[Array, Array]:
-    """Return both outputs of rows without padding."""
+    """Return token and sentence embeddings of a row without padding."""
     feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
-    tokens, sentence = session.run(list(ENTRY["outputs"]), feed)
+    tokens, sentence = session.run(["token_embeddings", "sentence_embedding"], feed)
     return tokens, sentence
 
 

@@ -23,7 +23,7 @@ import guardrail_client as gc
 from guardrail_service.api.translate import parse_check, to_overrides, to_reply, to_sample
 from guardrail_service.runtime import Runtime
 from guardrail_service.settings import Settings
-from tests.integration.conftest import Served, guardrail, running
+from tests.integration.conftest import PATIENCE_S, Served, guardrail, running
 
 ROOT = Path(__file__).resolve().parents[2]
 CONCURRENT = 32
@@ -121,7 +121,7 @@ def test_32_concurrent_requests_change_no_bit(alone: list[str], service: Served)
     """Every sample several times, in an order of its own, beside 31 others."""
     order = [n for _ in range(3) for n in range(len(SAMPLES))]
     random.Random(7).shuffle(order)  # noqa: S311 - an order, not a key
-    with httpx.Client(base_url=service.address, timeout=100) as client:
+    with httpx.Client(base_url=service.address, timeout=PATIENCE_S) as client:
 
         def ask(n: int) -> str:
             reply = client.post("/v1/check", json=SAMPLES[n])
@@ -136,7 +136,7 @@ def test_32_concurrent_requests_change_no_bit(alone: list[str], service: Served)
 
 def test_a_batch_changes_no_bit(alone: list[str], service: Served) -> None:
     """Whole, and in any other company."""
-    with httpx.Client(base_url=service.address, timeout=100) as client:
+    with httpx.Client(base_url=service.address, timeout=PATIENCE_S) as client:
         for items in (SAMPLES, SAMPLES[::-2]):
             results = client.post("/v1/check/batch", json={"items": items}).json()["results"]
             assert [fixed(result) for result in results] == [alone[int(i["id"])] for i in items]
@@ -153,12 +153,12 @@ def test_guardrail_check_changes_no_bit(alone: list[str], tmp_path: Path) -> Non
 
 def test_both_clients_change_no_bit(alone: list[str], service: Served) -> None:
     """Sync, async, one at a time, at once and in a batch."""
-    with gc.GuardrailClient(service.address, timeout=100) as client:
+    with gc.GuardrailClient(service.address, timeout=PATIENCE_S) as client:
         one_by_one = [fixed(client.check(**body).raw) for body in SAMPLES]
         in_a_batch = [verdict(result) for result in client.check_many(SAMPLES)]  # type: ignore[arg-type]
 
     async def at_once() -> tuple[list[str], list[str]]:
-        async with gc.AsyncGuardrailClient(service.address, timeout=100) as client:
+        async with gc.AsyncGuardrailClient(service.address, timeout=PATIENCE_S) as client:
             results = await asyncio.gather(*(client.check(**body) for body in SAMPLES))
             batch = await client.check_many(SAMPLES)  # type: ignore[arg-type]
             return [fixed(result.raw) for result in results], [verdict(r) for r in batch]

@@ -1,52 +1,63 @@
-"""Cached texts as batches of the head: evidence chosen as the service chooses it, distractors added."""
+"""Cached texts as batches: evidence chosen as the service chooses it, distractors added."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from encode import known_texts
+
 from guardrail_service.inference.evidence import nearest
 from guardrail_service.inference.lexical import LEXICAL_VERSION, Lexical, lexical, pair_features
 from guardrail_service.inference.tokenizer import Tokenizer
 from guardrail_service.text.windows import TokenSpan
 
-DIM = 384
 REMOVABLE = ("fever_dev", "fm2", "covidqa", "pubmedqa", "infotabs", "edit_", "boolq", "dnc")
 DRAWN = 8
+CHUNK_TOKENS = 1024
+"""Texts of similar length run through the branch together, this many tokens with padding."""
 Example = tuple[int, list[int], int, str]
 
 
 class Texts:
-    """Every text's token embeddings, sentence embedding and lexical view."""
+    """Every text's middle states, sentence embedding and lexical view."""
 
     def __init__(self, folder: Path, tokenizer: Tokenizer) -> None:
-        texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
-        parts = [np.load(path) for path in sorted(folder.glob("part*.npz"))]
-        self.tokens = np.concatenate([part["tokens"] for part in parts])
-        self.vectors = np.concatenate([part["vectors"] for part in parts])
-        lengths = np.concatenate([part["lengths"] for part in parts])
-        self.starts = np.concatenate([[0], np.cumsum(lengths)])
-        kept = folder / f"{LEXICAL_VERSION.replace('/', '-')}.npz"
+        texts = known_texts(folder)
+        states, vectors, lengths = [], [], []
+        for path in sorted(folder.glob("part*.npz")):
+            with np.load(path) as part:
+                states.append(part["states"])
+                vectors.append(part["vectors"])
+                lengths.append(part["lengths"])
+        self._states = states
+        self.vectors = np.concatenate(vectors)
+        self._part = np.repeat(np.arange(len(lengths)), [len(part) for part in lengths])
+        self._start = np.concatenate([np.cumsum(part) - part for part in lengths])
+        self._length = np.concatenate(lengths)
+        plain = self._length - 2
+        self._plain_start = np.cumsum(plain) - plain
+        kept = folder / f"{LEXICAL_VERSION.replace('/', '-')}-{len(texts)}.npz"
         if not kept.exists():
-            _write_lexical(texts, lengths, tokenizer, kept)
+            _write_lexical(texts, plain, tokenizer, kept)
         with np.load(kept) as columns:
             self._columns = [columns[name] for name in Lexical._fields]
 
     def view(self, text: int) -> Lexical:
         """Return a text's lexical view."""
-        a, b = self.starts[text], self.starts[text + 1]
-        return Lexical(*(column[a:b] for column in self._columns))
+        start = self._plain_start[text]
+        return Lexical(*(column[start : start + self.length(text)] for column in self._columns))
 
-    def embedding(self, text: int) -> Any:
-        """Return a text's token embeddings."""
-        return self.tokens[self.starts[text] : self.starts[text + 1]]
+    def states(self, text: int) -> Any:
+        """Return a text's middle states, special tokens included."""
+        start = self._start[text]
+        return self._states[self._part[text]][start : start + self._length[text]]
 
     def length(self, text: int) -> int:
-        """Return a text's number of tokens."""
-        return int(self.starts[text + 1] - self.starts[text])
+        """Return a text's number of tokens without special tokens."""
+        return int(self._length[text]) - 2
 
 
 def _write_lexical(texts: list[str], lengths: Any, tokenizer: Tokenizer, path: Path) -> None:
@@ -67,19 +78,22 @@ def chosen(texts: Texts, claim: int, sentences: list[int], most: int, tokens: in
 
 
 class Sampler:
-    """Draws training examples, seeded by step so that a resumed run goes on as it would have."""
+    """Draws training examples, seeded by step so that a resumed run goes on as it would have.
+
+    Claims of one passage are drawn together, as they share its states and contrast with each other;
+    distractors come from the batch's other passages, whose states are there anyway.
+    """
 
     def __init__(self, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]) -> None:
         self.rows = [r for r in rows if texts.length(r["claim"])]
         self.texts, self.config = texts, config
         weights = np.array([self._weight(r["source"]) for r in self.rows])
+        self._share = weights / weights.sum()
+        self._groups: dict[tuple[int, ...], list[int]] = {}
+        for number, row in enumerate(self.rows):
+            self._groups.setdefault(tuple(row["sentences"]), []).append(number)
         self._number = -1
         self._batches: list[list[Example]] = []
-        self._share = weights / weights.sum()
-        pools: dict[str, set[int]] = {}
-        for row in self.rows:
-            pools.setdefault(row["source"].split("+")[0], set()).update(row["sentences"])
-        self._pools = {name: np.array(sorted(pool)) for name, pool in pools.items()}
 
     def _weight(self, source: str) -> float:
         return float(self.config["weights"].get(source.split("+")[0], 1.0))
@@ -92,49 +106,72 @@ class Sampler:
         number, place = divmod(step, DRAWN)
         if number != self._number:
             rng = np.random.default_rng((self.config["seed"], number))
-            picked = rng.choice(len(self.rows), DRAWN * self.config["batch"], p=self._share)
-            drawn = [self._changed(self.rows[int(i)], rng) for i in picked]
-            drawn.sort(key=self._size)
+            drawn = self._drawn(DRAWN * self.config["batch"], rng)
             cuts = np.array_split(np.arange(len(drawn)), DRAWN)
-            self._batches = [[drawn[i] for i in cuts[c]] for c in rng.permutation(DRAWN)]
+            batches = [self._distracted([drawn[i] for i in cut], rng) for cut in cuts]
+            self._batches = [batches[c] for c in rng.permutation(DRAWN)]
             self._number = number
         return self._batches[place]
 
-    def _size(self, example: Example) -> int:
-        passage = sum(self.texts.length(s) for s in example[1])
-        return 2 * self.texts.length(example[0]) + min(passage, self.config["passage_tokens"])
+    def _drawn(self, count: int, rng: np.random.Generator) -> list[Example]:
+        groups: list[list[Example]] = []
+        picked = rng.choice(len(self.rows), count, p=self._share)
+        for first in picked:
+            if sum(map(len, groups)) >= count:
+                break
+            siblings = self._groups[tuple(self.rows[first]["sentences"])]
+            others = [i for i in rng.permutation(siblings) if i != first]
+            members = [first, *others[: self.config["claims"] - 1]]
+            groups.append([self._example(self.rows[i]) for i in members])
+        groups.sort(key=self._size)
+        return [example for group in groups for example in group][:count]
 
-    def _changed(self, row: dict[str, Any], rng: np.random.Generator) -> Example:
-        source, label, sentences = row["source"], row["label"], list(row["sentences"])
-        draw = rng.random()
-        pool = self._pools[source.split("+")[0]]
-        if draw < self.config["remove"] and source.startswith(REMOVABLE):
-            return row["claim"], self._near(row, pool, rng, rng.integers(1, 5)), 2, source
-        if draw > 1 - self.config["distract"]:
-            sentences += self._near(row, pool, rng, rng.integers(1, 6))
-        return row["claim"], sentences, label, source
+    def _example(self, row: dict[str, Any]) -> Example:
+        most, tokens = self.config["sentences"], self.config["passage_tokens"]
+        kept, _ = chosen(self.texts, row["claim"], row["sentences"], most, tokens)
+        return row["claim"], kept, row["label"], row["source"]
 
-    def _near(self, row: dict[str, Any], pool: Any, rng: np.random.Generator, count: int) -> Any:
-        """Return foreign sentences, rather near the claim."""
-        drawn = pool[rng.integers(0, len(pool), 40)]
-        drawn = drawn[~np.isin(drawn, row["sentences"])]
-        cosines = self.texts.vectors[drawn] @ self.texts.vectors[row["claim"]]
-        return drawn[np.argsort(-cosines)[:count]].tolist() or row["sentences"]
+    def _size(self, group: list[Example]) -> int:
+        return max(sum(map(self.texts.length, example[1])) for example in group)
+
+    def _distracted(self, batch: list[Example], rng: np.random.Generator) -> list[Example]:
+        pool = np.array(sorted({sentence for example in batch for sentence in example[1]}))
+        changed = []
+        for claim, sentences, label, source in batch:
+            draw = rng.random()
+            if draw < self.config["remove"] and source.startswith(REMOVABLE):
+                sentences, label = self._near(claim, sentences, pool, rng.integers(1, 5)), 2
+            elif draw > 1 - self.config["distract"]:
+                near = self._near(claim, sentences, pool, rng.integers(1, 6))
+                sentences = list(dict.fromkeys([*sentences, *near]))
+            changed.append((claim, sentences, label, source))
+        return changed
+
+    def _near(self, claim: int, own: list[int], pool: Any, count: int) -> list[int]:
+        """Return the batch's foreign sentences nearest to the claim, of a random half of them."""
+        foreign = pool[~np.isin(pool, own)]
+        cosines = self.texts.vectors[foreign] @ self.texts.vectors[claim]
+        found: list[int] = foreign[np.argsort(-cosines)[: 2 * count : 2]].tolist()
+        return found or own
 
 
 def collate(examples: list[Example], texts: Texts, config: dict[str, Any]) -> dict[str, Any]:
-    """Return padded tensors of some examples."""
+    """Return padded tensors: `texts` to run through the branch, and where pairs find tokens."""
     views = []
     for claim, sentences, _, _ in examples:
-        kept, cosines = chosen(texts, claim, sentences, config["sentences"], config["passage_tokens"])
+        kept, cosines = chosen(
+            texts, claim, sentences, config["sentences"], config["passage_tokens"]
+        )
         features = pair_features(texts.view(claim), [texts.view(s) for s in kept], cosines)
         views.append((claim, kept, features))
+    used = {text for claim, kept, _ in views for text in (claim, *kept)}
+    chunks, place = _chunks(sorted(used, key=lambda text: (texts.length(text), text)), texts)
     n = max(len(f.claim) for _, _, f in views)
     m = max(len(f.passage) for _, _, f in views)
     size = len(views)
     out = {
-        "claim": np.zeros((size, n, DIM), np.float32),
-        "passage": np.zeros((size, m, DIM), np.float32),
+        "claim": np.zeros((size, n), np.int64),
+        "passage": np.zeros((size, m), np.int64),
         "claim_features": np.zeros((size, n, views[0][2].claim.shape[1]), np.float32),
         "passage_features": np.zeros((size, m, views[0][2].passage.shape[1]), np.float32),
         "match": np.zeros((size, n, m), np.float32),
@@ -144,11 +181,35 @@ def collate(examples: list[Example], texts: Texts, config: dict[str, Any]) -> di
     }
     for i, (claim, kept, f) in enumerate(views):
         a, b = len(f.claim), len(f.passage)
-        out["claim"][i, :a] = texts.embedding(claim)
-        out["passage"][i, :b] = np.concatenate([texts.embedding(s) for s in kept])
+        out["claim"][i, :a] = place[claim]
+        out["passage"][i, :b] = np.concatenate([place[s] for s in kept])
         out["claim_features"][i, :a] = f.claim
         out["passage_features"][i, :b] = f.passage
         out["match"][i, :a, :b] = f.match
         out["claim_mask"][i, :a] = 1
         out["passage_mask"][i, :b] = 1
-    return {name: torch.from_numpy(value) for name, value in out.items()}
+    return {"texts": chunks, **{name: torch.from_numpy(value) for name, value in out.items()}}
+
+
+def _chunks(
+    ordered: list[int], texts: Texts
+) -> tuple[list[tuple[torch.Tensor, torch.Tensor]], dict[int, Any]]:
+    """Return padded middle states with masks, and each text's rows in the flattened outputs."""
+    parts: list[list[int]] = [[]]
+    for text in ordered:
+        if parts[-1] and (len(parts[-1]) + 1) * (texts.length(text) + 2) > CHUNK_TOKENS:
+            parts.append([])
+        parts[-1].append(text)
+    chunks, place, offset = [], {}, 0
+    for part in parts:
+        width = texts.length(part[-1]) + 2
+        states = np.zeros((len(part), width, texts.states(part[0]).shape[1]), np.float16)
+        mask = np.zeros((len(part), width), np.float32)
+        for row, text in enumerate(part):
+            length = texts.length(text)
+            states[row, : length + 2] = texts.states(text)
+            mask[row, : length + 2] = 1
+            place[text] = offset + row * width + 1 + np.arange(length)
+        offset += len(part) * width
+        chunks.append((torch.from_numpy(states), torch.from_numpy(mask)))
+    return chunks, place

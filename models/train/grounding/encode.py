@@ -1,92 +1,75 @@
-"""Encodes every distinct text of a set of pairs once with the shipped encoder and keeps the tokens.
+"""Encodes distinct texts once with the shipped encoder: middle states and sentence embeddings.
 
-The cache is a folder: `texts.jsonl`, `offsets.npy`, `tokens.f16` (token embeddings, special tokens
-left out), `sentence.npy`. It is finished in parts, so an interrupted run goes on where it stopped.
+The cache is a folder of `part*.npz`: texts, lengths, `states` (fp16, special tokens included) and
+`vectors`. A part is written whole, so an interrupted run goes on where it stopped, and texts that a
+changed mix adds become further parts.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
+
+from encoding import DIM, encoder_entry, open_encoder, run_rows
 from guardrail_service.inference.tokenizer import Tokenizer
 
 MAX_TOKENS = 128  # longer sentences are rare in the mix and are cut here, for training only
-BATCH_TOKENS = 512
-PART = 20_000
-DIM = 384
+PART = 10_000
 
 
-def encode_texts(texts: list[str], pack: Path, folder: Path, threads: int = 2) -> None:
-    """Write the cache for some texts; parts that exist are kept."""
+def pack_tokenizer(pack: Path) -> Tokenizer:
+    """Return a pack's tokenizer."""
+    return Tokenizer(pack / encoder_entry(pack)["tokenizer"]["path"], 256)
+
+
+def known_texts(folder: Path) -> list[str]:
+    """Return the texts of a cache, in order."""
+    parts = sorted(folder.glob("part*.json"))
+    return [text for part in parts for text in json.loads(part.read_text(encoding="utf-8"))]
+
+
+def encode_texts(texts: list[str], pack: Path, folder: Path, threads: int = 1) -> None:
+    """Add to a cache the texts that it lacks."""
     folder.mkdir(parents=True, exist_ok=True)
-    listed = folder / "texts.json"
-    if not listed.exists():
-        listed.write_text(json.dumps(texts), encoding="utf-8")
-    elif json.loads(listed.read_text(encoding="utf-8")) != texts:
-        raise SystemExit(f"{folder}: holds other texts; expected an empty folder or the same mix")
-    manifest = json.loads((pack / "manifest.json").read_text(encoding="utf-8"))
-    entry = manifest["models"][manifest["roles"]["embedding"]]
-    tokenizer = Tokenizer(pack / entry["tokenizer"]["path"], 256)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = ort.InferenceSession(str(pack / entry["path"]), options)
+    held = set(known_texts(folder))
+    missing = [text for text in dict.fromkeys(texts) if text not in held]
+    tokenizer = pack_tokenizer(pack)
+    session = open_encoder(pack)
     started = time.monotonic()
-    for number, first in enumerate(range(0, len(texts), PART)):
-        target = folder / f"part{number:03d}.npz"
-        if not target.exists():
-            _encode_part(texts[first : first + PART], tokenizer, session, target, threads)
-        print(f"encoded {min(first + PART, len(texts))}/{len(texts)} "
+    for first in range(0, len(missing), PART):
+        part = missing[first : first + PART]
+        target = folder / f"part{len(list(folder.glob('part*.json'))):03d}.npz"
+        _encode_part(part, tokenizer, session, target, threads)
+        target.with_suffix(".json").write_text(json.dumps(part), encoding="utf-8")
+        print(f"encoded {first + len(part)}/{len(missing)} "
               f"after {time.monotonic() - started:.0f} s", flush=True)  # fmt: skip
 
 
 def _encode_part(
-    texts: list[str], tokenizer: Tokenizer, session: ort.InferenceSession, target: Path, threads: int
+    texts: list[str],
+    tokenizer: Tokenizer,
+    session: ort.InferenceSession,
+    target: Path,
+    threads: int,
 ) -> None:
     ids = [tokenizer._fast.encode(text).ids for text in texts]
     ids = [row if len(row) <= MAX_TOKENS else [*row[: MAX_TOKENS - 1], row[-1]] for row in ids]
-    lengths = np.array([len(row) - 2 for row in ids])
+    lengths = np.array([len(row) for row in ids])
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    tokens = np.empty((starts[-1], DIM), dtype=np.float16)
+    states = np.empty((starts[-1], DIM), dtype=np.float16)
     vectors = np.empty((len(ids), DIM), dtype=np.float32)
 
-    def run(rows: list[int]) -> None:
-        # One activation scale per token: a row's numbers do not depend on the rows beside it.
-        width = max(len(ids[row]) for row in rows)
-        feed = np.zeros((len(rows), width), dtype=np.int64)
-        mask = np.zeros_like(feed)
-        for place, row in enumerate(rows):
-            feed[place, : len(ids[row])] = ids[row]
-            mask[place, : len(ids[row])] = 1
-        out, sentence = session.run(
-            ["token_embeddings", "sentence_embedding"],
-            {"input_ids": feed, "attention_mask": mask},
-        )
-        for place, row in enumerate(rows):
-            tokens[starts[row] : starts[row + 1]] = out[place, 1 : 1 + lengths[row]]
-            vectors[row] = sentence[place]
+    def keep(row: int, found: list[Any]) -> None:
+        states[starts[row] : starts[row + 1]] = found[0][: lengths[row]]
+        vectors[row] = found[1]
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(run, _batches(lengths)))
+    run_rows(ids, session, ["middle_states", "sentence_embedding"], threads, keep)
     partial = target.with_suffix(".partial")
     with partial.open("wb") as stream:
-        np.savez(stream, tokens=tokens, vectors=vectors, lengths=lengths)
+        np.savez(stream, states=states, vectors=vectors, lengths=lengths)
     partial.rename(target)
-
-
-def _batches(lengths: Any) -> list[list[int]]:
-    """Return rows of similar length together, at most BATCH_TOKENS with padding."""
-    found: list[list[int]] = []
-    current: list[int] = []
-    for row in np.argsort(lengths, kind="stable"):
-        if current and (len(current) + 1) * (int(lengths[row]) + 2) > BATCH_TOKENS:
-            found.append(current)
-            current = []
-        current.append(int(row))
-    return [*found, current] if current else found

@@ -1,7 +1,8 @@
-"""Writes a trained head as ONNX, weights in fp16: `export.py CONFIG --weights best.pt --out FILE`.
+"""Writes branch and head as ONNX: `export.py CONFIG --weights best.pt --cache DIR --pack P`.
 
-Before, a calibrated last layer is fitted on development pairs: the head's log-odds with a few evidence
-features. It is part of the graph.
+The branch's matrix products are INT8, as the encoder's; the head's weights are fp16. Before, a
+calibrated last layer is fitted on development pairs: the head's log-odds with a few evidence
+features. It is part of the head's graph.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import numpy as np
 import onnx
 import torch
 from data import Texts, collate
-from guardrail_service.bench.ranking import auroc
-from guardrail_service.inference.lexical import CLAIM_FEATURES, PAIR_FEATURES, PASSAGE_FEATURES
-from guardrail_service.inference.tokenizer import Tokenizer
-from head import DIM, Head
+from encode import pack_tokenizer
+from head import Head, Model
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from branch_graph import upper_layers, write_branch
+from build_embedding import source_folder
+from guardrail_service.bench.ranking import auroc
+from guardrail_service.inference.lexical import CLAIM_FEATURES, PAIR_FEATURES, PASSAGE_FEATURES
 from train import rows_of
 
 HERE = Path(__file__).resolve().parent
@@ -91,22 +95,20 @@ def halve_weights(path: Path) -> None:
 
 @torch.no_grad()
 def development(
-    head: Head, cache: Path, config: dict[str, Any], pack: Path
+    model: Model, cache: Path, config: dict[str, Any], pack: Path
 ) -> tuple[Tensor, Tensor, Tensor, list[str]]:
     """Return logits, pair features, labels and sources of the development pairs.
 
     Of a claim's several passages (`wice_oracle`) the best supported one is kept.
     """
-    manifest = json.loads((pack / "manifest.json").read_text(encoding="utf-8"))
-    entry = manifest["models"][manifest["roles"]["embedding"]]
-    texts = Texts(cache, Tokenizer(pack / entry["tokenizer"]["path"], 256))
+    texts = Texts(cache, pack_tokenizer(pack))
     rows = [r for r in rows_of(cache / "dev.jsonl") if texts.length(r["claim"])]
     rows.sort(key=lambda r: sum(map(texts.length, r["sentences"])))
     logits, pairs = [], []
     for start in range(0, len(rows), 64):
         part = [(r["claim"], r["sentences"], 0, "") for r in rows[start : start + 64]]
         batch = collate(part, texts, config)
-        logits.append(head(**batch))
+        logits.append(model(batch))
         pairs.append(batch["pair"])
     every = torch.cat(logits)
     odds = every[:, 0] - torch.logsumexp(every[:, 1:], dim=-1)
@@ -150,7 +152,7 @@ def fit_last(
 
 
 def report(logits: Tensor, pairs: Tensor, labels: Tensor, sources: list[str], last: Last) -> None:
-    """Print ROC areas per source: head alone, with the last layer, and with one not fitted on it."""
+    """Print ROC areas per source: head, with the last layer, and with one not fitted on it."""
     names = np.array(sources)
     odds = (logits[:, 0] - torch.logsumexp(logits[:, 1:], dim=-1)).numpy()
     for name in sorted(set(sources)):
@@ -162,42 +164,23 @@ def report(logits: Tensor, pairs: Tensor, labels: Tensor, sources: list[str], la
         areas = [auroc(odds[on].astype(np.float64), good)]
         for layer in (last, other):
             areas.append(auroc(layer(logits, pairs).numpy()[on].astype(np.float64), good))
-        print(name, "head %.3f fused %.3f fused without this source %.3f" % tuple(areas))
+        print(name, "head {:.3f} fused {:.3f} fused without this source {:.3f}".format(*areas))
 
 
-def main() -> None:
-    """Export."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("config", type=Path)
-    parser.add_argument("--weights", type=Path, required=True)
-    parser.add_argument("--cache", type=Path, required=True, help="what prepare.py wrote")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--pack", type=Path, default=HERE.parents[1] / "embedded")
-    arguments = parser.parse_args()
-    config = json.loads(arguments.config.read_text(encoding="utf-8"))
-    head = Head(config["width"], config["heads"], config["layers"], 0.0)
-    head.load_state_dict(torch.load(arguments.weights, weights_only=True))
-    head.eval()
-    found = development(head, arguments.cache, config, arguments.pack)
-    last = fit_last(*found)
-    if len(set(found[3])) > 1:
-        report(*found, last)
-    print({name: [round(v, 3) for v in value.flatten().tolist()]
-           for name, value in last.state_dict().items()})  # fmt: skip
-    print(f"{sum(p.numel() for p in head.parameters())} weights in the head")
+def write_head(served: Served, width: int, target: Path) -> None:
+    """Write the head's graph, weights in fp16."""
     n, m = 9, 31
     example = (
-        torch.randn(n, DIM), torch.randn(m, DIM), torch.rand(n, CLAIM_FEATURES),
+        torch.randn(n, width), torch.randn(m, width), torch.rand(n, CLAIM_FEATURES),
         torch.rand(m, PASSAGE_FEATURES), torch.rand(n, m).round(), torch.rand(PAIR_FEATURES),
     )  # fmt: skip
     claim, passage = {0: "claim_tokens"}, {0: "passage_tokens"}
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # the tracing exporter, as for the encoder
         torch.onnx.export(
-            Served(head, last).eval(),
+            served.eval(),
             example,
-            str(arguments.out),
+            str(target),
             dynamo=False,
             opset_version=OPSET,
             input_names=INPUTS,
@@ -210,8 +193,37 @@ def main() -> None:
                 "match": {**claim, 1: "passage_tokens"},
             },
         )
-    halve_weights(arguments.out)
-    print(f"{arguments.out.stat().st_size} bytes")
+    halve_weights(target)
+
+
+def main() -> None:
+    """Export."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--cache", type=Path, required=True, help="what prepare.py wrote")
+    parser.add_argument("--pack", type=Path, default=HERE.parents[1] / "embedded")
+    parser.add_argument(
+        "--precision", choices=["int8", "fp32"], default="int8", help="of the branch's products"
+    )
+    arguments = parser.parse_args()
+    config = json.loads(arguments.config.read_text(encoding="utf-8"))
+    model = Model(upper_layers(source_folder()), {**config, "dropout": 0.0})
+    model.load_state_dict(torch.load(arguments.weights, weights_only=True))
+    model.eval()
+    found = development(model, arguments.cache, config, arguments.pack)
+    last = fit_last(*found)
+    if len(set(found[3])) > 1:
+        report(*found, last)
+    print({name: [round(v, 3) for v in value.flatten().tolist()]
+           for name, value in last.state_dict().items()})  # fmt: skip
+    states, head = (arguments.pack / name for name in ("grounding_states", "grounding"))
+    for folder in (states, head):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_branch(model.branch, states / "model.onnx", "states", arguments.precision)
+    write_head(Served(model.head, last), config["width"], head / "model.onnx")
+    for folder in (states, head):
+        print(f"{folder.name}: {(folder / 'model.onnx').stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,24 @@
-"""The late-interaction head in PyTorch: claim tokens read the passage's, twice, then are pooled."""
+"""The grounding model in PyTorch: the encoder's upper layers, and a late-interaction head.
+
+The branch (upper layers and a projection) reads each text alone, so its states can be kept; the
+head reads the states of a claim and of its evidence: each side reads the other, then the claim is
+pooled.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
-from guardrail_service.inference.lexical import CLAIM_FEATURES, PAIR_FEATURES, PASSAGE_FEATURES
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from branch_graph import Branch
+from guardrail_service.inference.lexical import CLAIM_FEATURES, PAIR_FEATURES, PASSAGE_FEATURES
+
 DIM = 384
+"""Width of the encoder's middle states."""
 STOP_COLUMN = 7  # of the claim's features
 INNER_COLUMN = 13
 
@@ -17,12 +26,11 @@ INNER_COLUMN = 13
 class Attention(nn.Module):
     """Multi-head attention with an additive bias per head."""
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads, self.size = heads, width // heads
         self.query, self.key = nn.Linear(width, width), nn.Linear(width, width)
         self.value, self.out = nn.Linear(width, width), nn.Linear(width, width)
-        self.dropout = nn.Dropout(dropout)
 
     def forward(self, left: Tensor, right: Tensor, bias: Tensor) -> Tensor:
         """Return what each left token reads; bias broadcasts to (batch, heads, left, right)."""
@@ -31,9 +39,13 @@ class Attention(nn.Module):
         def split(x: Tensor) -> Tensor:
             return x.reshape(batch, -1, self.heads, self.size).transpose(1, 2)
 
-        query, key, value = split(self.query(left)), split(self.key(right)), split(self.value(right))
+        query, key, value = (
+            split(self.query(left)),
+            split(self.key(right)),
+            split(self.value(right)),
+        )
         scores = query @ key.transpose(2, 3) / math.sqrt(self.size) + bias
-        read = self.dropout(scores.softmax(dim=-1)) @ value
+        read = scores.softmax(dim=-1) @ value
         return self.out(read.transpose(1, 2).reshape(batch, -1, self.heads * self.size))
 
 
@@ -42,8 +54,8 @@ class Layer(nn.Module):
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.cross = Attention(width, heads, dropout)
-        self.own = Attention(width, heads, dropout)
+        self.cross = Attention(width, heads)
+        self.own = Attention(width, heads)
         self.match = nn.Parameter(torch.full((heads, 1, 1), 1.0))
         self.cosine = nn.Parameter(torch.full((heads, 1, 1), 3.0))
         self.compare = nn.Sequential(
@@ -64,17 +76,40 @@ class Layer(nn.Module):
         return self.norms[1](claim + self.dropout(self.own(claim, claim, claim_bias)))
 
 
+class Back(nn.Module):
+    """Let the passage's tokens read the claim, so that both know what the other says."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.cross = Attention(width, heads)
+        self.match = nn.Parameter(torch.full((heads, 1, 1), 1.0))
+        self.cosine = nn.Parameter(torch.full((heads, 1, 1), 3.0))
+        self.compare = nn.Sequential(
+            nn.Linear(4 * width, width), nn.GELU(), nn.Linear(width, width)
+        )
+        nn.init.zeros_(self.compare[2].weight)  # starts as if it were not there
+
+    def forward(
+        self, passage: Tensor, claim: Tensor, match: Tensor, cosine: Tensor, claim_bias: Tensor
+    ) -> Tensor:
+        """Return the passage's tokens, changed."""
+        bias = self.match * match[:, None] + self.cosine * cosine[:, None]
+        read = self.cross(passage, claim, bias.transpose(2, 3) + claim_bias)
+        both = torch.cat([passage, read, passage * read, passage - read], dim=-1)
+        return passage + self.compare(both)
+
+
 class Head(nn.Module):
     """Three logits (supported, contradicted, not mentioned) of a claim and its evidence."""
 
     def __init__(self, width: int, heads: int, layers: int, dropout: float) -> None:
         super().__init__()
-        self.token = nn.Linear(DIM, width)
         self.claim_facts = nn.Linear(CLAIM_FEATURES + 1, width)
         self.passage_facts = nn.Linear(PASSAGE_FEATURES, width)
         self.nothing = nn.Parameter(torch.randn(1, 1, width) * 0.1)
         self.norm_claim, self.norm_passage = nn.LayerNorm(width), nn.LayerNorm(width)
         self.layers = nn.ModuleList([Layer(width, heads, dropout) for _ in range(layers)])
+        self.back = Back(width, heads)
         self.weight = nn.Linear(width, 2)
         self.out = nn.Sequential(
             nn.Linear(4 * width + PAIR_FEATURES + 2, width), nn.GELU(), nn.Dropout(dropout),
@@ -90,16 +125,18 @@ class Head(nn.Module):
         cosine = F.normalize(claim, dim=-1) @ F.normalize(passage, dim=-1).transpose(1, 2)
         cosine = cosine - 2 * (1 - passage_mask[:, None, :])
         best = cosine.amax(dim=2, keepdim=True)
-        tokens = self.token(claim) + self.claim_facts(torch.cat([claim_features, best], dim=-1))
+        tokens = claim + self.claim_facts(torch.cat([claim_features, best], dim=-1))
         tokens = self.norm_claim(tokens)
-        read = self.norm_passage(self.token(passage) + self.passage_facts(passage_features))
+        read = self.norm_passage(passage + self.passage_facts(passage_features))
         batch = claim.shape[0]
         read = torch.cat([self.nothing.expand(batch, -1, -1), self.dropout(read)], dim=1)
         match, cosine = F.pad(match, (1, 0)), F.pad(cosine, (1, 0))
         passage_bias = -1e4 * (1 - F.pad(passage_mask, (1, 0), value=1.0))[:, None, None, :]
         claim_bias = -1e4 * (1 - claim_mask)[:, None, None, :]
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers):
             tokens = layer(tokens, read, match, cosine, passage_bias, claim_bias)
+            if number == 0:
+                read = self.back(read, tokens, match, cosine, claim_bias)
         return self.out(self._pooled(tokens, claim_features, best[:, :, 0], pair, claim_mask))
 
     def _pooled(
@@ -114,3 +151,44 @@ class Head(nn.Module):
         covered = (best * content).sum(dim=1, keepdim=True) / (content.sum(1, keepdim=True) + 1e-3)
         least = (best + 2 * (1 - content)).amin(dim=1, keepdim=True).clamp(max=1.0)
         return torch.cat([mean, worst, weighed, pair, covered, least], dim=-1)
+
+
+class Tail(nn.Module):
+    """Projects the upper layers' output to the width that the head reads."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.token = nn.Linear(DIM, width)
+
+    def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
+        """Return (batch, tokens, width)."""
+        return self.token(states)
+
+
+class Model(nn.Module):
+    """Branch and head together, as they are trained."""
+
+    def __init__(self, layers: nn.ModuleList, config: dict[str, Any]) -> None:
+        super().__init__()
+        width = config["width"]
+        self.branch = Branch(layers, Tail(width))
+        self.head = Head(width, config["heads"], config["layers"], config["dropout"])
+
+    def upper(self) -> list[nn.Parameter]:
+        """Return the parameters that were trained before."""
+        return list(self.branch.layers.parameters())
+
+    def others(self) -> list[nn.Parameter]:
+        """Return the new parameters."""
+        return [*self.branch.tail.parameters(), *self.head.parameters()]
+
+    def forward(self, batch: dict[str, Any]) -> Tensor:
+        """Return logits (batch, 3) of what `data.collate` made; each text is read once."""
+        parts = [self.branch(states.float(), mask) for states, mask in batch["texts"]]
+        states = torch.cat([part.flatten(0, 1) for part in parts]).float()
+        pair = batch["pair"]
+        return self.head(
+            states[batch["claim"]], states[batch["passage"]], batch["claim_features"],
+            batch["passage_features"], batch["match"], pair, batch["claim_mask"],
+            batch["passage_mask"],
+        )  # fmt: skip

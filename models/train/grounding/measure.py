@@ -1,8 +1,8 @@
 """Runs the quality harness on several files: `measure.py --out DIR [--pack P] NAME=FILE ...`.
 
-Writes DIR/NAME.json per file and DIR/tables.md, the tables of docs/quality.md and the model card. A
-file with several sources is also measured per source; claims of `wice*` sources with several
-passages count with the best one.
+Writes DIR/NAME.json per file, DIR/tables.md (the tables of docs/quality.md and the model card) and
+DIR/scores.png, how scores of supported and unsupported claims spread. A file with several sources
+is also measured per source; a claim of `wice*` sources with several passages counts with the best.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.bench.grounding_quality import BASELINES, OURS, growth, run
+import numpy as np
+
+from guardrail_service.bench.grounding_quality import (
+    BASELINES,
+    OURS,
+    Scored,
+    growth,
+    scored_records,
+    summary,
+)
 
 
 def split(path: Path, folder: Path, name: str) -> dict[str, Path]:
@@ -92,27 +101,107 @@ def growth_table(name: str, rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def threshold_table(reports: dict[str, dict[str, Any]]) -> str:
+    """Return what the shipped threshold flags, as Markdown."""
+    lines = ["| set | false flags at the threshold | caught at the threshold |", "|" + " --- |" * 3]
+    for name, report in reports.items():
+        lines.append(f"| {name} | {report['false_flags']:.3f} | {report['caught']:.3f} |")
+    return "\n".join(lines) + "\n"
+
+
+def slice_table(reports: dict[str, dict[str, Any]]) -> str:
+    """Return areas by length of answer and evidence and by passages, as Markdown."""
+    lines = ["| set | slice | records | ours | word overlap | groundedness |", "|" + " --- |" * 6]
+    for name, report in reports.items():
+        for kind, parts in report["slices"].items():
+            scored = {label: part for label, part in parts.items() if "auroc" in part}
+            for label, part in scored.items() if len(scored) > 1 else ():
+                cells = [f"{part['auroc'][way]:.3f}" for way in (OURS, *BASELINES)]
+                words = f"{kind.replace('_', ' ')} {label}"
+                lines.append(f"| {name} | {words} | {part['records']} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def draw_scores(sets: dict[str, list[Scored]], threshold: float | None, path: Path) -> None:
+    """Write a histogram per set: scores of supported and unsupported records, and the threshold."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    columns = min(5, len(sets))
+    rows = -(-len(sets) // columns)
+    figure, axes = pyplot.subplots(
+        rows, columns, figsize=(3.2 * columns, 2.4 * rows), squeeze=False
+    )
+    for axis in axes.flat[len(sets) :]:
+        axis.axis("off")
+    bins = np.linspace(0, 1, 26)
+    for axis, (name, scored) in zip(axes.flat, sets.items(), strict=False):
+        for supported, colour in ((True, "tab:blue"), (False, "tab:red")):
+            values = [one.support[OURS] for one in scored if one.record.supported == supported]
+            axis.hist(values, bins, color=colour, alpha=0.55, density=True)
+        if threshold is not None:
+            axis.axvline(threshold, color="black", linewidth=1)
+        axis.set_title(name, fontsize=9)
+        axis.set_yticks([])
+    figure.suptitle("P(supported) of the least supported claim: blue supported, red unsupported")
+    figure.tight_layout()
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)
+
+
+def draw_growth(found: dict[str, list[dict[str, Any]]], path: Path) -> None:
+    """Write false flags and catches over the number of passages."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(6, 3.6))
+    for number, (name, rows) in enumerate(found.items()):
+        counts = [row["passages"] for row in rows]
+        for key, style in (("false_flags", "-"), ("caught", "--")):
+            values = [row[OURS][key] for row in rows]
+            axis.plot(counts, values, style, marker="o", color=f"C{number}", label=f"{name}: {key}")
+    axis.set(xscale="log", xlabel="passages", xticks=counts, xticklabels=counts, ylim=(0, 1))
+    axis.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)
+
+
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", metavar="NAME=FILE")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pack")
-    parser.add_argument("--growth", nargs="*", default=[], help="names to also try with more passages")
+    parser.add_argument(
+        "--growth", nargs="*", default=[], help="names to also try with more passages"
+    )
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    reports = {}
-    text = ""
+    reports: dict[str, dict[str, Any]] = {}
+    sets: dict[str, list[Scored]] = {}
+    grown: dict[str, list[dict[str, Any]]] = {}
+    threshold = None
     for item in arguments.files:
         name, _, file = item.partition("=")
         for label, path in split(Path(file), arguments.out, name).items():
-            reports[label] = run(path, arguments.pack)
+            sets[label], threshold = scored_records(path, arguments.pack)
+            reports[label] = summary(path.name, sets[label], threshold)
             target = arguments.out / f"{label}.json"
             target.write_text(json.dumps(reports[label], indent=1) + "\n", encoding="utf-8")
             print(label, json.dumps(reports[label]["auroc"]), flush=True)
             if label in arguments.growth:
-                text += "\n" + growth_table(label, growth(path, arguments.pack))
-    (arguments.out / "tables.md").write_text(tables(reports) + text, encoding="utf-8")
+                grown[label] = growth(path, arguments.pack)
+    parts = [tables(reports), threshold_table(reports), slice_table(reports)]
+    parts += [growth_table(label, rows) for label, rows in grown.items()]
+    (arguments.out / "tables.md").write_text("\n".join(parts), encoding="utf-8")
+    draw_scores(sets, threshold, arguments.out / "scores.png")
+    if grown:
+        draw_growth(grown, arguments.out / "growth.png")
 
 
 if __name__ == "__main__":

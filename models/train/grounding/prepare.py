@@ -1,4 +1,4 @@
-"""Makes the training mix and its cache of encoded texts: `prepare.py CONFIG --pairs ... --out ...`."""
+"""Makes the training mix and its cache of encoded texts: `prepare.py CONFIG --pairs ...`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from encode import encode_texts
+from encode import encode_texts, known_texts
 from texts import Pair, build_mix, pairs_of
 
 HERE = Path(__file__).resolve().parent
@@ -58,11 +58,11 @@ def main() -> None:
         mix, dev = mix[: arguments.subset], dev[: arguments.subset]
     texts = texts_of([mix, dev])
     arguments.out.mkdir(parents=True, exist_ok=True)
-    index = {text: number for number, text in enumerate(texts)}
-    write_pairs(mix, index, arguments.out / "train.jsonl")
-    write_pairs(dev, index, arguments.out / "dev.jsonl")
     print(f"{len(mix)} training pairs, {len(dev)} development pairs, {len(texts)} texts")
     encode_texts(texts, arguments.pack, arguments.out)
+    index = {text: number for number, text in enumerate(known_texts(arguments.out))}
+    write_pairs(mix, index, arguments.out / "train.jsonl")
+    write_pairs(dev, index, arguments.out / "dev.jsonl")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes golden rows and the manifest entry of an exported head: `ship.py PACK --texts FILE`.
+"""Writes golden rows and manifest entries of branch and head: `ship.py PACK --texts FILE`.
 
 Runs in the service's own environment: golden rows are what the serving code computes.
 """
@@ -11,14 +11,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.inference.encoder import SharedEncoder
-from guardrail_service.inference.head import HeadSession
-from guardrail_service.inference.pack import Manifest, Pack
-from guardrail_service.inference.session import ModelSession
+from guardrail_service.inference.pack import Manifest, Pack, write_manifest
+from guardrail_service.runtime import open_sessions
 from guardrail_service.text.sentences import merge_short, split_sentences
 from guardrail_service.types import Row
 
-NAME = "grounding-head"
+HEAD = "grounding-head"
+STATES = "grounding_states"
+WIDTH = 128
 ROWS = 64
 TOLERANCE = 0.05
 """Encoders on other processors move cosines by up to 0.0055; the head amplifies that."""
@@ -48,28 +48,55 @@ def golden_texts(path: Path) -> list[tuple[str, tuple[str, ...]]]:
     return found
 
 
-def entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[str, Any]:
-    """Return what the manifest says about the head."""
-    encoder = manifest["roles"]["embedding"]
-    folder = pack / "grounding"
-    golden = folder / "golden.json"
+def shared_entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[str, Any]:
+    """Return what the manifest says about both files; the golden rows go through both of them."""
+    encoder = manifest["models"][manifest["roles"]["embedding"]]
+    golden = pack / "grounding" / "golden.json"
     return {
-        **described(folder / "model.onnx", pack),
-        "tokenizer": manifest["models"][encoder]["tokenizer"],
-        "golden": described(golden if golden.exists() else folder / "model.onnx", pack),
+        "tokenizer": encoder["tokenizer"],
+        "golden": described(golden if golden.exists() else pack / encoder["path"], pack),
         "card": "grounding/MODEL_CARD.md",
-        "architecture": "late-interaction-head",
-        "precision": "fp32 arithmetic, fp16 weights",
         "opset": 17,
-        "inputs": ["claim", "passage", "claim_features", "passage_features", "match", "pair"],
-        "outputs": {"probabilities": [3]},
-        "max_tokens": manifest["models"][encoder]["max_tokens"],
+        "max_tokens": encoder["max_tokens"],
         "batch_rule": "one_row",
         "languages": ["en"],
         "source": {"name": "rag-guardrail", "revision": revision, "license": "Apache-2.0"},
-        "labels": ["supported", "contradicted", "not_mentioned"],
-        "encoder": encoder,
     }
+
+
+def states_entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[str, Any]:
+    """Return what the manifest says about the branch."""
+    return {
+        **described(pack / STATES / "model.onnx", pack),
+        **shared_entry(pack, manifest, revision),
+        "architecture": "bert-upper-layers",
+        "precision": "int8-dynamic-7bit",
+        "inputs": ["middle_states"],
+        "outputs": {"states": ["batch", "tokens", WIDTH]},
+        "labels": None,
+        "encoder": manifest["roles"]["embedding"],
+    }
+
+
+def head_entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[str, Any]:
+    """Return what the manifest says about the head."""
+    return {
+        **described(pack / "grounding" / "model.onnx", pack),
+        **shared_entry(pack, manifest, revision),
+        "architecture": "late-interaction-head",
+        "precision": "fp32 arithmetic, fp16 weights",
+        "inputs": ["claim", "passage", "claim_features", "passage_features", "match", "pair"],
+        "outputs": {"probabilities": [3]},
+        "labels": ["supported", "contradicted", "not_mentioned"],
+        "encoder": STATES,
+    }
+
+
+def enter(pack: Path, manifest: dict[str, Any], revision: str) -> None:
+    """Put both files into the manifest."""
+    manifest["models"][STATES] = states_entry(pack, manifest, revision)
+    manifest["models"][HEAD] = head_entry(pack, manifest, revision)
+    manifest["roles"]["grounding"] = HEAD
 
 
 def main() -> None:
@@ -80,12 +107,11 @@ def main() -> None:
     parser.add_argument("--revision", required=True, help="which run made the weights")
     arguments = parser.parse_args()
     pack: Path = arguments.pack
-    path = pack / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    manifest["models"][NAME] = entry(pack, manifest, arguments.revision)
-    manifest["roles"]["grounding"] = NAME
+    (pack / "grounding" / "golden.json").unlink(missing_ok=True)
+    manifest = json.loads((pack / "manifest.json").read_text(encoding="utf-8"))
+    enter(pack, manifest, arguments.revision)
     opened = Pack(pack, Manifest.model_validate(manifest))
-    head = HeadSession(opened, SharedEncoder(ModelSession(opened, "embedding")))
+    head = open_sessions(opened)["grounding"]
     rows = []
     for claim, evidence in golden_texts(arguments.texts):
         asked = Row("grounding", claim, outputs=("probabilities",), evidence=evidence)
@@ -95,8 +121,8 @@ def main() -> None:
     golden = {"schema_version": "1", "role": "grounding", "tolerance": TOLERANCE, "rows": rows}
     target = pack / "grounding" / "golden.json"
     target.write_text(json.dumps(golden, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    manifest["models"][NAME] = entry(pack, manifest, arguments.revision)
-    path.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    enter(pack, manifest, arguments.revision)
+    write_manifest(pack, manifest)
     print(f"{len(rows)} golden rows")
 
 

@@ -1,26 +1,33 @@
-"""Trains the grounding head on a prepared cache: `train.py CONFIG --cache DIR --run DIR`.
+"""Trains grounding branch and head on a prepared cache: `train.py CONFIG --cache DIR --run DIR`.
 
-Seeded; a checkpoint every five minutes, and a run that is started again goes on from it. Development
-pairs only choose the checkpoint that is kept. Learning curves are written as PNG.
+Seeded; a checkpoint every five minutes, and a run that is started again goes on from it.
+Development pairs only choose the checkpoint that is kept. Learning curves are written as PNG.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
-import math
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
 from data import Sampler, Texts, collate
-from guardrail_service.bench.ranking import auroc
-from guardrail_service.inference.tokenizer import Tokenizer
-from head import Head
+from encode import pack_tokenizer
+from head import Model
+from joint import JointModel
+from onnx import numpy_helper
 from torch import Tensor
 from torch.nn import functional as F
+
+from branch_graph import upper_layers
+from build_embedding import source_folder
+from guardrail_service.bench.ranking import auroc
+from progress import draw_curves, rate_at
 
 HERE = Path(__file__).resolve().parent
 CHECKPOINT_S = 300
@@ -48,28 +55,30 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def supported(
-    head: Head, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]
+    model: Model | JointModel, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]
 ) -> Any:
     """Return P(supported) of each pair."""
-    head.eval()
+    model.eval()
     found = np.zeros(len(rows))
     order = sorted(range(len(rows)), key=lambda i: sum(map(texts.length, rows[i]["sentences"])))
     for start in range(0, len(order), 64):
         part = order[start : start + 64]
         examples = [(rows[i]["claim"], rows[i]["sentences"], 0, "") for i in part]
-        found[part] = head(**collate(examples, texts, config)).softmax(-1)[:, 0].numpy()
-    head.train()
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = model(collate(examples, texts, config))
+        found[part] = logits.float().softmax(-1)[:, 0].numpy()
+    model.train()
     return found
 
 
 def development(
-    head: Head, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]
+    model: Model, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]
 ) -> dict[str, float]:
     """Return the ROC area per source and their mean.
 
     `wice_oracle` gives a claim several passages with one label: the best counts.
     """
-    scores = supported(head, rows, texts, config)
+    scores = supported(model, rows, texts, config)
     best: dict[tuple[str, int], int] = {}
     for i, row in enumerate(rows):
         own = i if row["source"] != "wice_oracle" else row["claim"]
@@ -88,57 +97,62 @@ def development(
     return {**areas, "macro": float(np.mean(list(areas.values())))}
 
 
-def draw_curves(history: list[dict[str, Any]], path: Path) -> None:
-    """Write loss and development areas over steps."""
-    import matplotlib
+def start_head(model: Model, path: Path) -> int:
+    """Copy what fits from an exported head into the model; return how many arrays.
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4))
-    steps = [entry["step"] for entry in history]
-    left.plot(steps, [entry["loss"] for entry in history])
-    left.set(title="training loss", xlabel="step")
-    for name in history[-1]["dev"]:
-        values = [entry["dev"][name] for entry in history]
-        right.plot(steps, values, label=name, linewidth=3 if name == "macro" else 1)
-    right.set(title="development ROC area", xlabel="step")
-    right.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-    pyplot.close(figure)
-
-
-def rate_at(step: int, spent: float, config: dict[str, Any]) -> float:
-    """Return the learning rate: linear warm-up, then half a cosine to a hundredth.
-
-    `spent` is the share of the minutes used up: on a slow machine the rate falls in time for the
-    last step, so a run that the clock cut short depends on the machine.
+    A head exported before the branch existed has its projection inside: that becomes the tail.
     """
-    warm = min(1.0, (step + 1) / config["warmup"])
-    done = min(1.0, max(step / config["steps"], spent))
-    return float(config["learning_rate"] * warm * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done))))
+    graph = onnx.load(str(path)).graph
+    arrays = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Cast" and node.input[0] in arrays:
+            arrays[node.output[0]] = arrays[node.input[0]]
+    made = {node.output[0]: node for node in graph.node}
+    for node in graph.node:
+        bias = next((name for name in node.input if name.endswith(".bias")), None)
+        product = next((made[n] for n in node.input if n in made), None)
+        if node.op_type == "Add" and bias and product is not None and product.input[1] in arrays:
+            arrays[bias.replace(".bias", ".weight")] = arrays[product.input[1]].T
+    own = {**{f"head.{n}": p for n, p in model.head.named_parameters()},
+           **{f"head.{n}": p for n, p in model.branch.tail.named_parameters()}}  # fmt: skip
+    fitting = [name for name, p in own.items() if name in arrays and arrays[name].shape == p.shape]
+    with torch.no_grad():
+        for name in fitting:
+            own[name].copy_(torch.from_numpy(arrays[name].astype(np.float32)))
+    return len(fitting)
 
 
 class Run:
     """One training run with its state on disk."""
 
-    def __init__(self, config: dict[str, Any], cache: Path, folder: Path, pack: Path) -> None:
+    def __init__(
+        self, config: dict[str, Any], cache: Path, folder: Path, pack: Path, start: Path | None
+    ) -> None:
         torch.manual_seed(config["seed"])
-        torch.set_num_threads(2)
+        torch.set_num_threads(1)
         self.config, self.folder = config, folder
         folder.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
-        manifest = json.loads((pack / "manifest.json").read_text(encoding="utf-8"))
-        entry = manifest["models"][manifest["roles"]["embedding"]]
-        self.texts = Texts(cache, Tokenizer(pack / entry["tokenizer"]["path"], 256))
-        self.dev = [r for r in rows_of(cache / "dev.jsonl") if self.texts.length(r["claim"])]
+        self.texts = Texts(cache, pack_tokenizer(pack))
+        dev = [r for r in rows_of(cache / "dev.jsonl") if self.texts.length(r["claim"])]
+        # By claim, so that a claim's several passages stay together.
+        self.dev = [r for r in dev if r["claim"] % config["dev_share"] == 0]
         self.sampler = Sampler(rows_of(cache / "train.jsonl"), self.texts, config)
         print(f"loaded after {time.monotonic() - started:.0f} s", flush=True)
-        shape = (config["width"], config["heads"], config["layers"], config["dropout"])
-        self.head, self.average = Head(*shape), Head(*shape)
-        self.average.load_state_dict(self.head.state_dict())
-        self.optimizer = torch.optim.AdamW(self.head.parameters(), lr=1e-3, weight_decay=0.02)
+        layers = upper_layers(source_folder())
+        for module in layers.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0  # a third of the time on a CPU, for a run of barely one epoch
+        made = JointModel if config.get("joint") else Model
+        self.model = made(layers, config)
+        if start:
+            print(f"starts from {start_head(self.model, start)} arrays of {start}", flush=True)
+        self.average = copy.deepcopy(self.model)
+        self.optimizer = torch.optim.AdamW(
+            [{"params": self.model.upper(), "top": config["layer_learning_rate"]},
+             {"params": self.model.others(), "top": config["learning_rate"]}],
+            lr=0.0, weight_decay=0.02, fused=True,
+        )  # fmt: skip
         self.step, self.best = 0, 0.0
         self.history: list[dict[str, Any]] = []
         self._resume()
@@ -147,7 +161,7 @@ class Run:
         path = self.folder / "state.pt"
         if path.exists():
             state = torch.load(path, weights_only=True)
-            self.head.load_state_dict(state["head"])
+            self.model.load_state_dict(state["model"])
             self.average.load_state_dict(state["average"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.step, self.best, self.history = state["step"], state["best"], state["history"]
@@ -157,7 +171,7 @@ class Run:
     def save(self) -> None:
         """Write everything a later run needs to go on."""
         state = {
-            "head": self.head.state_dict(), "average": self.average.state_dict(),
+            "model": self.model.state_dict(), "average": self.average.state_dict(),
             "optimizer": self.optimizer.state_dict(), "step": self.step, "best": self.best,
             "history": self.history, "rng": torch.get_rng_state(),
         }  # fmt: skip
@@ -165,23 +179,26 @@ class Run:
         torch.save(state, partial)
         partial.rename(self.folder / "state.pt")
 
-    def one_step(self, spent: float = 0.0) -> float:
+    def one_step(self) -> float:
         """Draw a batch, take a step, return the loss."""
         examples = self.sampler.batch(self.step)
         batch = collate(examples, self.texts, self.config)
         labels = torch.tensor([label for _, _, label, _ in examples])
         for group in self.optimizer.param_groups:
-            group["lr"] = rate_at(self.step, spent, self.config)
-        loss = loss_of(self.head(**batch), labels)
+            group["lr"] = group["top"] * rate_at(self.step, self.config)
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = self.model(batch)
+        loss = loss_of(logits.float(), labels)
         self.optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.head.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.step += 1
         decay = min(EMA, self.step / (self.step + 50))
         with torch.no_grad():
-            for mean, now in zip(self.average.parameters(), self.head.parameters(), strict=True):
-                mean.lerp_(now, 1 - decay)
+            torch._foreach_lerp_(
+                list(self.average.parameters()), list(self.model.parameters()), 1 - decay
+            )
         return float(loss.detach())
 
     def evaluate(self, losses: list[float]) -> None:
@@ -192,30 +209,27 @@ class Run:
             self.best = dev["macro"]
             torch.save(self.average.state_dict(), self.folder / "best.pt")
         (self.folder / "history.json").write_text(json.dumps(self.history, indent=1) + "\n")
+        draw_curves(self.history, self.folder / "curves.png")
 
     def go(self) -> None:
-        """Train until the steps or the minutes of the configuration are used up."""
+        """Train until the steps of the configuration are done."""
         started = saved = time.monotonic()
         losses: list[float] = []
+        self.model.train()
         while self.step < self.config["steps"]:
+            losses.append(self.one_step())
             now = time.monotonic()
-            losses.append(self.one_step((now - started) / 60 / self.config["minutes"]))
             if self.step % self.config["evaluate_every"] == 0 or self.step == self.config["steps"]:
                 self.evaluate(losses)
                 shown = {k: round(v, 3) for k, v in self.history[-1]["dev"].items()}
                 print(f"{self.step} {now - started:.0f}s {np.mean(losses):.4f} {shown}", flush=True)
                 losses = []
             elif self.step % 50 == 0:
-                print(f"{self.step} {now - started:.0f}s {np.mean(losses):.4f}", flush=True)
+                print(f"{self.step} {now - started:.0f}s {np.mean(losses[-50:]):.4f}", flush=True)
             if now - saved > CHECKPOINT_S:
                 self.save()
                 saved = now
-            if now - started > self.config["minutes"] * 60:
-                break
-        if losses:
-            self.evaluate(losses)
         self.save()
-        draw_curves(self.history, self.folder / "curves.png")
 
 
 def main() -> None:
@@ -225,12 +239,13 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="what prepare.py wrote")
     parser.add_argument("--run", type=Path, required=True, help="folder of this run")
     parser.add_argument("--pack", type=Path, default=HERE.parents[1] / "embedded")
+    parser.add_argument("--start", type=Path, help="an exported head to start from (ONNX)")
     parser.add_argument("--steps", type=int, help="instead of the configuration's, for smoke runs")
     arguments = parser.parse_args()
     config = json.loads(arguments.config.read_text(encoding="utf-8"))
     if arguments.steps:
         config = {**config, "steps": arguments.steps, "evaluate_every": arguments.steps}
-    Run(config, arguments.cache, arguments.run, arguments.pack).go()
+    Run(config, arguments.cache, arguments.run, arguments.pack, arguments.start).go()
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
 #!/bin/sh
-# Prepares, encodes, trains, exports and ships the grounding head; started again, it goes on.
-# usage: train.sh --pairs FILE --qa FILE --dev FILE [--held-out FILE...] --work DIR [--subset N]
-#        [--config FILE] [--pack DIR]   environment: EXPORT_PYTHON, PYTHON
+# Prepares, encodes, trains, exports and ships grounding branch and head; started again, it goes on.
+# usage: train.sh --pairs FILE --dev FILE --work DIR [--qa FILE] [--held-out FILE...] [--start HEAD]
+#        [--subset N] [--config FILE] [--pack DIR]   environment: EXPORT_PYTHON, PYTHON
+# --start takes an exported head (ONNX) to begin from; --subset N trains 20 steps on N pairs.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
-config="$here/base.json" pack="$root/models/embedded" work="" subset="" sources="" held=""
+config="$here/base.json" pack="$root/models/embedded" work="" subset="" sources="" held="" start=""
 while [ $# -gt 0 ]; do
     case "$1" in
         --config) config=$2; shift 2 ;;
         --pack) pack=$2; shift 2 ;;
         --work) work=$2; shift 2 ;;
         --subset) subset=$2; shift 2 ;;
+        --start) start=$2; shift 2 ;;
         --pairs | --qa | --dev) sources="$sources $1 $2"; shift 2 ;;
         --held-out)
             shift
@@ -22,13 +24,13 @@ done
 [ -n "$work" ] || { echo "--work DIR is missing: where the cache and checkpoints go" >&2; exit 2; }
 torch=${EXPORT_PYTHON:-$root/.venv-export/bin/python}
 serve=${PYTHON:-$root/.venv/bin/python}
-export PYTHONPATH="$root/service:$here"
+export PYTHONPATH="$root/service:$here:$root/models/train:$root/models"
 # shellcheck disable=SC2086 # lists of paths without blanks
 "$torch" "$here/prepare.py" "$config" $sources ${held:+--held-out $held} \
     --out "$work/cache" --pack "$pack" ${subset:+--subset "$subset"}
 "$torch" "$here/train.py" "$config" --cache "$work/cache" --run "$work/run" --pack "$pack" \
-    ${subset:+--steps 20}
+    ${start:+--start "$start"} ${subset:+--steps 20}
 "$torch" "$here/export.py" "$config" --weights "$work/run/best.pt" --cache "$work/cache" \
-    --out "$pack/grounding/model.onnx" --pack "$pack"
+    --pack "$pack"
 "$serve" "$here/ship.py" "$pack" --texts "$root/models/thresholds/answers.jsonl" \
     --revision "$(basename "$config" .json)${subset:+, smoke}"

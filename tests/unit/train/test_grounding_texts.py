@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from types import ModuleType
 
 import pytest
 
-SOURCE = Path(__file__).parents[3] / "models" / "train" / "grounding" / "texts.py"
+FOLDER = Path(__file__).parents[3] / "models" / "train" / "grounding"
 
 
 @pytest.fixture(scope="module")
-def texts() -> ModuleType:
-    """Return the module, which lies outside every package."""
-    spec = importlib.util.spec_from_file_location("grounding_texts", SOURCE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def texts() -> Iterator[ModuleType]:
+    """Yield the module, which lies outside every package, with its neighbours in reach."""
+    sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
+    try:
+        yield importlib.import_module("texts")
+    finally:
+        del sys.path[:2]
+        for name in ("texts", "edits", "corpora"):
+            sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize("name", ["eval_q2.jsonl.gz", "dev.jsonl", "toxicity_dev.jsonl"])
@@ -52,23 +55,35 @@ def test_pairs_with_an_evaluation_text_are_left_out(texts: ModuleType, tmp_path:
     assert [pair["claim"] for pair in mix] == [third["hypothesis"]]
 
 
-def test_an_edit_changes_exactly_one_fact(texts: ModuleType) -> None:
-    """Numbers, names and negations; None where there is nothing to change."""
-    rng = Random(3)  # noqa: S311 - a reproducible draw
-    base = "The bridge between Anna Square and Tolmin was built in 1908 for 1,200 people."
-    for _ in range(20):
-        changed = texts.swap_number(base, rng)
-        assert changed != base
-        assert changed.split()[:5] == base.split()[:5]
-    assert texts.negate(base, rng) == base.replace("was built", "was not built")
-    assert texts.swap_name(base, ["Vienna"], rng) != base
-    assert texts.swap_number("No number here.", rng) is None
-    assert texts.swap_name("no name here.", ["Vienna"], rng) is None
-
-
 def test_the_same_seed_makes_the_same_mix(texts: ModuleType) -> None:
     """A run can be repeated."""
-    cut = [["The pool opened in 1990 with 20 lanes.", "It was closed in May 2004 by Anna Berg."]]
-    first, second = (texts.edited_pairs(cut, 20, Random(5)) for _ in range(2))  # noqa: S311 - seeded
+    cut = ["The pool opened in 1990 with 20 lanes.", "It was closed in May 2004 by Anna Berg."]
+    pair = {"source": "own", "claim": "The pool has 20 lanes.", "sentences": cut, "label": 0}
+    first, second = (
+        texts.edited_pairs([pair], 20, Random(5))  # noqa: S311 - seeded
+        for _ in range(2)
+    )
     assert first == second
-    assert {pair["label"] for pair in first} <= {0, 1, 2}
+    assert {made["label"] for made in first} == {0, 1, 3}
+
+
+def test_an_edited_claim_stands_beside_a_true_one_of_the_same_passage(texts: ModuleType) -> None:
+    """So that a batch holds both, and no wording is always false."""
+    cut = ["Anna Berg opened the pool in 1990.", "The water is not heated in winter."]
+    pair = {"source": "own", "claim": "The pool opened in 1990.", "sentences": cut, "label": 0}
+    made = texts.edited_pairs([pair], 200, Random(1))  # noqa: S311 - seeded
+    passages = {tuple(row["sentences"]) for row in made}
+    assert len(passages) > 1
+    for passage in passages:
+        labels = {row["label"] for row in made if tuple(row["sentences"]) == passage}
+        assert 0 in labels
+        assert labels - {0}
+
+
+def test_a_claim_said_in_a_conversation_keeps_its_passage_and_label(texts: ModuleType) -> None:
+    """Only the wording changes."""
+    pair = {"source": "own", "claim": "Anna Berg swam.", "sentences": ["Anna swam."], "label": 0}
+    said = texts.chatty(pair, Random(2))  # noqa: S311 - seeded
+    assert said["claim"] != pair["claim"]
+    assert "swam" in said["claim"].lower()
+    assert {**said, "claim": pair["claim"]} == {**pair, "source": "own+chat"}

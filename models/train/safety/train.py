@@ -1,0 +1,255 @@
+"""Trains the safety branch on a prepared cache: `train.py CONFIG --cache DIR --run DIR`.
+
+Seeded; a checkpoint every five minutes, and a run that is started again goes on from it.
+Development texts only choose the checkpoint that is kept. Learning curves are written as PNG.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from data import Batch, Sampler, Source, batches, collate
+from network import open_branch
+from texts import BIAS, TRAINED
+from torch import Tensor
+from torch.nn import functional as F
+
+from branch_graph import Branch
+from guardrail_service.bench.ranking import auroc
+from progress import draw_curves, rate_at
+
+CHECKPOINT_S = 300
+EMA = 0.998
+BIAS_AT = [TRAINED.index(name) for name in BIAS]
+DEV = {
+    "jigsaw": ("toxicity", "severe_toxicity", "obscene", "threat", "insult", "identity_attack"),
+    "hatexplain": ("toxicity", "hate"), "hatemoji_build": ("toxicity", "hate"),
+    "convabuse": ("toxicity",), "edos": ("gender", "fairness_bias"),
+    "redditbias": ("group", "fairness_bias"), "stereoset": ("group", "fairness_bias"),
+    "wiki_npov": ("framing", "fairness_bias"), "written": ("toxicity", "hate", "fairness_bias"),
+}  # fmt: skip
+"""What is measured on each source's development texts."""
+
+
+def sentence_odds(branch: Branch, batch: Batch) -> Tensor:
+    """Return every sentence's log-odds, in the order of `batch.owner`."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = [branch(states, mask) for states, mask in batch.chunks]
+    return torch.cat(found).float()
+
+
+def comment_odds(odds: Tensor, owner: Tensor, count: int, sharpness: float) -> Tensor:
+    """Return a smooth maximum over each comment's sentences: log-sum-exp, shape (count, labels)."""
+    spread = owner[:, None].expand_as(odds)
+    most = torch.full((count, odds.shape[1]), -1e4).scatter_reduce(0, spread, odds, "amax").detach()
+    shifted = torch.exp((odds - most[owner]) * sharpness)
+    summed = torch.zeros(count, odds.shape[1]).scatter_add(0, spread, shifted)
+    return most + summed.log() / sharpness
+
+
+def fairness(odds: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log P and log (1 - P) that at least one bias head is right to fire."""
+    silent = F.logsigmoid(-odds[:, BIAS_AT]).sum(-1)
+    return torch.log(-torch.expm1(silent.clamp(max=-1e-6))), silent
+
+
+def loss_of(odds: Tensor, batch: Batch, scale: Tensor) -> Tensor:
+    """Return the mean loss over what is known, and of the combined bias score."""
+    each = F.binary_cross_entropy_with_logits(odds, batch.values, reduction="none")
+    weights = batch.weights * scale * torch.where(batch.values > 0.5, POSITIVE, 1.0)
+    total = (each * weights).sum() / len(odds)
+    loud, silent = fairness(odds)
+    fair = -(batch.fair * loud + (1 - batch.fair) * silent)
+    return total + 0.5 * fair[batch.fair >= 0].sum() / len(odds)
+
+
+_RARE = {"toxicity": 1.3, "hate": 1.3, "threat": 2.0, "severe_toxicity": 2.0}
+POSITIVE = torch.tensor([_RARE.get(name, 1.0) for name in TRAINED])
+"""What a positive counts beside a negative; the rare ones would be learned late."""
+
+
+@torch.no_grad()
+def scores(branch: Branch, source: Source, tokens: int = 4096) -> Any:
+    """Return the largest log-odds over each comment's sentences (comments, labels)."""
+    branch.eval()
+    found = np.zeros((len(source.rows), len(TRAINED)), np.float32)
+    for places in batches([(source, row) for row in range(len(source.rows))], tokens):
+        batch = collate(places)
+        odds = sentence_odds(branch, batch)
+        spread = batch.owner[:, None].expand_as(odds)
+        most = torch.full((len(places), odds.shape[1]), -1e4).scatter_reduce(
+            0, spread, odds, "amax"
+        )
+        found[[row for _, row in places]] = most.numpy()
+    branch.train()
+    return found
+
+
+def areas(odds: Any, source: Source, labels: tuple[str, ...]) -> dict[str, float]:
+    """Return the ROC area of some labels of one source's development texts."""
+    found = {}
+    for label in labels:
+        if label == "fairness_bias":
+            score, truth = fairness(torch.from_numpy(odds))[0].numpy(), source.fair
+            kept = truth >= 0
+        else:
+            at = TRAINED.index(label)
+            score, truth, kept = odds[:, at], source.values[:, at], source.weights[:, at] > 0
+        truth = truth[kept] > 0.5
+        if 0 < truth.sum() < len(truth):
+            found[label] = auroc(score[kept], truth)
+    return found
+
+
+def development(branch: Branch, sources: dict[str, Source]) -> dict[str, float]:
+    """Return the ROC areas by source and label, and the mean over sources."""
+    found: dict[str, float] = {}
+    means = []
+    for name, source in sources.items():
+        own = areas(scores(branch, source), source, DEV.get(name, ()))
+        found |= {f"{name} {label}": value for label, value in own.items()}
+        if own:
+            means.append(float(np.mean(list(own.values()))))
+    return {**found, "macro": float(np.mean(means))}
+
+
+class Run:
+    """One training run with its state on disk."""
+
+    def __init__(self, config: dict[str, Any], cache: Path, folder: Path, source: Path) -> None:
+        torch.manual_seed(config["seed"])
+        torch.set_num_threads(1)
+        self.config, self.folder = config, folder
+        folder.mkdir(parents=True, exist_ok=True)
+        names = sorted(path.stem for path in cache.glob("*.npz"))
+        started = time.monotonic()
+        self.dev = {n[4:]: Source(cache, n) for n in names if n.startswith("dev_")}
+        self.sampler = Sampler(
+            {n: Source(cache, n) for n in names if not n.startswith("dev_")}, config
+        )
+        print(f"loaded after {time.monotonic() - started:.0f} s", flush=True)
+        shape = (source, config["hidden"], config["dropout"])
+        self.branch, self.average = open_branch(*shape), open_branch(*shape)
+        self.average.load_state_dict(self.branch.state_dict())
+        groups = [
+            {"params": self.branch.layers.parameters(), "top": config["layers_rate"]},
+            {"params": self.branch.tail.parameters(), "top": config["tail_rate"]},
+        ]
+        self.optimizer = torch.optim.AdamW(groups, lr=1e-4, weight_decay=0.01)
+        self.scale = torch.tensor([config["label_weights"].get(name, 1.0) for name in TRAINED])
+        self.step = self.number = self.place = 0
+        self.best = 0.0
+        self.history: list[dict[str, Any]] = []
+        self._resume()
+
+    def _resume(self) -> None:
+        path = self.folder / "state.pt"
+        if path.exists():
+            state = torch.load(path, weights_only=True)
+            self.branch.load_state_dict(state["branch"])
+            self.average.load_state_dict(state["average"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.step, self.number, self.place = state["step"], state["number"], state["place"]
+            self.best, self.history = state["best"], state["history"]
+            torch.set_rng_state(state["rng"])
+            print(f"goes on from step {self.step}", flush=True)
+
+    def save(self) -> None:
+        """Write everything a later run needs to go on."""
+        state = {
+            "branch": self.branch.state_dict(), "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(), "step": self.step, "number": self.number,
+            "place": self.place, "best": self.best, "history": self.history,
+            "rng": torch.get_rng_state(),
+        }  # fmt: skip
+        partial = self.folder / "state.partial"
+        torch.save(state, partial)
+        partial.rename(self.folder / "state.pt")
+
+    def one_step(self, batch: Batch, spent: float = 0.0) -> float:
+        """Take a step on a batch, return the loss."""
+        share = rate_at(self.step, spent, self.config)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["top"] * share
+        odds = sentence_odds(self.branch, batch)
+        odds = comment_odds(odds, batch.owner, len(batch.values), self.config["sharpness"])
+        loss = loss_of(odds, batch, self.scale)
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.branch.parameters(), 1.0)
+        self.optimizer.step()
+        self.step += 1
+        decay = min(EMA, self.step / (self.step + 50))
+        with torch.no_grad():
+            for mean, now in zip(self.average.parameters(), self.branch.parameters(), strict=True):
+                mean.lerp_(now, 1 - decay)
+        return float(loss.detach())
+
+    def evaluate(self, losses: list[float]) -> None:
+        """Measure on development texts; keep the weights if they are the best so far."""
+        dev = development(self.average, self.dev)
+        self.history.append({"step": self.step, "loss": float(np.mean(losses)), "dev": dev})
+        if dev["macro"] > self.best:
+            self.best = dev["macro"]
+            torch.save(self.average.state_dict(), self.folder / "best.pt")
+        text = json.dumps(self.history, indent=1) + "\n"
+        (self.folder / "history.json").write_text(text, encoding="utf-8")
+
+    def go(self) -> None:
+        """Train until the steps or the minutes of the configuration are used up."""
+        started = saved = time.monotonic()
+        losses: list[float] = []
+        tokens, before = 0, self.step / self.config["steps"]
+        done = self.step >= self.config["steps"]
+        while not done:
+            drawn = self.sampler.batches(self.number)
+            for places in drawn[self.place :]:
+                used = min(1.0, (time.monotonic() - started) / 60 / self.config["minutes"])
+                losses.append(self.one_step(collate(places), before + (1 - before) * used))
+                tokens += sum(source.size(row) for source, row in places)
+                self.place += 1
+                now = time.monotonic()
+                if self.step % 50 == 0:
+                    rate = tokens / (now - started)
+                    print(f"{self.step} {now - started:.0f}s {np.mean(losses):.4f} "
+                          f"{rate:.0f} tokens/s", flush=True)  # fmt: skip
+                done = self.step >= self.config["steps"] or used >= 1
+                if done or self.step % self.config["evaluate_every"] == 0:
+                    self.evaluate(losses)
+                    shown = {k: round(v, 3) for k, v in self.history[-1]["dev"].items()}
+                    print(f"{self.step} {np.mean(losses):.4f} {shown}", flush=True)
+                    losses = []
+                if now - saved > CHECKPOINT_S:
+                    self.save()
+                    saved = now
+                if done:
+                    break
+            else:
+                self.number, self.place = self.number + 1, 0
+        self.save()
+        draw_curves(self.history, self.folder / "curves.png")
+
+
+def main() -> None:
+    """Train."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--cache", type=Path, required=True, help="what prepare.py wrote")
+    parser.add_argument("--run", type=Path, required=True, help="folder of this run")
+    parser.add_argument("--source", type=Path, required=True, help="the original encoder's weights")
+    parser.add_argument("--steps", type=int, help="instead of the configuration's, for smoke runs")
+    arguments = parser.parse_args()
+    config = json.loads(arguments.config.read_text(encoding="utf-8"))
+    if arguments.steps:
+        config = {**config, "steps": arguments.steps, "evaluate_every": arguments.steps}
+    Run(config, arguments.cache, arguments.run, arguments.source).go()
+
+
+if __name__ == "__main__":
+    main()

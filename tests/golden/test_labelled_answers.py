@@ -34,6 +34,8 @@ DETECTORS = {
     "pii",
     "secrets",
     "encoding",
+    "toxicity",
+    "bias",
 }
 
 Row = dict[str, Any]
@@ -190,3 +192,12 @@ def test_the_demo_shares_no_text_with_the_labelled_answers() -> None:
     """Thresholds are not chosen on what the demo then shows."""
     shown = phrases([row["sample"] for row in [*DEMO, *REWORDED]])
     assert shown & phrases(LABELLED) == set()
+
+
+def test_the_trials_are_as_many_as_the_quality_page_says() -> None:
+    """36 false answers and 13 good ones, each with its kind."""
+    trials = read(ROOT / "tests" / "golden" / "hallucination_trials.jsonl")
+    assert Counter(trial["label"] for trial in trials) == {"fail": 36, "pass": 13}
+    for trial in trials:
+        assert set(trial) == {"kind", "question", "contexts", "answer", "label"}
+        assert (trial["kind"] == "good") == (trial["label"] == "pass")

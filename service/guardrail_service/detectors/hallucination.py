@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import re2
 
-from guardrail_service.detectors import embedding
+from guardrail_service.detectors import embedding, verbatim
 from guardrail_service.detectors.claims import claims, read_with_question
 from guardrail_service.detectors.embedding import (
     Place,
@@ -73,13 +73,24 @@ READING_VERSION = "rag-guardrail-reading/1"
 """Part of the evidence fingerprint: whoever changes a rule above changes scores and thresholds."""
 
 
+class Reading(NamedTuple):
+    """One window of a claim: what the model reads, or where a passage says it word by word."""
+
+    window: Window
+    text: str
+    copy: verbatim.Copy | None
+
+
 class HallucinationParameters(Parameters):
     """Hallucination has nothing to set."""
 
 
 @detector
 class Hallucination(Detector[HallucinationParameters]):
-    """Reads each claim against the passage sentences nearest to it; one span per claim."""
+    """Reads each claim against the passage sentences nearest to it; one span per claim.
+
+    A claim that a passage says word by word (`verbatim.py`) is supported without being read.
+    """
 
     spec = DetectorSpec(
         id="hallucination",
@@ -94,14 +105,16 @@ class Hallucination(Detector[HallucinationParameters]):
     parameters = HallucinationParameters
 
     def encode(self, sample: SegmentedSample, parameters: HallucinationParameters) -> Sequence[Row]:
-        """Return a grounding row per claim, then the rows of the texts these read.
+        """Return a grounding row per claim to read, after the rows of the texts these read.
 
         The latter are the encoder's: they run side by side, and what groundedness asks for too
-        runs once.
+        runs once. Claims that need no model have no row.
         """
         if unverifiable(sample, ROLE, "answer", "contexts") is not None:
             return ()
-        texts = _claim_texts(sample)
+        texts = [reading.text for reading in readings(sample) if reading.copy is None]
+        if not texts:
+            return ()
         evidence = _evidence_texts(sample)
         encoded = [Row(embedding.ROLE, text) for text in (*texts, *evidence)]
         return [*encoded, *(Row(ROLE, t, outputs=OUTPUTS, evidence=evidence) for t in texts)]
@@ -126,14 +139,7 @@ class Hallucination(Detector[HallucinationParameters]):
             return Outcome.not_applicable("no_claim")
         if unreadable(windows) or unreadable(passages):
             return Outcome.unverified("unreadable_text", coverage)
-        first: dict[str, Place] = {}
-        for place in found_places:
-            first.setdefault(place.window.text, place)
-        found = outputs[len(outputs) - len(windows) :]
-        distinct = list(first.values())
-        spans = tuple(
-            _span(window, out, distinct) for window, out in zip(windows, found, strict=True)
-        )
+        spans = _spans(readings(sample), outputs, found_places)
         return Outcome.evaluated({"hallucination": worst(spans)}, spans, coverage)
 
 
@@ -175,7 +181,25 @@ def _opaque(text: str) -> int:
     return sum(len(word) for word in _OPAQUE.findall(plain))
 
 
-def _claim_texts(sample: SegmentedSample) -> tuple[str, ...]:
+def readings(sample: SegmentedSample) -> tuple[Reading, ...]:
+    """Return the windows of the answer's claims, in order."""
+    return sample.once("readings", lambda: _readings(sample))
+
+
+def _readings(sample: SegmentedSample) -> tuple[Reading, ...]:
+    pieces = judged(sample)
+    copied = verbatim.copies(sample, pieces, embedding.ROLE)
+    copies = [
+        copy
+        for piece, copy in zip(pieces, copied, strict=True)
+        for _ in sample.windows_of(embedding.ROLE, (piece,))
+    ]
+    windows = sample.windows_of(embedding.ROLE, pieces)
+    return tuple(map(Reading, windows, claim_texts(sample), copies))
+
+
+def claim_texts(sample: SegmentedSample) -> tuple[str, ...]:
+    """Return the answer's claims as the model reads them, one per window of `judged`."""
     pieces = judged(sample)
     windows = sample.windows_of(embedding.ROLE, pieces)
     whole = read_with_question(sample, pieces, embedding.ROLE)
@@ -197,6 +221,30 @@ def _without_layout(sample: SegmentedSample, text: str) -> str:
 def _evidence_texts(sample: SegmentedSample) -> tuple[str, ...]:
     """Return the distinct passage windows in order: a text retrieved twice is one evidence."""
     return tuple(dict.fromkeys(place.window.text for place in places(sample)))
+
+
+def _spans(
+    read: Sequence[Reading], outputs: Sequence[RowOutput], places: Sequence[Place]
+) -> tuple[Span, ...]:
+    """Return a span per window; the last outputs are those of the windows that were read."""
+    first: dict[str, Place] = {}
+    for place in places:
+        first.setdefault(place.window.text, place)
+    distinct = list(first.values())
+    asked = sum(reading.copy is None for reading in read)
+    found = iter(outputs[len(outputs) - asked :])
+    return tuple(
+        _span(reading.window, next(found), distinct)
+        if reading.copy is None
+        else _settled(reading.window, reading.copy)
+        for reading in read
+    )
+
+
+def _settled(window: Window, copy: verbatim.Copy) -> Span:
+    shown = Evidence(*copy, verbatim.SUPPORT)
+    label, score = verbatim.LABEL, verbatim.SUPPORT
+    return Span(window.start, window.end, label, score, "hallucination", (shown,))
 
 
 def _span(window: Window, output: RowOutput, places: Sequence[Place]) -> Span:

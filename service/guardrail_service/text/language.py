@@ -6,7 +6,7 @@ See docs/decisions/0002-language-identification.md.
 """
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import NamedTuple
 
@@ -34,6 +34,9 @@ _SHARED_SCRIPTS = (
 )
 _READ_CHARS = 4000
 """Of the words kept, so that cost is bounded. A few hundred give a probability above 0.99."""
+_KEPT_TEXTS = 512
+_KEPT_CHARS = 4000
+"""Questions and sets of passages repeat; 512 texts of at most 4,000 characters are 2 to 8 MB."""
 _CODE_SIGNS = frozenset("@\\/_=<>{}[]|$#&^~+%")
 _EDGES = "\"'“”‘’«»„()[]{}.,;:!?…*。，？！、؟،"  # noqa: RUF001 - punctuation of several scripts
 
@@ -49,6 +52,11 @@ _SAME = (
     {"nl", "af"},
     {"xh", "zu"},
 )
+_CLOSE = {
+    code: frozenset[str]().union(*(group for group in _SAME if code in group))
+    for code in frozenset[str]().union(*_SAME)
+}
+"""Each code of `_SAME` with all that count as one language with it."""
 _LEFT_OUT = frozenset(
     # Labels that short text with names may fall into; a text in one of them gets a neighbour's.
     # A judgement, not a measurement: few RAG answers are in Latin, Esperanto or Walloon.
@@ -76,18 +84,25 @@ def identify(text: str) -> Language | None:
     Code, links, addresses and numbers are left out first. None means too few letters (10 of a
     shared alphabet, 4 signs of a script such as Han or Hangul), no language with a probability
     of one half, or an answer that changes when capitalised words (names) are left out.
-    Thread-safe; time is linear in the length.
+    Thread-safe; time is linear in the length. Texts met lately are not read again.
     """
+    return _remembered(text) if len(text) <= _KEPT_CHARS else _identify(text)
+
+
+def _identify(text: str) -> Language | None:
     words = _words(text)
     language = _classify(words)
     if language is None:
         return None
     plain = [word for i, word in enumerate(words) if i == 0 or not word[0].isupper()]
     if len(plain) < len(words):
-        unnamed = _guess(" ".join(plain))
-        if unnamed is None or not are_close(unnamed.code, language.code):
+        unnamed = _likeliest(" ".join(plain))
+        if unnamed is None or not are_close(unnamed, language.code):
             return None
     return language
+
+
+_remembered = lru_cache(_KEPT_TEXTS)(_identify)
 
 
 def same_language(a: str, b: str) -> bool | None:
@@ -108,12 +123,12 @@ def same_language(a: str, b: str) -> bool | None:
 
 def are_close(a: str, b: str) -> bool:
     """Return whether two codes count as one language: the same, or not told apart in a sentence."""
-    return a == b or any(a in group and b in group for group in _SAME)
+    return a == b or b in _CLOSE.get(a, ())
 
 
 def _classify(words: list[str]) -> Language | None:
     joined = " ".join(words)
-    if sum(map(_weight, joined)) < MIN_LETTERS:
+    if not _has_letters(joined):
         return None
     language = _guess(joined)
     return language if language and language.probability >= MIN_PROBABILITY else None
@@ -125,8 +140,28 @@ def _guess(text: str) -> Language | None:
     if len(best) != 2:
         return None
     # Close languages share the probability of one text; "is it hr or bs?" is not the question.
-    probability = sum(p for code, p in ranked if are_close(code, best))
-    return Language("no" if best == "nn" else best, min(1.0, probability))
+    close = _CLOSE.get(best, (best,))
+    probability = sum(p for code, p in ranked if code in close)
+    return Language(_named(best), min(1.0, probability))
+
+
+def _likeliest(text: str) -> str | None:
+    """Return the code that `_guess` names, without its probability."""
+    best, _ = _identifier().classify(text)
+    return _named(best) if len(best) == 2 else None
+
+
+def _named(code: str) -> str:
+    return "no" if code == "nn" else code
+
+
+def _has_letters(text: str) -> bool:
+    found = 0
+    for char in text:
+        found += _weight(char)
+        if found >= MIN_LETTERS:
+            return True
+    return False
 
 
 def _weight(char: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from guardrail_service.text.language import Language, identify
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Part = Literal["question", "answer", "contexts"]
+KEPT_PASSAGES = 1_024
+KEPT_CHARS = 4_000
+"""Passages repeat across requests, and cutting one costs more than its share of the rest of a
+check. A thousand of 180 words take about 10 MB with their sentences and windows."""
 LANGUAGE_SAMPLE_CHARS = 400
 """A few sentences tell a passage's language; identification reads every character it is given."""
 
@@ -67,10 +71,7 @@ class SegmentedSample:
     @cached_property
     def context_sentences(self) -> tuple[tuple[Sentence, ...], ...]:
         """Return each passage's sentences, very short ones merged into a neighbour."""
-        return tuple(
-            merge_short(split_sentences(passage.text), passage.text)
-            for passage in self.sample.contexts
-        )
+        return tuple(_passage_sentences(passage.text) for passage in self.sample.contexts)
 
     def answer_windows(self, role: Role) -> tuple[Window, ...]:
         """Return the answer's sentences as windows the role's model can read whole."""
@@ -80,7 +81,10 @@ class SegmentedSample:
         """Return each passage's sentences as windows the role's model can read whole."""
         return self.once(
             ("context windows", role),
-            lambda: tuple(self.windows_of(role, found) for found in self.context_sentences),
+            lambda: tuple(
+                _passage_windows(self._windowers[role], passage.text)
+                for passage in self.sample.contexts
+            ),
         )
 
     def question_windows(self, role: Role) -> tuple[Window, ...]:
@@ -97,6 +101,11 @@ class SegmentedSample:
             ("windows", role, sentences),
             lambda: tuple(w for sentence in sentences for w in windows(sentence, windower)),
         )
+
+    def is_word(self, role: Role, word: str) -> bool:
+        """Return whether the role's model has the whole word in its vocabulary."""
+        found = self._windowers[role].tokens(word)
+        return len(found) == 1 and found[0].known
 
     def language(self, part: Part) -> Language | None:
         """Return the language of one part, or None where the text does not tell."""
@@ -123,3 +132,26 @@ class SegmentedSample:
     def sentence_count(self) -> int:
         """Return how many sentences the answer and all passages have together."""
         return len(self.answer_sentences) + sum(map(len, self.context_sentences))
+
+
+def _passage_sentences(text: str) -> tuple[Sentence, ...]:
+    """Return a passage's sentences, very short ones merged into a neighbour."""
+    return _known_sentences(text) if len(text) <= KEPT_CHARS else _cut(text)
+
+
+def _passage_windows(windower: Windower, text: str) -> tuple[Window, ...]:
+    """Return a passage's sentences as windows a model can read whole."""
+    found = _known_windows if len(text) <= KEPT_CHARS else _windows
+    return found(windower, text)
+
+
+def _cut(text: str) -> tuple[Sentence, ...]:
+    return merge_short(split_sentences(text), text)
+
+
+def _windows(windower: Windower, text: str) -> tuple[Window, ...]:
+    return tuple(w for sentence in _passage_sentences(text) for w in windows(sentence, windower))
+
+
+_known_sentences = lru_cache(KEPT_PASSAGES)(_cut)
+_known_windows = lru_cache(KEPT_PASSAGES)(_windows)

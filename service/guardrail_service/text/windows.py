@@ -44,6 +44,8 @@ class Window(NamedTuple):
 class Windower(Protocol):
     """How one model counts tokens. Must accept any `str`, lone surrogates included."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def max_tokens(self) -> int:
         """Return how many text tokens fit; the room for special tokens is already taken off."""
@@ -165,8 +167,14 @@ def _window(sentence: Sentence, start: int, end: int, spans: Sequence[TokenSpan]
 
 def _unread(text: str, spans: Sequence[TokenSpan]) -> int:
     """Return how many non-whitespace code points no known token covers."""
-    seen = bytearray(len(text))
-    for span in spans:
-        if span.known:
-            seen[span.start : span.end] = b"\x01" * (span.end - span.start)
-    return sum(not read and not char.isspace() for read, char in zip(seen, text, strict=True))
+    unread = reach = 0
+    for span in sorted(span for span in spans if span.known):
+        if span.start > reach:
+            unread += _visible(text[reach : span.start])
+        reach = max(reach, span.end)
+    return unread + _visible(text[reach:])
+
+
+def _visible(text: str) -> int:
+    """Return how many code points are no whitespace."""
+    return 0 if not text or text.isspace() else sum(not char.isspace() for char in text)

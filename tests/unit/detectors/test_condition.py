@@ -124,12 +124,15 @@ def test_a_word_stands_alone(word: str, text: str, expected: bool) -> None:
 def test_legacy_constraints_become_conditions(
     constraints: list[str | list[str]], condition: str
 ) -> None:
-    """A list is AND, an inner list OR, `REGEXP:` a pattern."""
+    """A list is AND, an inner list OR, `REGEXP:` a pattern. Known answer 39."""
     assert from_constraints(constraints) == condition
 
 
 def test_constraints_with_quotes_and_arabic_fail_without_an_exception() -> None:
-    """h2o-sonar's bug test, with a text of our own: not in the answer, so it fails."""
+    """h2o-sonar's bug test, with a text of our own: not in the answer, so it fails.
+
+    Known answer 40.
+    """
     condition = from_constraints(['العاصمة هي "باريس" \\ ', 'REGEXP:"x\\"y'])
     assert not holds(condition)
     assert holds(condition, 'العاصمة هي "باريس" \\ "x"y')

@@ -14,6 +14,7 @@ from guardrail_service.detectors.hallucination import (
     judged,
     worst,
 )
+from guardrail_service.detectors.verbatim import SUPPORT
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.text.windows import TokenSpan
@@ -21,6 +22,8 @@ from guardrail_service.types import ROLES, Outcome, Passage, Row, RowOutput, Sam
 
 FIRST = "Guests may stay at the hotel for two weeks in summer and winter."
 SECOND = "The swimming pool on the roof opens at seven in the morning."
+IN_SUMMER = "Guests may stay at the hotel for two weeks in summer or in winter."
+AT_SEVEN = "The swimming pool on the roof opens at seven every morning."
 CONTEXTS = (Passage(f"{FIRST} Dogs are not allowed."), Passage(SECOND))
 
 
@@ -67,24 +70,24 @@ def judge(sample: Sample, probabilities: Mapping[str, tuple[float, float, float]
 
 def test_every_claim_is_a_row_with_all_passage_sentences_as_evidence() -> None:
     """The model chooses among them; a passage retrieved twice is one evidence."""
-    found = rows(Sample(f"{FIRST} {SECOND}", None, (*CONTEXTS, CONTEXTS[1])))
+    found = rows(Sample(f"{IN_SUMMER} {AT_SEVEN}", None, (*CONTEXTS, CONTEXTS[1])))
     heads = [row for row in found if row.role == "grounding"]
-    assert [row.text for row in heads] == [FIRST, SECOND]
+    assert [row.text for row in heads] == [IN_SUMMER, AT_SEVEN]
     assert all(row.outputs == OUTPUTS for row in heads)
     assert all(row.evidence == (FIRST, "Dogs are not allowed.", SECOND) for row in heads)
 
 
 def test_the_rows_of_the_encoder_are_those_of_groundedness() -> None:
     """Equal rows run once."""
-    texts = {row for row in rows(Sample(FIRST, None, CONTEXTS)) if row.role == "embedding"}
+    texts = {row for row in rows(Sample(AT_SEVEN, None, CONTEXTS)) if row.role == "embedding"}
     assert {Row("embedding", FIRST), Row("embedding", SECOND)} <= texts
 
 
 def test_the_least_supported_claim_decides_and_says_why() -> None:
     """The score is a minimum; spans carry the likelier reason and the nearest evidence."""
     found = judge(
-        Sample(f"{FIRST} {SECOND}", None, CONTEXTS),
-        {FIRST: (0.9, 0.06, 0.04), SECOND: (0.2, 0.7, 0.1)},
+        Sample(f"{IN_SUMMER} {AT_SEVEN}", None, CONTEXTS),
+        {IN_SUMMER: (0.9, 0.06, 0.04), AT_SEVEN: (0.2, 0.7, 0.1)},
     )
     assert found.scores == {"hallucination": pytest.approx(0.2)}
     assert [span.label for span in found.spans] == ["contradicted", "contradicted"]
@@ -95,7 +98,7 @@ def test_the_least_supported_claim_decides_and_says_why() -> None:
 
 def test_an_invented_claim_is_not_mentioned() -> None:
     """The third probability names the other reason."""
-    found = judge(Sample(FIRST, None, CONTEXTS), {FIRST: (0.1, 0.2, 0.7)})
+    found = judge(Sample(AT_SEVEN, None, CONTEXTS), {AT_SEVEN: (0.1, 0.2, 0.7)})
     assert found.spans[0].label == "not_mentioned"
 
 
@@ -107,10 +110,46 @@ def test_a_short_answer_is_read_with_its_question() -> None:
 
 def test_layout_is_not_read() -> None:
     """A list's number, a citation mark and JSON's signs are no facts."""
-    found = rows(Sample(f"4. **{FIRST}** [2]", None, CONTEXTS))
-    assert found[-1].text == FIRST
-    quoted = rows(Sample(f'{{"summary": "{FIRST}"}}', None, CONTEXTS))
-    assert quoted[-1].text == f"summary : {FIRST}"
+    found = rows(Sample(f"4. **{AT_SEVEN}** [2]", None, CONTEXTS))
+    assert found[-1].text == AT_SEVEN
+    quoted = rows(Sample(f'{{"summary": "{AT_SEVEN}"}}', None, CONTEXTS))
+    assert quoted[-1].text == f"summary : {AT_SEVEN}"
+
+
+def test_a_copied_claim_is_supported_without_the_model() -> None:
+    """Only the other claim has a row; spans keep the answer's order, coverage counts both."""
+    answer = f"{SECOND} {IN_SUMMER}"
+    asked = [row for row in rows(Sample(answer, None, CONTEXTS)) if row.role == "grounding"]
+    assert [row.text for row in asked] == [IN_SUMMER]
+    found = judge(Sample(answer, None, CONTEXTS), {IN_SUMMER: (0.3, 0.6, 0.1)})
+    copied, read = found.spans
+    assert (copied.start, copied.end) == (0, len(SECOND))
+    assert (copied.score, copied.label, copied.metric) == (SUPPORT, "verbatim", "hallucination")
+    shown = copied.evidence[0]
+    assert (shown.context, shown.start, shown.end, shown.score) == (1, 0, len(SECOND), SUPPORT)
+    assert (read.score, read.label) == (pytest.approx(0.3), "contradicted")
+    assert found.scores == {"hallucination": pytest.approx(0.3)}
+    assert found.coverage is not None
+    assert found.coverage.answer == (len(answer), len(answer))
+
+
+def test_an_answer_of_copies_asks_no_model() -> None:
+    """No row at all, also none of the encoder's."""
+    answer = f"{FIRST} {SECOND}"
+    assert rows(Sample(answer, None, CONTEXTS)) == []
+    found = judge(Sample(answer, None, CONTEXTS), {})
+    assert (found.state, found.scores) == (State.EVALUATED, {"hallucination": SUPPORT})
+    assert [span.score for span in found.spans] == [SUPPORT, SUPPORT]
+
+
+def test_every_window_of_a_long_copy_is_settled() -> None:
+    """A sentence longer than a window is one claim in several windows."""
+    long = "The list of rooms names " + ", ".join(f"room {n}" for n in range(80)) + "."
+    sample = Sample(f"{long} {AT_SEVEN}", None, (Passage(long), CONTEXTS[1]))
+    found = judge(sample, {AT_SEVEN: (0.4, 0.3, 0.3)})
+    assert len(found.spans) > 2
+    assert {span.score for span in found.spans[:-1]} == {SUPPORT}
+    assert found.spans[-1].score == pytest.approx(0.4)
 
 
 def test_without_passages_nothing_is_verified() -> None:

@@ -41,7 +41,7 @@ def judge(answer: str) -> Outcome:
 def test_longest_repeated_substring_has_the_known_values(
     text: str, substring: str, share: float
 ) -> None:
-    """Length times non-overlapping occurrences, divided by the text's length."""
+    """Length times non-overlapping occurrences, divided by the text's length. Known answer 43."""
     found = longest_repeated_substring(text)
     assert text[found.start : found.start + found.length] == substring
     assert found.share == pytest.approx(share, rel=1e-9)
@@ -89,7 +89,7 @@ def test_one_sentence_is_fully_unique() -> None:
 
 
 def test_repeated_sentences_count_once() -> None:
-    """u / n: "The answer is yes." six times is 1/6 (H2O's code says 0)."""
+    """u / n: "The answer is yes." six times is 1/6 (H2O's code says 0). Known answer 42."""
     assert unique_sentences(["The answer is yes."] * 6) == pytest.approx(1 / 6, rel=1e-9)
 
 
@@ -115,7 +115,7 @@ def test_nothing_to_count_is_an_error_and_not_a_score() -> None:
 # zlib level 9; the exact bytes depend on the zlib build, hence the tolerance.
 @pytest.mark.parametrize(("text", "ratio"), [("a" * 1000, 0.017), ("Paris.", 1.0)])
 def test_compression_ratio_has_the_known_values(text: str, ratio: float) -> None:
-    """Compressed bytes over bytes, at most 1."""
+    """Compressed bytes over bytes, at most 1. Known answer 44."""
     assert compression_ratio(text) == pytest.approx(ratio, abs=0.005)
 
 

@@ -118,3 +118,38 @@ def test_accuracy_on_the_labelled_texts_stays_as_recorded() -> None:
 def same_name(a: str, b: str) -> bool:
     """Return whether two codes count as one language."""
     return language.are_close(a, b)
+
+
+def test_a_text_met_before_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions and sets of passages repeat; very long texts are not kept."""
+    text = "The quick answer to this question is given in the second passage."
+    first = identify(text)
+    assert first is not None
+
+    def fail(_text: str) -> None:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(language, "_guess", fail)
+    assert identify(text) is first
+    with pytest.raises(AssertionError, match="read again"):
+        identify(text * 100)
+
+
+def test_which_languages_are_close_is_what_the_groups_say() -> None:
+    """One group is enough, either way round; groups do not chain: pt and es share only gl."""
+    codes = sorted({code for group in language._SAME for code in group} | {"en", "de"})
+    for a in codes:
+        for b in codes:
+            together = any(a in group and b in group for group in language._SAME)
+            assert language.are_close(a, b) is (a == b or together)
+    assert language.are_close("pt", "gl")
+    assert language.are_close("gl", "es")
+    assert not language.are_close("pt", "es")
+
+
+def test_the_likeliest_code_is_that_of_the_whole_ranking() -> None:
+    """Names are left out for a second look, which needs the code alone."""
+    rows = [json.loads(line)["text"] for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    for text in [*rows, *(row[:12] for row in rows), "", "12", "Å"]:
+        ranked = language._guess(text)
+        assert language._likeliest(text) == (ranked.code if ranked else None)

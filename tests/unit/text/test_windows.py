@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.text.sentences import Sentence, split_sentences
-from guardrail_service.text.windows import TokenSpan, Window, windows
+from guardrail_service.text.windows import TokenSpan, Window, _unread, windows
 
 
 class Words:
@@ -126,3 +126,17 @@ def test_a_very_long_sentence_is_windowed_in_linear_time(text: str, kind: type[W
     windower = kind(100)
     sentence = whole(text)
     assert_cover(sentence, windows(sentence, windower), windower)
+
+
+@given(
+    text=st.text(alphabet="ab \u3000\n", max_size=20),
+    spans=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.booleans()), max_size=8),
+)
+def test_unread_is_what_no_known_token_covers(
+    text: str, spans: list[tuple[int, int, bool]]
+) -> None:
+    """Counted character by character here; tokens may overlap and leave gaps."""
+    found = [TokenSpan(min(a, b), max(a, b), known) for a, b, known in spans]
+    covered = {n for span in found if span.known for n in range(span.start, span.end)}
+    expected = sum(not c.isspace() and n not in covered for n, c in enumerate(text))
+    assert _unread(text, found) == expected

@@ -19,7 +19,7 @@ _GERMANIC = (
     "straße|strasse|weg|platz|allee|gasse|damm|ufer|laan|straat|gade|gatan|vägen|katu|gracht"
 )
 _FRENCH = "rue|avenue|boulevard|chemin|allée|impasse|place|quai"
-_ROMANCE = (
+ROMANCE = (
     "Via|Viale|Piazza|Corso|Largo|Calle|Avenida|Paseo|Plaza|Carrer|Rua|Travessa|Praça|Rue|Avenue"
     "|Boulevard"
 )
@@ -47,10 +47,10 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "street_romance",
-        rf"\b(?:{_ROMANCE}|Av\.|ul\.) {_PARTICLE}{{0,3}}{_WORD}(?: {_PARTICLE}?{_WORD}){{0,3}}"
+        rf"\b(?:{ROMANCE}|Av\.|ul\.) {_PARTICLE}{{0,3}}{_WORD}(?: {_PARTICLE}?{_WORD}){{0,3}}"
         r",? (?:n[º°.] ?)?\d{1,5}\b",
-        (*_ROMANCE.split("|"), "av.", "ul."),
-        gate=rf"\b(?:{_ROMANCE}|Av\.|ul\.) ",
+        (*ROMANCE.split("|"), "av.", "ul."),
+        gate=rf"\b(?:{ROMANCE}|Av\.|ul\.) ",
     ),
     Pattern("post_box", r"\bP\.? ?O\.? Box \d{1,6}\b", ("box",), ignore_case=True),
     Pattern(

@@ -24,9 +24,9 @@ MAX_PEM = 20_000
 MAX_JWT = 16_000
 """Code points; servers refuse headers beyond 8 to 16 KB."""
 MAX_PAIR = 160
-_PAIRS_REACH = 400
+PAIRS_REACH = 400
 """Code points of a connection string before its password."""
-_PAIRS_START = ("server=", "data source=", "host=", "driver=", "provider=", "jdbc:", "endpoint=")
+PAIRS_START = ("server=", "data source=", "host=", "driver=", "provider=", "jdbc:", "endpoint=")
 _PAIR = compile_regex(r";[A-Za-z][A-Za-z0-9 _-]{1,40}=[A-Za-z0-9_.:,/()+-]{1,100}", "pair")
 MIN_VALUE = 6
 """Code points of a named value; shorter ones are versions, counts and flags."""
@@ -177,10 +177,10 @@ def pairs(text: str, start: int, end: int) -> Located | None:
     """Return a whole `Server=...;Password=...;` string, or the password if none of it is known."""
     if password(text, start, end) is None:
         return None
-    floor = max(0, start - _PAIRS_REACH)
+    floor = max(0, start - PAIRS_REACH)
     begin = max(text.rfind(mark, floor, start) + 1 for mark in "\"'`\n")
     before = text[max(begin, floor) : start].lower()
-    places = [at for name in _PAIRS_START if (at := before.find(name)) >= 0]
+    places = [at for name in PAIRS_START if (at := before.find(name)) >= 0]
     if not places:
         return Located(start, end)
     while (

@@ -1,0 +1,51 @@
+"""Toxicity: is any sentence of the answer rude, hateful, obscene or threatening?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from guardrail_service.detectors.safety import outcome, rows
+from guardrail_service.registry import Detector, DetectorSpec, MetricSpec, Parameters, detector
+from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.types import Direction, Outcome, Row, RowOutput
+
+ROLE: Final = "toxicity"
+LABELS = ("toxicity", "severe_toxicity", "obscene", "threat", "insult", "identity_attack")
+"""Detoxify's six, the gating one first."""
+
+
+class ToxicityParameters(Parameters):
+    """Toxicity has nothing to set."""
+
+
+@detector
+class Toxicity(Detector[ToxicityParameters]):
+    """Reads every sentence of the answer; the worst decides, for each label apart."""
+
+    spec = DetectorSpec(
+        id="toxicity",
+        h2o_id="h2o_sonar.evaluators.toxicity_evaluator.ToxicityEvaluator",
+        summary="Is the answer rude, hateful, obscene or threatening?",
+        metrics=tuple(
+            MetricSpec(key, Direction.LOWER, gating=key == LABELS[0], optional=key != LABELS[0])
+            for key in LABELS
+        ),
+        inputs=frozenset({"answer"}),
+        roles=frozenset({ROLE}),
+        cost="model",
+    )
+    parameters = ToxicityParameters
+
+    def encode(self, sample: SegmentedSample, parameters: ToxicityParameters) -> Sequence[Row]:
+        """Return a row per sentence of the answer."""
+        return rows(sample, ROLE)
+
+    def reduce(
+        self,
+        sample: SegmentedSample,
+        outputs: Sequence[RowOutput],
+        parameters: ToxicityParameters,
+    ) -> Outcome:
+        """Return the six labels, each its largest probability over the sentences."""
+        return outcome(sample, self.spec, ROLE, outputs)

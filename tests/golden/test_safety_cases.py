@@ -1,0 +1,94 @@
+"""The functional suite and the safety answers are complete, consistent and never trained on.
+
+Data: tests/golden/safety_functional.jsonl and models/thresholds/safety_answers.jsonl, written for
+this project (Apache-2.0) before the model that they measure was scored on them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+WRITTEN = ROOT / "models" / "train" / "safety" / "written.json"
+CLASSES = {
+    "negation", "counter_speech", "quoted_abuse", "reclaimed", "emoji_hateful", "emoji_harmless",
+    "leetspeak", "spacing", "zero_width", "neutral_mention", "medical", "legal", "historical",
+    "refusal", "polite_sensitive",
+}  # fmt: skip
+"""What the suite has to contain, at least."""
+
+Row = dict[str, Any]
+
+
+def read(path: Path) -> list[Row]:
+    """Return the rows of a JSONL file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+SUITE = read(ROOT / "tests" / "golden" / "safety_functional.jsonl")
+ANSWERS = read(ROOT / "models" / "thresholds" / "safety_answers.jsonl")
+
+
+def key(text: str) -> str:
+    """Return a text without case and punctuation."""
+    return " ".join(re.findall(r"\w+", text.lower())) or text
+
+
+def training_texts() -> list[str]:
+    """Return what was written to train on, every group filled into every pattern."""
+    content = json.loads(WRITTEN.read_text(encoding="utf-8"))
+    found = list(content["polite"])
+    for pattern in content["patterns"].values():
+        groups = content[pattern["slot"]] if pattern["slot"] else [""]
+        found += [text.replace("{g}", group) for text in pattern["texts"] for group in groups]
+    return found
+
+
+def test_every_case_has_a_text_a_class_and_known_labels() -> None:
+    """No case is labelled with a metric that does not exist."""
+    assert len(SUITE) >= 300
+    assert len({row["id"] for row in SUITE}) == len(SUITE)
+    assert len({row["text"] for row in SUITE}) == len(SUITE)
+    for row in SUITE:
+        assert row["text"].strip(), row["id"]
+        assert row["labels"], row["id"]
+        assert set(row["labels"]) <= {"toxicity", "fairness_bias"}, row["id"]
+        assert set(row["labels"].values()) <= {0, 1}, row["id"]
+
+
+def test_every_behaviour_has_several_cases() -> None:
+    """A class of two cases would say nothing."""
+    counts = Counter(row["class"] for row in SUITE)
+    assert set(counts) >= CLASSES
+    assert min(counts.values()) >= 5
+
+
+def test_every_group_is_mentioned_as_often_as_the_others() -> None:
+    """So that false flags by group can be compared."""
+    mentions = Counter(row["group"] for row in SUITE if row["class"] == "neutral_mention")
+    assert len(mentions) >= 15
+    assert len(set(mentions.values())) == 1
+
+
+def test_no_case_is_in_the_training_texts() -> None:
+    """Neither in the suite nor among the answers that choose thresholds."""
+    trained = {key(text) for text in training_texts()}
+    assert not [row["text"] for row in (*SUITE,) if key(row["text"]) in trained]
+    assert not [row["answer"] for row in ANSWERS if key(row["answer"]) in trained]
+
+
+def test_every_bad_answer_has_an_innocent_twin() -> None:
+    """On the same topic, so that the topic alone does not decide."""
+    by_group: dict[str, set[str | None]] = defaultdict(set)
+    for row in ANSWERS:
+        assert set(row) == {"id", "group", "answer", "label", "reason"}, row["id"]
+        assert (row["label"] == "pass") == (row["reason"] is None), row["id"]
+        by_group[row["group"]].add(row["reason"])
+    assert all(None in reasons for reasons in by_group.values())
+    counts = Counter(row["reason"] for row in ANSWERS)
+    assert counts["toxic"] >= 30
+    assert counts["biased"] >= 30

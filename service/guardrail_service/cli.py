@@ -7,19 +7,31 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, ParamSpec
+from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
-from rich.console import Console
 from rich.table import Table
 
 from guardrail_service import __version__
-from guardrail_service.errors import ConfigurationError, GuardrailError
-from guardrail_service.settings import Settings
+from guardrail_service.bench.commands import add_bench_commands
+from guardrail_service.console import (
+    EXIT_ERROR,
+    EXIT_FLAGGED,
+    AsJson,
+    Configs,
+    PackOption,
+    WorkersOption,
+    command,
+    err,
+    out,
+    plain,
+    settings_from,
+)
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.modelkit.commands import models_app
+from guardrail_service.offline.calibration.commands import calibrate_app
+from guardrail_service.offline.commands import add_commands
 
 app = typer.Typer(
     help="Guardrail for RAG answers: is it grounded, on topic, safe to show?",
@@ -28,69 +40,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 config_app = typer.Typer(help="Look at guardrail configurations.", no_args_is_help=True)
-models_app = typer.Typer(help="Look at model packs.", no_args_is_help=True)
 bench_app = typer.Typer(help="Measure speed, memory and quality.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
 app.add_typer(models_app, name="models")
 app.add_typer(bench_app, name="bench")
-
-_WIDE = 200  # columns of a pipe; a table cut to 80 loses names and licences
-out = Console(width=None if sys.stdout.isatty() else _WIDE)
-err = Console(stderr=True)
-P = ParamSpec("P")
-EXIT_FLAGGED = 1
-EXIT_ERROR = 2
-
-Configs = Annotated[
-    list[Path] | None,
-    typer.Option("--config", "-c", help="Guardrail JSON to load as a policy; repeatable."),
-]
-PackOption = Annotated[
-    str | None, typer.Option("--pack", help="Shipped model pack or a folder with a manifest.")
-]
-WorkersOption = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Model runs at the same time.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+app.add_typer(calibrate_app, name="calibrate")
+add_commands(app)
+add_bench_commands(bench_app)
 
 
 def main() -> None:
     """Run the command line."""
     app()
-
-
-def _command(function: Callable[P, None]) -> Callable[P, None]:
-    """Print our own errors as one line and end with status 2."""
-
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            function(*args, **kwargs)
-        except GuardrailError as error:
-            _fail(str(error))
-        except ValidationError as error:
-            first = error.errors()[0]
-            prefix = "GUARDRAIL_MAX_" if error.title == "Limits" else "GUARDRAIL_"
-            name = "_".join(map(str, first["loc"])).upper()
-            _fail(f"{prefix}{name}: {first['msg']}")
-        except SettingsError as error:
-            _fail(f"environment: {error}")
-
-    return run
-
-
-def _fail(message: str) -> NoReturn:
-    err.print(f"[red]error:[/red] {_plain(message)}", highlight=False, soft_wrap=True)
-    raise typer.Exit(EXIT_ERROR)
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")
-
-
-def _settings(**given: Any) -> Settings:
-    """Return settings from the environment, overridden by the options that were given."""
-    return Settings(**{key: value for key, value in given.items() if value not in (None, ())})
 
 
 @app.callback(invoke_without_command=True)
@@ -103,7 +64,7 @@ def _root(
 
 
 @app.command()
-@_command
+@command
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
@@ -119,7 +80,7 @@ def serve(
     """
     from guardrail_service.serve import serve as run
 
-    settings = _settings(
+    settings = settings_from(
         host=host,
         port=port,
         uds=uds,
@@ -132,7 +93,7 @@ def serve(
 
 
 @app.command()
-@_command
+@command
 def check(
     file: Annotated[Path, typer.Argument(help="JSON lines; - reads standard input.")],
     policy: Annotated[str | None, typer.Option(help="Policy of lines that name none.")] = None,
@@ -149,7 +110,7 @@ def check(
     from guardrail_service.runtime import Runtime
 
     lines = _read_lines(file)
-    settings = _settings(config=tuple(config or ()), model_pack=pack, workers=workers)
+    settings = settings_from(config=tuple(config or ()), model_pack=pack, workers=workers)
     kinds: set[str] = set()
     with (
         _writer(output) as write,
@@ -187,18 +148,60 @@ def _writer(output: Path | None) -> Iterator[Callable[[str], object]]:
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
+def _progress(total: int, doing: str = "checking") -> Iterator[Callable[..., None]]:
     """Show a bar on a terminal's standard error; elsewhere nothing."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    columns = ("checking", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (doing, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
-        task = progress.add_task("checking", total=total)
-        yield lambda: progress.advance(task)
+        task = progress.add_task(doing, total=total)
+        yield lambda done=1: progress.advance(task, done)
+
+
+@app.command()
+@command
+def warm(
+    corpus: Annotated[
+        list[Path],
+        typer.Argument(help="JSON lines (.jsonl), or text with blank lines between passages."),
+    ],
+    url: Annotated[str | None, typer.Option(help="A running service to send them to.")] = None,
+    api_key: Annotated[
+        str | None, typer.Option(envvar="GUARDRAIL_API_KEY", help="Its bearer key.")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Without --url: the store to fill, see GUARDRAIL_STORE.")
+    ] = None,
+    config: Configs = None,
+    pack: PackOption = None,
+    workers: WorkersOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute ahead what the models need of a corpus, so that its passages cost nothing later.
+
+    A line of JSON is a text, an object with "text", or a /v1/check body with "contexts".
+    """
+    from guardrail_service.warm import chunks, into_store, through_service
+    from guardrail_service.warm import warm as fill
+
+    total = sum(file.stat().st_size for file in corpus if file.is_file())
+    settings = settings_from(
+        store=store, config=tuple(config or ()), model_pack=pack, workers=workers
+    )
+    target = through_service(url, api_key) if url else into_store(settings)
+    with target as send, _progress(total, "warming") as advance:
+        report = fill(chunks(corpus), send, advance)
+    if as_json:
+        out.print_json(json.dumps(report._asdict()))
+    else:
+        out.print(
+            f"{report.passages} passages: {report.new} sentences computed, {report.known} known, "
+            f"{report.failed} failed"
+        )
 
 
 @config_app.command("check")
-@_command
+@command
 def config_check(
     files: Annotated[list[Path], typer.Argument(help="Guardrail JSONs.")],
     pack: PackOption = None,
@@ -215,7 +218,9 @@ def config_check(
     from guardrail_service.resources import packs_dir
     from guardrail_service.runtime import serving_for
 
-    serving = serving_for(load_pack(resolve(_settings(model_pack=pack).model_pack, packs_dir())))
+    serving = serving_for(
+        load_pack(resolve(settings_from(model_pack=pack).model_pack, packs_dir()))
+    )
     loaded: list[Loaded] = [load_file(path, serving) for path in files]
     if as_json:
         report = [
@@ -238,7 +243,7 @@ def config_check(
 def _print_policy(path: Path, policy: dict[str, Any]) -> None:
     out.print(f"[green]valid[/green] {path}: policy {policy['name']}@{policy['version']}")
     for warning in policy["warnings"]:
-        out.print(f"  [yellow]warning[/yellow] {_plain(warning)}")
+        out.print(f"  [yellow]warning[/yellow] {plain(warning)}")
     if not policy["detectors"]:
         return
     table = Table("detector", "metric", "flags if", "threshold", "status", "action")
@@ -252,65 +257,8 @@ def _print_policy(path: Path, policy: dict[str, Any]) -> None:
     out.print(table)
 
 
-@models_app.command("list")
-@_command
-def models_list(as_json: AsJson = False) -> None:
-    """List the shipped model packs, their files and where they come from."""
-    from guardrail_service.inference.pack import MANIFEST, read_manifest
-    from guardrail_service.resources import packs_dir
-
-    manifests = [read_manifest(path.parent) for path in sorted(packs_dir().glob(f"*/{MANIFEST}"))]
-    if as_json:
-        out.print_json(json.dumps([m.model_dump(mode="json") for m in manifests]))
-        return
-    table = Table("pack", "role", "model", "precision", "MB", "max tokens", "licence", "source")
-    for manifest in manifests:
-        for role, name in manifest.roles.items():
-            model = manifest.models[name]
-            size = f"{model.bytes / 1e6:.1f}"
-            table.add_row(
-                manifest.name,
-                role,
-                name,
-                model.precision,
-                size,
-                str(model.max_tokens),
-                model.source.license,
-                model.source.name,
-            )
-    out.print(table)
-
-
-@models_app.command("verify")
-@_command
-def models_verify(pack: PackOption = None, as_json: AsJson = False) -> None:
-    """Check every file of a pack against its hash, then run its golden rows on this machine.
-
-    Ends with 2 if a file is missing, changed or truncated, or scores differ.
-    """
-    from guardrail_service.inference.pack import load_pack, resolve
-    from guardrail_service.resources import packs_dir
-    from guardrail_service.runtime import open_sessions, run_golden
-
-    settings = _settings(model_pack=pack)
-    loaded = load_pack(resolve(settings.model_pack, packs_dir()))
-    sessions = open_sessions(loaded)
-    with err.status("running golden rows"):
-        reports = run_golden(loaded, sessions, settings.workers)
-    if as_json:
-        rows = {role: report._asdict() for role, report in reports.items()}
-        out.print_json(json.dumps({"pack": loaded.name, "golden": rows}))
-        return
-    for role, report in reports.items():
-        out.print(
-            f"[green]ok[/green] {loaded.name}/{role}: files match the manifest; "
-            f"{report.rows} golden rows, largest difference {report.worst:.6f} "
-            f"(tolerance {report.tolerance})"
-        )
-
-
 @bench_app.command("start")
-@_command
+@command
 def bench_start(
     runs: Annotated[int, typer.Option(min=1, help="How many starts to measure.")] = 3,
     as_json: AsJson = False,
@@ -326,7 +274,7 @@ def bench_start(
 
 
 @bench_app.command("patterns")
-@_command
+@command
 def bench_patterns(
     repeats: Annotated[int, typer.Option(min=1, help="Scans per text; the median counts.")] = 20,
     as_json: AsJson = False,
@@ -341,39 +289,131 @@ def bench_patterns(
         patterns.render(rows, out)
 
 
+@bench_app.command("models")
+@command
+def bench_models(
+    folder: Annotated[Path, typer.Option(help="Where to work and to keep what was measured.")],
+    only: Annotated[
+        list[str] | None, typer.Option(help="Architecture by model name, repeatable.")
+    ] = None,
+    quantise: Annotated[list[str] | None, typer.Option(help="Precision, repeatable.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="One round instead of seven.")] = False,
+    build_only: Annotated[
+        bool, typer.Option("--build-only", help="Build what lacks and measure nothing.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Measure again what was measured or refused.")
+    ] = False,
+    pack: PackOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure every real-size architecture in every precision: speed, load time, memory, disk.
+
+    Needs the extra `bench`, and `export` to build; weights are random. Packs stay in FOLDER/packs.
+    What FOLDER already holds is neither built nor measured again. The shipped pack's encoder, or
+    that of --pack, is measured beside them.
+    """
+    from guardrail_service.bench import models
+    from guardrail_service.inference.pack import resolve
+    from guardrail_service.modelkit import timing_packs
+    from guardrail_service.resources import packs_dir
+
+    recipes, hows = timing_packs.chosen(only or ()), timing_packs.quantisations(quantise or ())
+    rounds = 1 if quick else models.ROUNDS
+    results = models.read_results(folder)
+    chosen = settings_from(model_pack=pack).model_pack
+    with err.status("measuring") as status:
+        if (again or chosen not in results) and not build_only:
+            shipped = resolve(chosen, packs_dir())
+            results[chosen] = models.measured_apart(shipped, "embedding", rounds)
+            models.keep(folder, results)
+        for recipe in recipes:
+            status.update(f"building {recipe.name}")
+            left = [how for how in hows if again or f"{recipe.name} {how}" not in results]
+            for how, built in timing_packs.build(recipe, folder, left).items():
+                if build_only and isinstance(built, Path):
+                    continue
+                status.update(f"measuring {recipe.name} {how}")
+                cost = models.cost_of(built, recipe.name, recipe.role, how, rounds)
+                results[f"{recipe.name} {how}"] = cost
+                models.keep(folder, results)
+    if as_json:
+        out.print_json(json.dumps(results))
+    else:
+        out.print(models.render(results))
+
+
+@bench_app.command("stream")
+@command
+def bench_stream(
+    repeats: Annotated[int, typer.Option(min=1, help="Streams per kind of text.")] = 10,
+    policy: Annotated[
+        str | None, typer.Option(help="A loaded policy; the default if unset.")
+    ] = None,
+    config: Configs = None,
+    pack: PackOption = None,
+    workers: WorkersOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure streams: characters held back, and milliseconds that judging a part adds."""
+    from guardrail_service.bench import stream
+    from guardrail_service.runtime import Runtime
+
+    settings = settings_from(config=tuple(config or ()), model_pack=pack, workers=workers)
+    streams = len(stream.TEXTS) * (repeats + 1)
+    with closing(Runtime(settings)) as runtime, _progress(streams) as advance:
+        rows = stream.run(repeats, policy, advance, runtime)
+    if as_json:
+        out.print_json(json.dumps([asdict(row) for row in rows]))
+    else:
+        out.print(stream.render(rows))
+
+
 @bench_app.command("quality")
-@_command
+@command
 def bench_quality(
-    task: Annotated[str, typer.Option(help="pii, secrets or grounding.")],
+    task: Annotated[str, typer.Option(help="pii, secrets, grounding, toxicity or bias.")],
     data: Annotated[Path, typer.Option(help="Labelled JSON lines, also .gz; see docs/quality.md.")],
+    baseline_data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Texts to train toxicity's and bias's linear baseline on; repeatable."),
+    ] = None,
     pack: PackOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure a detector on labelled data, with intervals and a baseline beside it.
 
     Records: {"text", "spans"} for pii and secrets; {"premise", "hypothesis", "supported"} or
-    {"contexts", "question", "answer", "supported"} for grounding.
+    {"contexts", "question", "answer", "supported"} for grounding; {"text", "labels": {...}} or
+    {"text", "label"} for toxicity and bias.
     """
-    if not data.is_file():
-        raise ConfigurationError(str(data), "no such file", "labelled JSON lines")
+    for path in (data, *(baseline_data or ())):
+        if not path.is_file():
+            raise ConfigurationError(str(path), "no such file", "labelled JSON lines")
     with err.status("measuring"):
-        text, table = _quality(task, data, pack)
+        text, table = _quality(task, data, pack, baseline_data or [])
     if as_json:
         out.print_json(text)
     else:
         table()
 
 
-def _quality(task: str, data: Path, pack: str | None) -> tuple[str, Callable[[], None]]:
+def _quality(
+    task: str, data: Path, pack: str | None, baseline_data: list[Path]
+) -> tuple[str, Callable[[], None]]:
     """Return a report as JSON, and what prints it for people."""
-    from guardrail_service.bench import grounding_quality, quality
+    from guardrail_service.bench import grounding_quality, quality, safety_quality
     from guardrail_service.bench.tasks import TASKS
+
+    if task in safety_quality.TASKS:
+        safety = safety_quality.run(task, data, pack, baseline_data)
+        return json.dumps(safety), lambda: out.print(safety_quality.render(safety))
 
     if task == "grounding":
         measured = grounding_quality.run(data, pack)
         return json.dumps(measured), lambda: out.print(grounding_quality.render(measured))
     if task not in TASKS:
-        tasks = ", ".join((*sorted(TASKS), "grounding"))
+        tasks = ", ".join((*sorted(TASKS), "grounding", *safety_quality.TASKS))
         raise ConfigurationError("--task", repr(task), f"one of {tasks}")
     report = quality.run(task, data)
     return report.as_json(), lambda: quality.render(report, out)

@@ -6,7 +6,8 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -14,7 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy import Cut, Policy, Rule
-from guardrail_service.registry import Detector, DetectorSpec, Registry
+from guardrail_service.provenance import canonical as canonical  # read here by its many users
+from guardrail_service.provenance import doubts
+from guardrail_service.registry import CLASSIFIERS, Detector, DetectorSpec, Registry
 from guardrail_service.types import Action, OnMissing, Role
 
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -43,7 +46,7 @@ class PolicyBlock(_Block):
     on_timeout: PerDetector = Field("flag", description="What a detector without time means.")
     on_unverified: PerDetector = Field("flag", description="What 'cannot be judged' means.")
     on_mismatch: Literal["refuse", "warn"] = Field(
-        "refuse", description="What thresholds fitted on another model mean."
+        "refuse", description="What a calibration that does not hold here means."
     )
     actions: dict[str, Literal["allow", "flag", "redact", "block"]] = Field(
         {}, description="What to do when a detector flags, by detector."
@@ -60,6 +63,15 @@ class CalibrationBlock(BaseModel):
     )
     per_metric: dict[str, dict[str, dict[str, Any]]] = Field(
         {}, description="How each threshold came about; `status` says whether it is calibrated."
+    )
+    expires: str | None = Field(
+        None, max_length=64, description="ISO date or time from which the promise has ended."
+    )
+    decides_sha256: str | None = Field(
+        None, description="Hash of the thresholds, ids and policy keys the promise is about."
+    )
+    sha256_of_this_block: str | None = Field(
+        None, description="Hash of this block without this key."
     )
 
 
@@ -98,6 +110,7 @@ class Serving:
     Attributes:
         fingerprints: Hash per model role of the pack, and `segmenter`.
         defaults: Shipped thresholds by our detector id and metric key.
+        labels: What the pack's models call their outputs, by role.
     """
 
     registry: Registry
@@ -105,6 +118,7 @@ class Serving:
     roles: frozenset[Role]
     fingerprints: Mapping[str, str]
     defaults: Thresholds
+    labels: Mapping[Role, frozenset[str]] = field(default_factory=dict)
 
 
 def load_policies(paths: Iterable[Path], serving: Serving) -> dict[str, Policy]:
@@ -163,12 +177,6 @@ def read_json(path: Path) -> Any:
         raise ConfigurationError(str(path), type(error).__name__, "JSON in UTF-8") from error
 
 
-def canonical(value: Any) -> bytes:
-    """Return JSON bytes that are the same for the same content, whatever order it was in."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode("utf-8", "surrogatepass")
-
-
 def load_defaults(path: Path) -> Thresholds:
     """Return the shipped thresholds, by detector id and metric key."""
     found = read_json(path)["thresholds"]
@@ -205,10 +213,10 @@ class _Reader:
         self._specs = self._resolve_ids()
 
     def loaded(self) -> Loaded:
-        cuts = self._cuts()
-        parameters = self._by_detector("policy.parameters", self._file.policy.parameters)
-        missing = [u for spec in self._specs.values() if (u := self._unserved(spec))]
         mismatches = tuple(self._mismatches())
+        cuts = self._cuts(trusted=not mismatches)
+        parameters = self._by_detector("policy.parameters", self._file.policy.parameters)
+        missing = [u for s in self._specs.values() if (u := self._unserved(s, cuts.get(s.id)))]
         away = {u.detector for u in missing}
         rules = {
             spec.id: self._rule(spec, cuts.get(spec.id), parameters.get(spec.id, {}))
@@ -261,7 +269,7 @@ class _Reader:
             resolved[spec.id] = value
         return resolved
 
-    def _cuts(self) -> dict[str, dict[str, Cut]]:
+    def _cuts(self, *, trusted: bool) -> dict[str, dict[str, Cut]]:
         key = "calibrated_thresholds"
         found = self._by_detector(key, self._file.calibrated_thresholds)
         statuses = self._by_detector("calibration.per_metric", self._file.calibration.per_metric)
@@ -271,7 +279,7 @@ class _Reader:
             cuts[name] = {
                 metric: Cut(
                     check_threshold(self._specs[name], metric, value, f"{self._path}: {key}"),
-                    calibrated=status.get(metric, "calibrated") == "calibrated",
+                    calibrated=trusted and status.get(metric, "calibrated") == "calibrated",
                 )
                 for metric, value in thresholds.items()
             }
@@ -315,28 +323,29 @@ class _Reader:
             return value
         return self._by_detector(f"policy.{key}", value).get(spec.id, "flag")
 
-    def _unserved(self, spec: DetectorSpec) -> Unserved | None:
+    def _unserved(self, spec: DetectorSpec, cuts: Mapping[str, Cut] | None) -> Unserved | None:
         lacking = sorted(spec.roles - self._serving.roles)
         if lacking:
             roles = ", ".join(lacking)
             return Unserved(spec.id, f"model pack {self._serving.pack_name!r} lacks role {roles}")
         if spec.id not in self._registry:
             return Unserved(spec.id, "this release has no code for it yet")
+        for role in sorted(spec.roles & CLASSIFIERS):
+            if unknown := sorted(spec.labels_needed(cuts) - self._serving.labels.get(role, set())):
+                pack, known = self._serving.pack_name, sorted(self._serving.labels.get(role, set()))
+                why = f"its role {role} gives {', '.join(known) or 'no labels'}"
+                return Unserved(spec.id, f"model pack {pack!r} lacks {', '.join(unknown)}: {why}")
         return None
 
     def _mismatches(self) -> Iterable[str]:
-        """Yield a warning per fingerprint that differs, or refuse the file."""
-        for key, expected in self._file.calibration.fingerprints.items():
-            found = self._serving.fingerprints.get(key)
-            if found == expected:
-                continue
-            where = f"calibration.fingerprints.{key}"
-            at_hand = f"{found[:40]!r} at hand" if found else "no such model at hand"
+        """Yield a warning per reason to doubt the calibration, or refuse the file."""
+        block = self._file.calibration.model_dump(mode="json", exclude_unset=True)
+        content = self._file.model_dump(mode="json")
+        for doubt in doubts(block, content, self._serving.fingerprints, datetime.now(UTC)):
+            where = f"calibration.{doubt.key}"
             if self._file.policy.on_mismatch == "refuse":
-                raise self._error(
-                    where, at_hand, f"{expected[:40]!r}, which thresholds were fitted on"
-                )
-            yield f"{where}: {at_hand}, thresholds were fitted on {expected[:40]!r}"
+                raise self._error(where, doubt.found, doubt.expected)
+            yield f"{where}: found {doubt.found}; expected {doubt.expected}"
 
 
 def check_threshold(spec: DetectorSpec, metric: str, value: float, where: str) -> float:

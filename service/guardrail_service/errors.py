@@ -8,6 +8,7 @@
     │   ├── MalformedInput        not JSON at all (400)
     │   ├── LimitExceeded         more characters, passages or sentences than allowed (422)
     │   ├── BodyTooLarge          more bytes than allowed (413)
+    │   ├── StreamIncomplete      a stream broke off before its end (422, or an error record)
     │   ├── UnknownPolicy         no such policy (422)
     │   └── OverrideRefused       the policy does not let requests change this (422)
     ├── Unauthorized              no or wrong key (401)
@@ -88,6 +89,12 @@ class BodyTooLarge(InputError):
     """The body has more bytes than this service accepts."""
 
     code = "body_too_large"
+
+
+class StreamIncomplete(InputError):
+    """A stream broke off before the line that ends it, so its answer is not whole."""
+
+    code = "stream_incomplete"
 
 
 class UnknownPolicy(InputError):

@@ -7,36 +7,33 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError, wait
-from dataclasses import dataclass, field
-from itertools import takewhile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
-from guardrail_service.config import check_threshold
 from guardrail_service.detectors.no_answer import abstains
 from guardrail_service.errors import (
     Cancelled,
-    ConfigurationError,
-    InputError,
     LimitExceeded,
-    OverrideRefused,
+    NotReady,
     RowFailed,
     UnknownPolicy,
     raised_at,
 )
-from guardrail_service.inference.scheduler import Scheduler, Ticket
-from guardrail_service.policy import Cut, Policy, Rule, decide
+from guardrail_service.inference.entry import BACKGROUND_S
+from guardrail_service.inference.job import Ticket
+from guardrail_service.inference.scheduler import Scheduler
+from guardrail_service.overrides import Override, overridden
+from guardrail_service.policy import Policy, Rule, decide
 from guardrail_service.redaction import redact
-from guardrail_service.registry import AnyDetector, Registry
+from guardrail_service.registry import Registry
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.text.windows import Windower
 from guardrail_service.types import (
     DetectorResult,
     Mode,
     Outcome,
+    Passage,
     Role,
     Row,
     Sample,
@@ -48,18 +45,16 @@ from guardrail_service.types import (
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
-    """What one request changes about one detector."""
-
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-
 class Cancellation:
-    """Tells a running check that nobody waits for it any more. Thread-safe."""
+    """Tells a running check that nobody waits for it any more. Thread-safe.
 
-    def __init__(self) -> None:
+    Args:
+        owner: Whose rows the check's are; those of one owner (the items of a batch) are never
+            refused because of each other. None: the check's own.
+    """
+
+    def __init__(self, owner: object | None = None) -> None:
+        self.owner: object = self if owner is None else owner
         self._lock = threading.Lock()
         self._ticket: Ticket | None = None
         self.cancelled = False
@@ -79,6 +74,19 @@ class Cancellation:
                 ticket.cancel()
 
 
+WARM_AT_ONCE = 256
+"""Texts queued at a time: fewer than the encoder's memory holds, so that what reads its states
+finds them there."""
+
+
+class Warmed(NamedTuple):
+    """How many distinct sentences of some passages were new, known already, or failed."""
+
+    new: int
+    known: int
+    failed: int
+
+
 class Guard:
     """Judges samples under named policies.
 
@@ -89,6 +97,8 @@ class Guard:
         windowers: How each role's model counts tokens.
         languages: Languages each role's model reads.
         max_sentences: Sentences of answer and passages together that one sample may have.
+        default_policy: Which policy requests mean that name none; None: the first.
+        warming: What makes of a passage's text the rows that compute ahead what models need of it.
     """
 
     def __init__(
@@ -100,6 +110,7 @@ class Guard:
         languages: Mapping[Role, frozenset[str]],
         max_sentences: int,
         default_policy: str | None = None,
+        warming: Sequence[Callable[[str], Row]] = (),
     ) -> None:
         self.policies = dict(policies)
         self.default_policy = default_policy or next(iter(self.policies))
@@ -108,6 +119,7 @@ class Guard:
         self._windowers = dict(windowers)
         self._languages = dict(languages)
         self._max_sentences = max_sentences
+        self._warming = tuple(warming)
 
     def check(
         self,
@@ -117,6 +129,7 @@ class Guard:
         deadline_ms: float | None = None,
         mode: Mode = "enforce",
         cancellation: Cancellation | None = None,
+        arrived: float | None = None,
     ) -> Verdict:
         """Return the verdict on one sample. Blocks its thread until done, due or cancelled.
 
@@ -128,17 +141,41 @@ class Guard:
                 deadline, infinity waits for everything.
             mode: `shadow` reports the decision and always allows.
             cancellation: Lets the caller drop the check.
+            arrived: Monotonic second from which the deadline counts; None: now.
 
         Raises:
             InputError: If the sample or the overrides cannot be judged as they are.
-            Overloaded: If other requests' rows fill the queue.
+            Overloaded: If other requests' rows fill the queue or make the deadline impossible.
             Cancelled: If the caller left.
+            NotReady: If the service shut down first.
         """
-        clock = _Clock(time.perf_counter(), time.monotonic())
         rules = self.policy_for(policy, overrides or {})
+        return self.judge(rules, sample, deadline_ms, mode, cancellation, arrived)
+
+    def judge(
+        self,
+        rules: Policy,
+        sample: Sample,
+        deadline_ms: float | None = None,
+        mode: Mode = "enforce",
+        cancellation: Cancellation | None = None,
+        arrived: float | None = None,
+    ) -> Verdict:
+        """Return the verdict under a policy at hand, such as the part of one that runs in flight.
+
+        Raises:
+            InputError: If the sample cannot be judged as it is.
+            Overloaded: If other requests' rows fill the queue or make the deadline impossible.
+            Cancelled: If the caller left.
+            NotReady: If the service shut down first.
+        """
+        working_ms = time.thread_time() * -1e3
+        clock = _Clock.since(arrived)
         check = _Check(rules, self._segmented(sample), self._registry, deadline_ms, clock)
         check.submit(self._scheduler, cancellation or Cancellation())
         outcomes = check.outcomes()
+        working_ms += time.thread_time() * 1e3
+        self._scheduler.costs.learn(CHECK, size(sample), check.cost_ms + working_ms)
         decided = decide(rules, outcomes, mode)
         results = {name: check.timed(name, result) for name, result in decided.results.items()}
         spans = [span for result in results.values() for span in result.spans]
@@ -153,6 +190,62 @@ class Guard:
             redacted_answer=redact(sample.answer, spans),
         )
 
+    def warm(self, contexts: Sequence[Passage], cancellation: Cancellation) -> Warmed:
+        """Compute ahead what models need of passages. Blocks; gives way to every check.
+
+        Raises:
+            InputError: If there are too many sentences.
+            Overloaded: If other requests' rows fill the queue.
+            Cancelled: If the caller left.
+            NotReady: If the service shut down first.
+        """
+        sample = self._segmented(Sample("", contexts=tuple(contexts)))
+        found = sample.context_windows("embedding") if self._warming else ()
+        texts = list(dict.fromkeys(window.text for windows in found for window in windows))
+        parts = [
+            self._warm(texts[start : start + WARM_AT_ONCE], cancellation)
+            for start in range(0, len(texts), WARM_AT_ONCE)
+        ]
+        return Warmed(*(sum(part[n] for part in parts) for n in range(3)))
+
+    def _warm(self, texts: Sequence[str], cancellation: Cancellation) -> Warmed:
+        rows = [row(text) for row in self._warming for text in texts]
+        ticket = self._scheduler.submit(rows, owner=cancellation.owner, patience_s=BACKGROUND_S)
+        cancellation.attach(ticket)
+        ticket.wait()
+        if any(future.cancelled() for future in ticket.futures):
+            if cancellation.cancelled:
+                raise Cancelled("the caller left")
+            raise NotReady("the service is shutting down")
+        pairs = list(zip(rows, ticket.futures, strict=True))
+        failed = {row.text for row, future in pairs if future.exception() is not None}
+        new = {row.text for row, f in pairs if row.text not in failed and f.result().inference_ms}
+        return Warmed(len(new), len(texts) - len(new) - len(failed), len(failed))
+
+    def expect(
+        self,
+        sample_size: int,
+        policy: str | None,
+        deadline_ms: float | None,
+        arrived: float,
+        owner: object,
+    ) -> None:
+        """Refuse, before anything is read, a check that others' work makes impossible in time.
+
+        Args:
+            sample_size: See `size`.
+            policy: Name of a loaded policy; an unknown one is refused later.
+            deadline_ms: As for `check`.
+            arrived: Monotonic second from which the deadline counts.
+            owner: Whose check it is; `Scheduler.forget` ends the expectation.
+
+        Raises:
+            Overloaded: If it cannot be done in time and could be on an idle service.
+        """
+        rules = self.policies.get(self.default_policy if policy is None else policy)
+        due = None if rules is None else _due(rules, deadline_ms, arrived)
+        self._scheduler.expect(self._scheduler.costs.estimate(CHECK, sample_size), due, owner)
+
     def policy_for(self, name: str | None, overrides: Mapping[str, Override]) -> Policy:
         """Return a loaded policy with a request's changes applied.
 
@@ -165,27 +258,8 @@ class Guard:
             known = ", ".join(sorted(self.policies))
             raise UnknownPolicy(f"not loaded; expected one of: {known}", "policy")
         for detector, override in overrides.items():
-            policy = policy.with_rule(self._overridden(policy, detector, override))
+            policy = policy.with_rule(overridden(policy, detector, override, self._registry))
         return policy
-
-    def _overridden(self, policy: Policy, detector: str, override: Override) -> Rule:
-        rule = policy.rules.get(detector)
-        if rule is None:
-            raise InputError(
-                f"policy {policy.name!r} does not run it; expected one of: "
-                + ", ".join(policy.rules),
-                _field_name(detector, self._registry),
-            )
-        where = f"detectors.{detector}"
-        free = rule.spec.request_parameters
-        if not policy.allow_overrides and (override.thresholds or set(override.parameters) - free):
-            allowed = ", ".join(sorted(free)) or "nothing"
-            raise OverrideRefused(
-                f"policy {policy.name!r} lets requests set {allowed} here; expected that, "
-                "or a policy with allow_overrides",
-                where,
-            )
-        return _merge(rule, override, self._registry[detector], where)
 
     def _segmented(self, sample: Sample) -> SegmentedSample:
         segmented = SegmentedSample(sample, self._windowers, self._languages)
@@ -199,49 +273,20 @@ class Guard:
         return segmented
 
 
-def _field_name(detector: str, registry: Registry) -> str:
-    """Return where the unknown key is, without repeating text that only the caller wrote."""
-    known = any(detector == spec.id for spec in registry.specs())
-    return f"detectors.{detector}" if known else "detectors"
+CHECK = "check"
+"""Kind of work under which the cost model learns whole checks: model rows and everything else."""
 
 
-_OUR_WORDS = frozenset({"value_error", "assertion_error", "union_tag_invalid"})
-"""Kinds of pydantic errors whose message may quote the value; the others name types and limits."""
+def size(sample: Sample) -> int:
+    """Return the code points of a sample, by which the cost of a check is estimated."""
+    passages = sum(len(passage.text) for passage in sample.contexts)
+    return len(sample.answer) + len(sample.question or "") + passages
 
 
-def _refused(detector: AnyDetector, failure: ValidationError, where: str) -> InputError:
-    """Return the first fault of a request's parameters, without text that the caller wrote.
-
-    Files may be quoted, requests may not. So a detector's own words reach a caller only about its
-    request parameters, whose messages are written for that.
-    """
-    first = failure.errors()[0]
-    fields = detector.parameters.model_fields
-    ours = {name for key, field in fields.items() for name in (key, field.alias)}
-    known = tuple(takewhile(lambda part: isinstance(part, int) or part in ours, first["loc"]))
-    place = ".".join((where, *map(str, known)))
-    if first["type"] not in _OUR_WORDS:
-        return InputError(first["msg"], place)
-    if known[:1] and known[0] in detector.spec.request_parameters and "error" in first["ctx"]:
-        return InputError(str(first["ctx"]["error"]), place)
-    return InputError("does not fit; expected what the documentation lists", place)
-
-
-def _merge(rule: Rule, override: Override, detector: AnyDetector, where: str) -> Rule:
-    cuts = dict(rule.cuts)
-    for metric, value in override.thresholds.items():
-        try:
-            cuts[metric] = Cut(check_threshold(rule.spec, metric, value, where), calibrated=False)
-        except ConfigurationError as error:
-            raise InputError(f"expected {error.expected}", f"{where}.thresholds") from error
-    parameters = rule.parameters
-    if override.parameters:
-        merged = {**parameters.model_dump(by_alias=True), **override.parameters}
-        try:
-            parameters = detector.parameters.model_validate(merged)
-        except ValidationError as failure:
-            raise _refused(detector, failure, f"{where}.parameters") from failure
-    return dataclasses.replace(rule, parameters=parameters, cuts=cuts)
+def _due(policy: Policy, deadline_ms: float | None, start: float) -> float | None:
+    """Return the monotonic second at which the reply must leave; None: when it is complete."""
+    budget = policy.deadline_ms if deadline_ms is None else deadline_ms
+    return None if budget is None or math.isinf(budget) else start + budget / 1e3
 
 
 class _Clock(NamedTuple):
@@ -249,6 +294,13 @@ class _Clock(NamedTuple):
 
     perf: float
     monotonic: float
+
+    @classmethod
+    def since(cls, arrived: float | None) -> _Clock:
+        """Return the clock of a check that arrived at a monotonic second; None: now."""
+        now = time.monotonic()
+        waited = 0.0 if arrived is None else now - arrived
+        return cls(time.perf_counter() - waited, now - waited)
 
 
 _COST_ORDER = {"text": 0, "pattern": 1, "model": 2}
@@ -269,10 +321,7 @@ class _Check:
         self._sample = sample
         self._rules = sorted(policy.rules.values(), key=lambda rule: _COST_ORDER[rule.spec.cost])
         self._registry = registry
-        budget = policy.deadline_ms if deadline_ms is None else deadline_ms
-        self._deadline = (
-            None if budget is None or math.isinf(budget) else clock.monotonic + budget / 1e3
-        )
+        self._deadline = _due(policy, deadline_ms, clock.monotonic)
         self._outcomes: dict[str, Outcome] = {}
         self._rows: dict[str, Sequence[Row]] = {}
         self._latency: dict[str, float] = {}
@@ -287,12 +336,14 @@ class _Check:
             name = rule.spec.id
             if abstained and rule.spec.skip_on_abstention:
                 self._note(name, Outcome.not_applicable("abstention"))
+            elif rule.spec.cost == "model" and self._is_late():
+                self._note(name, _TOO_LATE)
             elif rule.spec.cost == "model":
                 self._encode(rule)
         for rows in self._rows.values():
             for row in rows:
                 self._unique.setdefault(row, len(self._unique))
-        self._ticket = scheduler.submit(tuple(self._unique), self._deadline)
+        self._ticket = scheduler.submit(tuple(self._unique), self._deadline, cancellation.owner)
         self._cancellation = cancellation
         cancellation.attach(self._ticket)
 
@@ -304,7 +355,13 @@ class _Check:
                 self._note(rule.spec.id, self._reduce(rule, rows))
             if self._cancellation.cancelled:
                 raise Cancelled("the caller left")
+        self._ticket.cancel()  # what the deadline left undone is of no use any more
         return self._outcomes
+
+    @property
+    def cost_ms(self) -> float:
+        """Return the estimated cost of the rows that ran for this check."""
+        return self._ticket.cost_ms
 
     def timed(self, name: str, result: DetectorResult) -> DetectorResult:
         """Return a result with the milliseconds from the start of the check to its outcome."""
@@ -314,7 +371,7 @@ class _Check:
         """Return where the time went, over the rows that ran."""
         done = [f.result() for f in self._ticket.futures if f.done() and _succeeded(f)]
         return Timings(
-            queue=min((row.queue_ms for row in done), default=0.0),
+            queue=min((row.queue_ms for row in done if row.queue_ms), default=0.0),
             tokenize=sum(row.tokenize_ms for row in done),
             inference=sum(row.inference_ms for row in done),
             total=(time.perf_counter() - self._started) * 1e3,
@@ -336,16 +393,34 @@ class _Check:
         """Wait for the detector's rows as long as there is time, then compute its outcome."""
         futures = [self._ticket.futures[self._unique[row]] for row in rows]
         left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-        if wait(futures, timeout=left).not_done:
-            return Outcome(State.NOT_EVALUATED, reason="deadline")
+        if not self._ticket.wait(futures, left):
+            return _TOO_LATE
         try:
             outputs = [future.result().outputs for future in futures]
             outcome = self._registry[rule.spec.id].reduce(self._sample, outputs, rule.parameters)
             return _checked(rule, outcome)
         except CancelledError:
-            return Outcome(State.NOT_EVALUATED, reason="deadline")
+            return self._dropped()
         except Exception as error:  # noqa: BLE001 - one detector's fault is its own state
             return _failed(error)
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def _dropped(self) -> Outcome:
+        """Return what dropped rows mean: the deadline passed, the caller left or the service ends.
+
+        Raises:
+            NotReady: If the service shut down.
+        """
+        if self._is_late():
+            return _TOO_LATE
+        if self._cancellation.cancelled:
+            raise Cancelled("the caller left")
+        raise NotReady("the service is shutting down")
+
+
+_TOO_LATE = Outcome(State.NOT_EVALUATED, reason="deadline")
 
 
 def _succeeded(future: Any) -> bool:
@@ -365,9 +440,11 @@ def _checked(rule: Rule, outcome: Outcome) -> Outcome:
         return outcome
     for metric in rule.spec.metrics:
         if metric.key not in outcome.scores:
+            if metric.optional and metric.key not in rule.cuts:
+                continue
             return Outcome(State.ERROR, reason="missing_metric")
         if not metric.holds(outcome.scores[metric.key]):
             return Outcome(State.ERROR, reason="score_out_of_range")
-    if len(outcome.scores) > len(rule.spec.metrics):
+    if not outcome.scores.keys() <= {metric.key for metric in rule.spec.metrics}:
         return Outcome(State.ERROR, reason="unknown_metric")
     return outcome

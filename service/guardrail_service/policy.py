@@ -114,7 +114,8 @@ def decide(policy: Policy, outcomes: Mapping[str, Outcome], mode: Mode = "enforc
     flagged = [name for name, result in results.items() if result.flagged]
     severest = max((_action(policy.rules[n], results[n]) for n in flagged), default=Action.ALLOW)
     late = any(result.state is State.NOT_EVALUATED for result in results.values())
-    cuts = [cut for rule in policy.rules.values() for cut in rule.cuts.values()]
+    gating = [rule for rule in policy.rules.values() if not rule.report_only]
+    cuts = [cut for rule in gating for cut in rule.cuts.values()]
     return Decided(
         decision="flag" if flagged else "pass",
         action=Action.ALLOW if mode == "shadow" else severest,
@@ -167,10 +168,11 @@ def _action(rule: Rule, result: DetectorResult) -> Action:
 
     A finding that names none asks for the detector's own.
     """
-    return max((_span_action(rule, span) for span in result.spans), default=rule.action)
+    return max((span_action(rule, span) for span in result.spans), default=rule.action)
 
 
-def _span_action(rule: Rule, span: Span) -> Action:
+def span_action(rule: Rule, span: Span) -> Action:
+    """Return what one finding asks for: the action it names, else its detector's."""
     named = span.attributes.get("action")
     return rule.action if named is None else Action[str(named).upper()]
 

@@ -19,12 +19,18 @@ from guardrail_service.types import Direction, Outcome, Role, Row, RowOutput
 
 PLUGIN_GROUP = "rag_guardrail.detectors"
 CostClass = Literal["text", "pattern", "model"]
+CLASSIFIERS: frozenset[Role] = frozenset({"toxicity", "bias"})
+"""Roles whose models give a probability per label; detectors report metrics of those names."""
 Input = Literal["question", "answer", "contexts", "condition", "schema"]
 
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """One number a detector reports; `low` and `high` bound it, both inclusive."""
+    """One number a detector reports; `low` and `high` bound it, both inclusive.
+
+    An `optional` one is a part that not every pack's model gives; its absence is no fault unless
+    it gates, which start-up refuses.
+    """
 
     key: str
     direction: Direction
@@ -32,6 +38,7 @@ class MetricSpec:
     high: float = 1.0
     gating: bool = False
     boolean: bool = False
+    optional: bool = False
 
     def holds(self, score: float) -> bool:
         """Return whether a score is a number inside this metric's range."""
@@ -73,6 +80,12 @@ class DetectorSpec:
             if metric.key == key:
                 return metric
         raise KeyError(key)
+
+    def labels_needed(self, gates: Iterable[str] | None) -> frozenset[str]:
+        """Return the labels a classifier must give: the metrics that gate, by default its own."""
+        if gates is not None:
+            return frozenset(gates)
+        return frozenset(metric.key for metric in self.metrics if metric.gating)
 
 
 def boolean_metrics(*, parse_failures: bool) -> tuple[MetricSpec, ...]:

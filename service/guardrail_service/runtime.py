@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_service.config import Serving, load_defaults, load_policies
-from guardrail_service.detectors.claims import CLAIMS_VERSION
-from guardrail_service.detectors.hallucination import READING_VERSION
-from guardrail_service.errors import ConfigurationError
+from guardrail_service.errors import ConfigurationError, PackError
+from guardrail_service.fingerprint import fingerprints
 from guardrail_service.guard import Guard
-from guardrail_service.inference.encoder import SharedEncoder
-from guardrail_service.inference.evidence import EVIDENCE_VERSION
+from guardrail_service.inference.batch import Batch, Batches, may_batch
+from guardrail_service.inference.branch import Branch, BranchClassifier
+from guardrail_service.inference.caches import Caches, CacheSizes
+from guardrail_service.inference.causal_lm import CausalLmSession
+from guardrail_service.inference.classifier import ClassifierSession
+from guardrail_service.inference.cost import CostModel
+from guardrail_service.inference.encoder import MIDDLE, TOKENS, VECTOR, SharedEncoder
 from guardrail_service.inference.golden import GoldenReport, check_golden
 from guardrail_service.inference.head import HeadSession
-from guardrail_service.inference.lexical import LEXICAL_VERSION
-from guardrail_service.inference.pack import Pack, load_pack, resolve
-from guardrail_service.inference.scheduler import Scheduler
+from guardrail_service.inference.pack import ModelFile, Pack, load_pack, resolve
+from guardrail_service.inference.pair import NliSession, PairGroundingSession
+from guardrail_service.inference.scheduler import Peeks, Scheduler, Warms
 from guardrail_service.inference.session import ModelSession, Session
+from guardrail_service.inference.store import Store
 from guardrail_service.policy import Policy
 from guardrail_service.registry import REGISTRY
 from guardrail_service.resources import configs_dir, packs_dir
-from guardrail_service.settings import Settings
+from guardrail_service.settings import CacheSettings, Settings
 from guardrail_service.text import language
-from guardrail_service.text.sentences import SEGMENTER_VERSION
 from guardrail_service.types import Role
 
 _LOG = logging.getLogger(__name__)
+READS: Mapping[Role, Role] = {"grounding": "embedding"}
+"""A grounding row chooses among the embeddings of the texts that were submitted with it."""
 
 
 class Runtime:
@@ -53,13 +59,21 @@ class Runtime:
         with ThreadPoolExecutor(1, "prepare") as pool:
             # Patterns and language tables beside the models: each takes a core for about a second.
             prepared = pool.submit(_prepare, policies.values())
-            self.sessions = open_sessions(self.pack)
-            self.golden = run_golden(self.pack, self.sessions, settings.workers)
+            self.sessions = open_sessions(self.pack, _sizes(settings.cache))
+            costs = CostModel()
+            self.golden = run_golden(self.pack, self.sessions, settings.workers, costs=costs)
             prepared.result()
+        self.caches = Caches(self.sessions.values())
+        if settings.store is not None:
+            self.caches.attach(Store(settings.store, settings.store_mb * 2**20))
         self.scheduler = Scheduler(
             {role: session.run for role, session in self.sessions.items()},
             settings.workers,
             settings.limits.queued_rows,
+            costs=costs,
+            peeks={role: s.peek for role, s in self.sessions.items() if isinstance(s, Peeks)},
+            after=READS,
+            batches=batches(self.sessions, settings.batch_tokens),
         )
         self.guard = Guard(
             policies,
@@ -69,6 +83,7 @@ class Runtime:
             languages=_languages(self.sessions),
             max_sentences=settings.limits.sentences,
             default_policy=default,
+            warming=[s.warming for s in self.sessions.values() if isinstance(s, Warms)],
         )
         self.reload_error: str | None = None
         self.draining = False
@@ -106,23 +121,32 @@ class Runtime:
         """Finish running work within the drain time and stop the workers."""
         self.draining = True
         self.scheduler.close(self.settings.drain_s)
+        self.caches.close()
+
+
+def batches(sessions: Mapping[Role, Session], tokens: int) -> dict[Role, Batch]:
+    """Return how rows run together, for the roles whose model's file allows it."""
+    return {
+        role: Batch(session.run_many, tokens)
+        for role, session in sessions.items()
+        if isinstance(session, Batches) and may_batch(session.file)
+    }
+
+
+def _sizes(cache: CacheSettings) -> CacheSizes:
+    mebi = 2**20
+    return CacheSizes(cache.vectors_mb * mebi, cache.states_mb * mebi, cache.branch_mb * mebi)
 
 
 def serving_for(pack: Pack) -> Serving:
     """Return what configurations are checked against, without loading a model."""
-    fingerprints: dict[str, str] = {role: pack.model(role).fingerprint() for role in pack.roles}
     return Serving(
         registry=REGISTRY,
         pack_name=pack.name,
         roles=frozenset(pack.roles),
-        fingerprints={
-            **fingerprints,
-            "segmenter": SEGMENTER_VERSION,
-            "evidence": " ".join(
-                (CLAIMS_VERSION, READING_VERSION, EVIDENCE_VERSION, LEXICAL_VERSION)
-            ),
-        },
+        fingerprints=fingerprints(pack),
         defaults=load_defaults(default_thresholds_file()),
+        labels={role: frozenset(pack.model(role).labels or ()) for role in pack.roles},
     )
 
 
@@ -136,15 +160,24 @@ def run_golden(
     sessions: dict[Role, Session],
     workers: int,
     progress: Callable[[Role], None] = lambda _role: None,
+    costs: CostModel | None = None,
 ) -> dict[Role, GoldenReport]:
     """Return each loaded model's golden report.
+
+    Args:
+        pack: The loaded pack.
+        sessions: What runs each role's rows.
+        workers: Models that are checked at the same time.
+        progress: Told each role that is done.
+        costs: Learns from the golden rows what rows cost on this machine.
 
     Raises:
         PackError: If a model does not reproduce its golden rows on this machine.
     """
 
     def check(role: Role) -> GoldenReport:
-        report = check_golden(pack.path(pack.model(role).golden), sessions[role].run)
+        run = sessions[role].run if costs is None else costs.learning(sessions[role].run)
+        report = check_golden(pack.path(pack.model(role).golden), run)
         progress(role)
         return report
 
@@ -159,16 +192,60 @@ def _prepare(policies: Iterable[Policy]) -> None:
         REGISTRY[detector].load()
 
 
-def open_sessions(pack: Pack) -> dict[Role, Session]:
-    """Return what runs each role's rows; roles that read one encoder share its memory."""
-    sessions: dict[Role, Session] = {
-        role: ModelSession(pack, role) for role in pack.roles if pack.model(role).encoder is None
-    }
-    embedding = sessions.get("embedding")
-    if isinstance(embedding, ModelSession) and "grounding" in pack.roles:
-        shared = SharedEncoder(embedding)
-        sessions["embedding"] = shared
-        sessions["grounding"] = HeadSession(pack, shared)
+def open_sessions(pack: Pack, sizes: CacheSizes | None = None) -> dict[Role, Session]:
+    """Return what runs each role's rows; models that read one encoder share its memory."""
+    sizes = sizes or CacheSizes()
+    files = {role: pack.model(role) for role in pack.roles}
+    readers = {role: file for role, file in files.items() if file.encoder is not None}
+    sessions: dict[Role, Session] = {}
+    encoder: SharedEncoder | None = None
+    if "embedding" in files:
+        session = ModelSession(pack, "embedding")
+        encoder = SharedEncoder(session, _kept(pack), sizes.states, sizes.vectors)
+        sessions = _reading_states(pack, encoder, readers, sizes)
+    elif needy := [role for role in files if role == "grounding" or role in readers]:
+        raise PackError(f"pack {pack.name}: no role embedding, which {needy} read")
+    for role in files:
+        if role not in sessions:
+            sessions[role] = _reading_text(pack, role, encoder)
+    return {role: sessions[role] for role in files}
+
+
+def _reading_text(pack: Pack, role: Role, encoder: SharedEncoder | None) -> Session:
+    """Return the session of a role whose model reads text itself."""
+    if role == "grounding" and encoder is not None:
+        return PairGroundingSession(pack, encoder)
+    if role == "nli":
+        return NliSession(pack)
+    if role == "causal_lm":
+        return CausalLmSession(pack)
+    return ClassifierSession(pack, role)
+
+
+def _kept(pack: Pack) -> tuple[str, ...]:
+    """Return the encoder's outputs that models of the pack read."""
+    models = pack.manifest.models
+    readers = [file for file in models.values() if file.encoder == pack.manifest.roles["embedding"]]
+    branched = any(MIDDLE in file.inputs for file in readers)
+    on_top = any(MIDDLE not in file.inputs for file in readers)
+    return (VECTOR, *((MIDDLE,) if branched else ()), *((TOKENS,) if on_top else ()))
+
+
+def _reading_states(
+    pack: Pack, encoder: SharedEncoder, readers: Mapping[Role, ModelFile], sizes: CacheSizes
+) -> dict[Role, Session]:
+    """Return the sessions of models that read the encoder or a branch of it."""
+    models = pack.manifest.models
+    names = {name for name, file in models.items() if MIDDLE in file.inputs}
+    branches = {name: Branch(pack, name, encoder, sizes.branch) for name in names}
+    sessions: dict[Role, Session] = {"embedding": encoder}
+    for role, file in readers.items():
+        if role == "grounding":
+            sessions[role] = HeadSession(pack, encoder, branches.get(file.encoder or ""))
+        elif (name := pack.manifest.roles[role]) in branches:
+            sessions[role] = BranchClassifier(branches[name])
+        else:
+            raise PackError(f"{file.path}: reads {file.encoder} but has no input {MIDDLE}")
     return sessions
 
 

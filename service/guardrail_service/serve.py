@@ -7,6 +7,9 @@ import logging
 import math
 import socket
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -17,6 +20,9 @@ from guardrail_service.errors import ConfigurationError
 from guardrail_service.runtime import Runtime
 from guardrail_service.settings import Settings
 
+SWITCH_S = 0.001
+"""Seconds a thread may keep the interpreter while others want it. With Python's 5 ms, the event
+loop and every model run wait that long for each of the checks that are being prepared."""
 _LOG = logging.getLogger("guardrail.serve")
 
 
@@ -26,32 +32,46 @@ def serve(settings: Settings) -> None:
     Raises:
         GuardrailError: If something cannot be loaded, or the address cannot be bound.
     """
-    configure_logging(settings.log_level)
-    runtime = Runtime(settings)
-    config = uvicorn.Config(
-        create_app(runtime=runtime),
-        uds=str(settings.uds) if settings.uds else None,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=math.ceil(settings.drain_s) + 1,
-    )
-    listening, address = _listen(settings)
-    _LOG.info(json.dumps({"event": "listening", "address": address, "load_s": runtime.load_s}))
-    try:
-        _Server(config, runtime).run(sockets=[listening])
-    finally:
-        if settings.uds is not None:
-            settings.uds.unlink(missing_ok=True)
+    with json_logging(settings.log_level):
+        sys.setswitchinterval(SWITCH_S)
+        runtime = Runtime(settings)
+        config = uvicorn.Config(
+            create_app(runtime=runtime),
+            uds=str(settings.uds) if settings.uds else None,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=math.ceil(settings.drain_s) + 1,
+        )
+        listening, address = _listen(settings)
+        _LOG.info(json.dumps({"event": "listening", "address": address, "load_s": runtime.load_s}))
+        try:
+            _Server(config, runtime).run(sockets=[listening])
+        finally:
+            if settings.uds is not None:
+                settings.uds.unlink(missing_ok=True)
 
 
-def configure_logging(level: str) -> None:
-    """Send every log line to standard output as JSON; uvicorn's access log is ours instead."""
+@contextmanager
+def json_logging(level: str) -> Iterator[None]:
+    """Send every log line to standard output as JSON; uvicorn's access log is ours instead.
+
+    Afterwards logging is as it was: whoever started the service may close its standard output.
+    """
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(_JsonLines())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    logging.getLogger("uvicorn.access").disabled = True
+    root, access = logging.getLogger(), logging.getLogger("uvicorn.access")
+    before = root.handlers[:], root.level, access.disabled, _LOG.level
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    access.disabled = True
     _LOG.setLevel(logging.INFO)  # whoever starts it with port 0 needs the line with the address
+    try:
+        yield
+    finally:
+        root.handlers[:], level_before, access.disabled, own_before = before
+        root.setLevel(level_before)
+        _LOG.setLevel(own_before)
 
 
 class _JsonLines(logging.Formatter):
@@ -82,8 +102,15 @@ class _Server(uvicorn.Server):
         self._runtime = runtime
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Start draining; a second SIGINT does not wait for running checks."""
-        self._runtime.draining = True
+        """Start draining; a second SIGINT does not wait for running checks.
+
+        Who still waits when the time is over is told so, a second before connections are closed.
+        """
+        if not self._runtime.draining:
+            self._runtime.draining = True
+            end = threading.Timer(self._runtime.settings.drain_s, self._runtime.scheduler.close)
+            end.daemon = True
+            end.start()
         super().handle_exit(sig, frame)
         self._captured_signals.clear()
 

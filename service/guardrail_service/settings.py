@@ -26,6 +26,17 @@ class Limits(BaseSettings):
     batch_items: int = Field(100, ge=1, description="Samples of one batch request.")
     queued_rows: int = Field(8_000, ge=1, description="Model rows waiting in the queue.")
     concurrent_requests: int = Field(64, ge=1, description="Samples judged at the same time.")
+    concurrent_streams: int = Field(256, ge=1, description="Streams open at the same time.")
+
+
+class CacheSettings(BaseSettings):
+    """How much of what models computed is kept in memory."""
+
+    model_config = SettingsConfigDict(env_prefix="GUARDRAIL_CACHE_", frozen=True, extra="forbid")
+
+    vectors_mb: int = Field(24, ge=0, description="MiB of sentence embeddings.")
+    states_mb: int = Field(64, ge=0, description="MiB of the encoder's states.")
+    branch_mb: int = Field(32, ge=0, description="MiB of each branch's outputs.")
 
 
 class Settings(BaseSettings):
@@ -49,11 +60,22 @@ class Settings(BaseSettings):
         le=256,
         description="Model runs at the same time, each on one thread.",
     )
+    batch_tokens: int = Field(
+        512,
+        ge=1,
+        description="Tokens that one model call computes at most, padding included, where the "
+        "model's manifest lets rows run together; 1 runs each row alone.",
+    )
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Accepted bearer keys, separated by commas; none means no authentication."
     )
     drain_s: float = Field(10.0, ge=0, description="Seconds to finish running work on SIGTERM.")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    store: Path | None = Field(
+        None, description="File that keeps model outputs over restarts; none if unset."
+    )
+    store_mb: int = Field(1_024, ge=1, description="MiB the store may use.")
+    cache: CacheSettings = Field(default_factory=CacheSettings)
     limits: Limits = Field(default_factory=Limits)
 
     @field_validator("config", mode="before")

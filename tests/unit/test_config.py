@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
 from guardrail_service.config import Serving, canonical, load_file, load_policies
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.registry import REGISTRY
-from guardrail_service.types import Action
+from guardrail_service.policy import decide
+from guardrail_service.registry import REGISTRY, Detector, Parameters, Registry
+from guardrail_service.types import Action, Outcome
 
 H2O = "h2o_sonar.evaluators."
 GROUNDEDNESS = H2O + "rag_groundedness_evaluator.RagGroundednessEvaluator"
@@ -54,6 +56,30 @@ def test_an_id_without_threshold_uses_the_shipped_default_uncalibrated(write_con
     policy = load_file(write_config(evaluator_ids=["groundedness"]), SERVING).policy
     cut = policy.rules["groundedness"].cuts["groundedness"]
     assert (cut.threshold, cut.calibrated) == (0.4, False)
+
+
+@pytest.mark.parametrize(("toxicity", "decision"), [(0.25, "pass"), (0.3, "flag")])
+def test_h2os_own_example_cuts_where_it_says(toxicity: float, decision: str) -> None:
+    """Three evaluators; toxicity above .25 flags, .25 itself passes; a passed check is above .5.
+
+    Known answer 15.
+    """
+    specs = [REGISTRY[name].spec for name in ("toxicity", "bias")]
+    labels = {s.id: frozenset(metric.key for metric in s.metrics) for s in specs}
+    serving = dataclasses.replace(SERVING, roles=frozenset(labels), labels=labels)
+    example = Path(__file__).resolve().parents[2] / "configs" / "h2o_example.json"
+    policy = load_file(example, serving).policy
+    assert set(policy.rules) == {"toxicity", "bias", "pii"}
+    low = {metric.key: 0.0 for metric in policy.rules["toxicity"].spec.metrics}
+    passed = {metric.key: 1.0 for metric in policy.rules["pii"].spec.metrics}
+    outcomes = {
+        "toxicity": Outcome.evaluated({**low, "toxicity": toxicity}),
+        "bias": Outcome.evaluated({m.key: 0.0 for m in policy.rules["bias"].spec.metrics}),
+        "pii": Outcome.evaluated(passed),
+    }
+    assert decide(policy, outcomes).decision == decision
+    outcomes["pii"] = Outcome.evaluated({**passed, "model_passes": 0.0})
+    assert decide(policy, outcomes).decision == "flag"
 
 
 def test_a_metric_calibration_gave_up_on_is_uncalibrated(write_config: Write) -> None:
@@ -161,6 +187,47 @@ def test_a_detector_without_code_or_model_is_reported_and_not_served(write_confi
     assert list(loaded.policy.rules) == ["groundedness"]
     with pytest.raises(ConfigurationError, match="toxicity"):
         load_policies([path], SERVING)
+
+
+@pytest.mark.parametrize(
+    ("labels", "cuts", "missing"),
+    [
+        ({"toxicity", "insult"}, {"toxicity": 0.5}, None),
+        ({"insult"}, {}, "toxicity"),
+        ({"toxicity", "insult"}, {"toxicity": 0.5, "threat": 0.5}, "threat"),
+    ],
+)
+def test_a_model_without_a_label_that_gates_cannot_serve(
+    labels: set[str], cuts: dict[str, float], missing: str | None, write_config: Write
+) -> None:
+    """A detector's gating metrics, or those the file has thresholds for, must be its labels."""
+    thresholds = {"toxicity": cuts} if cuts else {}
+    path = write_config(calibrated_thresholds=thresholds, evaluator_ids=["toxicity"])
+    role = frozenset({"toxicity"})
+    serving = dataclasses.replace(
+        SERVING, registry=_with_toxicity(), roles=role, labels={"toxicity": frozenset(labels)}
+    )
+    loaded = load_file(path, serving)
+    if missing is None:
+        assert loaded.unserved == ()
+    else:
+        (unserved,) = loaded.unserved
+        assert f"'embedded' lacks {missing}: its role toxicity gives" in unserved.reason
+
+
+def _with_toxicity() -> Registry:
+    """Return a registry whose toxicity has code, whatever this build has."""
+
+    class Toxicity(Detector[Parameters]):
+        spec = REGISTRY.spec("toxicity", "test")
+        parameters = Parameters
+
+        def reduce(self, sample: Any, outputs: Any, parameters: Any) -> Outcome:
+            return Outcome.not_applicable("test")
+
+    registry = Registry()
+    registry.register(Toxicity)
+    return registry
 
 
 def test_thresholds_fitted_on_another_model_are_refused_or_warned_about(

@@ -21,6 +21,7 @@ DOCUMENTED = {
     "LimitExceeded": 422,
     "BodyTooLarge": 413,
     "UnknownPolicy": 422,
+    "StreamIncomplete": 422,
     "OverrideRefused": 422,
     "Unauthorized": 401,
     "Overloaded": 429,

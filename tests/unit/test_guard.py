@@ -21,15 +21,18 @@ from guardrail_service.errors import (
     InputError,
     LimitExceeded,
     NotReady,
+    Overloaded,
     OverrideRefused,
     UnknownPolicy,
 )
-from guardrail_service.guard import Cancellation, Guard, Override
+from guardrail_service.guard import Cancellation, Guard
 from guardrail_service.inference.scheduler import Scheduler
+from guardrail_service.overrides import Override
 from guardrail_service.policy import Cut, Policy, Rule
 from guardrail_service.registry import REGISTRY, Detector, DetectorSpec, MetricSpec, Parameters
 from guardrail_service.registry import Registry as RealRegistry
 from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.windows import TokenSpan
 from guardrail_service.types import (
     Action,
     Coverage,
@@ -154,6 +157,14 @@ class Bench:
         return self.guard.check(Sample(answer), **options)
 
 
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that another thread is about to do."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        threading.Event().wait(0.001)
+
+
 @pytest.fixture
 def bench() -> Iterator[Callable[..., Bench]]:
     """Make guards whose workers end with the test."""
@@ -208,6 +219,7 @@ def test_the_deadline_counts_from_the_start_of_the_check(
     made = bench(Fake("model", rows("late"), scores()))
     behind_s = [100.0]
     clock = SimpleNamespace(
+        thread_time=time.thread_time,
         monotonic=lambda: time.monotonic() - behind_s[0],
         perf_counter=lambda: time.perf_counter() - behind_s[0],
     )
@@ -441,7 +453,7 @@ def test_a_cancelled_check_ends_and_runs_no_further_row(bench: Callable[..., Ben
     judging.start()
     assert made.model.entered.wait(30)
     cancellation.cancel()
-    assert made.scheduler.depth() == 0
+    until(lambda: made.scheduler.depth() == 0)  # it may still be taking its ticket
     made.model.open.set()
     judging.join(30)
     assert len(ended) == 1
@@ -509,3 +521,153 @@ def test_published_defaults_of_the_real_registry_are_in_range() -> None:
         defaults: Mapping[str, float] = detector.spec.default_thresholds or {}
         for key, value in defaults.items():
             assert detector.spec.metric(key).holds(value)
+
+
+def test_a_check_that_waits_when_the_service_ends_is_no_verdict(
+    bench: Callable[..., Bench],
+) -> None:
+    """Its rows were dropped: neither "too late" nor an error of a detector."""
+    made = bench(Fake("risk", rows("a"), scores()))
+    made.model.open.clear()
+    ended: list[BaseException] = []
+
+    def judge() -> None:
+        try:
+            made.check()
+        except NotReady as error:
+            ended.append(error)
+
+    judging = threading.Thread(target=judge)
+    judging.start()
+    assert made.model.entered.wait(30)
+    closing = threading.Thread(target=made.scheduler.close)
+    closing.start()
+    judging.join(30)
+    assert len(ended) == 1
+    made.model.open.set()
+    closing.join(30)
+
+
+def test_a_deadline_counts_from_when_the_request_arrived(bench: Callable[..., Bench]) -> None:
+    """Waiting for a thread is part of it; what is too late is not even encoded."""
+    encoded: list[str] = []
+
+    def encode(_sample: SegmentedSample, _parameters: Knobs) -> Sequence[Row]:
+        encoded.append("encoded")
+        return [row("late")]
+
+    pattern = Fake("pattern", rows("never"), scores(0.9), cost="pattern")
+    made = bench(Fake("model", encode, scores()), pattern)
+    verdict = made.check(deadline_ms=50, arrived=time.monotonic() - 1)
+    assert verdict.detectors["model"].reason == "deadline"
+    assert verdict.detectors["pattern"].state is State.EVALUATED
+    assert verdict.timings.total >= 1_000
+    assert (encoded, made.model.ran) == ([], [])
+
+
+def test_a_check_that_others_make_impossible_is_refused_before_it_is_read(
+    bench: Callable[..., Bench],
+) -> None:
+    """Estimated by its size from the checks before it; alone, it is let in."""
+    made = bench(Fake("risk", rows("a"), scores()), deadline_ms=500)
+    made.scheduler.costs.learn("check", 100, 400.0)
+    now = 1_000.0
+    made.scheduler._clock = lambda: now
+    made.guard.expect(100, None, None, now, "first")
+    with pytest.raises(Overloaded) as caught:
+        made.guard.expect(100, None, None, now, "second")
+    assert caught.value.retry_after_s == pytest.approx(0.4 + 0.4 - 0.5)
+    made.guard.expect(100, None, 100, now, "would not fit on an idle service")
+    made.guard.expect(100, None, float("inf"), now, "without a deadline")
+    made.guard.expect(100, "unknown", None, now, "refused later")
+
+
+def test_checks_teach_what_checks_cost(bench: Callable[..., Bench]) -> None:
+    """Rows and everything around them, by the sample's size."""
+    made = bench(Fake("risk", rows("a"), scores()))
+    made.scheduler.costs.learn("embedding", 2, 300.0)
+    made.check()
+    assert 300.0 <= made.scheduler.costs.estimate("check", len(ANSWER)) < 1_300.0
+
+
+def test_the_items_of_a_batch_do_not_refuse_each_other(bench: Callable[..., Bench]) -> None:
+    """Their rows have one owner, however many there are."""
+    many = [f"row {n}" for n in range(90)]
+    made = bench(Fake("risk", lambda s, _: [row(f"{s.answer} {t}") for t in many], scores()))
+    made.model.open.clear()
+    batch = object()
+    judging = [
+        threading.Thread(
+            target=made.check, args=(answer,), kwargs={"cancellation": Cancellation(batch)}
+        )
+        for answer in ("One answer.", "Another answer.")
+    ]
+    for thread in judging:
+        thread.start()
+    until(lambda: made.scheduler.depth() == 179)  # all but the one that runs
+    with pytest.raises(Overloaded):
+        made.check("Somebody else's answer.")
+    made.model.open.set()
+    for thread in judging:
+        thread.join(30)
+    assert len(made.model.ran) == 180
+
+
+def warming(bench: Callable[..., Bench]) -> Bench:
+    """Return a guard that knows how to compute passages ahead."""
+    made = bench(Fake("risk", rows("a"), scores()))
+    made.guard._windowers = {"embedding": Whole()}
+    made.guard._warming = (row,)
+    return made
+
+
+class Whole:
+    """A model that reads every sentence whole."""
+
+    max_tokens = 100
+
+    def tokens(self, text: str) -> Sequence[TokenSpan]:
+        """Return one token."""
+        return [TokenSpan(0, len(text), known=True)]
+
+
+PASSAGES = (Passage("The pool opens at seven. Dogs may stay."), Passage("Dogs may stay here."))
+
+
+def test_passages_are_computed_ahead_sentence_by_sentence(bench: Callable[..., Bench]) -> None:
+    """Each distinct one once, in order; a sentence without a run was known."""
+    made = warming(bench)
+    assert made.guard.warm((*PASSAGES, *PASSAGES), Cancellation()) == (3, 0, 0)
+    assert made.model.ran == ["The pool opens at seven.", "Dogs may stay.", "Dogs may stay here."]
+
+
+def test_a_sentence_that_fails_is_counted(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checks will say what is wrong with it."""
+    made = warming(bench)
+    monkeypatch.setitem(made.scheduler._runners, "embedding", raises(ValueError("zq9")))
+    assert made.guard.warm(PASSAGES, Cancellation()) == (0, 0, 3)
+
+
+def test_too_many_sentences_are_not_computed_ahead_either(bench: Callable[..., Bench]) -> None:
+    """The limit of a check; the field is named."""
+    made = warming(bench)
+    made.guard._max_sentences = 1
+    with pytest.raises(LimitExceeded, match="contexts"):
+        made.guard.warm(PASSAGES, Cancellation())
+
+
+def test_warming_stops_when_its_caller_leaves(bench: Callable[..., Bench]) -> None:
+    """What is queued is dropped."""
+    made = warming(bench)
+    cancellation = Cancellation()
+    cancellation.cancel()
+    with pytest.raises(Cancelled):
+        made.guard.warm(PASSAGES, cancellation)
+
+
+def test_a_model_pack_that_keeps_nothing_warms_nothing(bench: Callable[..., Bench]) -> None:
+    """No row is run whose outputs nobody would find again."""
+    made = bench(Fake("risk", rows("a"), scores()))
+    assert made.guard.warm(PASSAGES, Cancellation()) == (0, 0, 0)

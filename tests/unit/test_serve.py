@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.serve import _JsonLines, _listen
+from guardrail_service.serve import _JsonLines, _listen, json_logging, serve
 from guardrail_service.settings import Settings
 
 
@@ -97,3 +97,34 @@ def test_every_other_line_becomes_one_json_object_without_a_traceback() -> None:
         "exception": "ValueError",
     }
     assert "\n" not in line
+
+
+def test_a_running_service_logs_json_and_leaves_logging_as_it_was(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Or a later line would go to an output that is closed by then."""
+    before = state_of_logging()
+    with json_logging("error"):
+        logging.getLogger("uvicorn.error").error("zq9")
+        logging.getLogger("uvicorn.error").warning("not shown")
+        logging.getLogger("guardrail.serve").info("{}")
+    assert [json.loads(line).get("message") for line in capsys.readouterr().out.splitlines()] == [
+        "zq9",
+        None,
+    ]
+    assert state_of_logging() == before
+
+
+def test_a_service_that_does_not_start_leaves_logging_as_it_was(tmp_path: Path) -> None:
+    """Whoever called it goes on."""
+    before = state_of_logging()
+    with pytest.raises(ConfigurationError, match=r"missing\.json"):
+        serve(Settings(config=(tmp_path / "missing.json",), log_level="debug"))
+    assert state_of_logging() == before
+
+
+def state_of_logging() -> tuple[object, ...]:
+    """Return what starting a service changes."""
+    root, own = logging.getLogger(), logging.getLogger("guardrail.serve")
+    access = logging.getLogger("uvicorn.access")
+    return root.handlers[:], root.level, own.level, access.disabled

@@ -31,6 +31,9 @@ def test_every_field_is_an_environment_variable(monkeypatch: pytest.MonkeyPatch)
         "DRAIN_S": "2.5",
         "LOG_LEVEL": "warning",
         "MAX_SENTENCES": "7",
+        "STORE": "/var/lib/guardrail.sqlite",
+        "STORE_MB": "5",
+        "CACHE_VECTORS_MB": "6",
     }
     for name, value in given.items():
         monkeypatch.setenv(f"GUARDRAIL_{name}", value)
@@ -46,6 +49,9 @@ def test_every_field_is_an_environment_variable(monkeypatch: pytest.MonkeyPatch)
     assert settings.drain_s == 2.5
     assert settings.log_level == "warning"
     assert settings.limits.sentences == 7
+    assert settings.store == Path("/var/lib/guardrail.sqlite")
+    assert (settings.store_mb, settings.cache.vectors_mb) == (5, 6)
+    assert settings.cache.states_mb == 64
     assert settings.limits.contexts == Limits().contexts
 
 

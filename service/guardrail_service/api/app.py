@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -68,8 +69,10 @@ def _lifespan(
         service = Service(runtime)
         app.state.service = service
         app.state.telemetry = service.telemetry
+        lag = asyncio.ensure_future(service.telemetry.lag.measure())
         with _reload_on_hangup(runtime):
             yield
+        lag.cancel()
         await run_in_threadpool(service.close)
 
     return lifespan
@@ -102,7 +105,7 @@ async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - narrows, as above
     first = dict(error.errors()[0])
     first["loc"] = first["loc"][1:] if first["loc"][:1] == ("body",) else first["loc"]
-    if not first["loc"] and first["type"] != "string_unicode":
+    if not first["loc"] and first["type"] not in ("string_unicode", "value_error"):
         expected = "expected a JSON object, sent with 'Content-Type: application/json'"
         return await _on_guardrail_error(request, MalformedInput(expected, "body"))
     return await _on_guardrail_error(request, validation_error(first))

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 OPEN_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
 """Probes and scrapers carry no key; none of these routes shows or takes submitted text."""
+STREAM_ROUTE = "/v1/check/stream"
+"""Its body arrives while the reply leaves; `stream.py` bounds every line and their sum."""
 _ID_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
@@ -42,7 +44,8 @@ def request_id_from(header: str | None) -> str:
 
 
 class Envelope:
-    """Pure ASGI middleware. Reads the whole body first, so that a limit cannot be outrun."""
+    """Pure ASGI middleware. Reads the whole body first, so that a limit cannot be outrun, except a
+    stream's."""
 
     def __init__(self, app: ASGIApp, max_body_bytes: int, api_keys: Iterable[SecretStr]) -> None:
         self._app = app
@@ -60,6 +63,9 @@ class Envelope:
         """Check key and body, then hand on."""
         scope = exchange.scope
         self._authorize(scope)
+        if scope["path"] == STREAM_ROUTE:
+            await self._app(scope, exchange.receive, exchange.send)
+            return
         body = await _read(scope, exchange.receive, self._max_body_bytes)
         await self._app(scope, _replay(body, exchange.receive), exchange.send)
 

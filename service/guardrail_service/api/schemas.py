@@ -5,7 +5,17 @@ from __future__ import annotations
 import unicodedata
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    FailFast,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from guardrail_service.types import Decision, Mode, State, Status
 
@@ -25,8 +35,32 @@ EXAMPLE_REQUEST: dict[str, Any] = {
 }
 
 
+_MOST_KEYS = 40
+_MOST_ENTRIES = 10_000
+"""Beyond these sizes nothing is looked at: validation notes every fault before it tells the first,
+40 ms for 13,000 of them and seconds for a million. The service's own limits are lower."""
+
+
+def _short(most: int) -> BeforeValidator:
+    """Return what refuses a list or an object of too many entries before they are read."""
+
+    def check(value: object) -> object:
+        if isinstance(value, list | dict) and len(value) > most:
+            raise ValueError(f"found {len(value)} entries; expected at most {most}")
+        return value
+
+    return BeforeValidator(check)
+
+
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_keys(cls, value: object) -> object:
+        if isinstance(value, dict) and len(value) > _MOST_KEYS:
+            raise ValueError(f"found {len(value)} fields; expected only documented fields")
+        return value
 
 
 class PassageIn(_Request):
@@ -51,11 +85,22 @@ ContextIn = Annotated[
 ]
 
 
+Contexts = Annotated[list[ContextIn], FailFast(), _short(_MOST_ENTRIES)]
+Includes = Annotated[list[Include], FailFast(), _short(_MOST_KEYS)]
+
+
 class OverrideIn(_Request):
     """What this request changes about one detector, as far as the policy lets it."""
 
-    thresholds: dict[str, float] = Field({}, description="Thresholds by metric key.")
-    parameters: dict[str, Any] = Field({}, description="The detector's parameters.")
+    thresholds: Annotated[dict[str, float], _short(_MOST_KEYS)] = Field(
+        {}, description="Thresholds by metric key."
+    )
+    parameters: Annotated[dict[str, Any], _short(_MOST_KEYS)] = Field(
+        {}, description="The detector's parameters."
+    )
+
+
+Overrides = Annotated[dict[str, OverrideIn], _short(_MOST_KEYS)]
 
 
 class CheckRequest(_Request):
@@ -66,23 +111,24 @@ class CheckRequest(_Request):
     id: str | None = Field(None, max_length=256, description="The caller's own id; not logged.")
     question: str | None = Field(None, description="What the user asked.")
     answer: str = Field(description="The answer to judge; at least one visible character.")
-    contexts: list[ContextIn] = Field(
+    contexts: Contexts = Field(
         [], description="The passages the answer came from: texts, or objects with id and text."
     )
     policy: str | None = Field(None, max_length=64, description="A policy; the default if unset.")
-    detectors: dict[str, OverrideIn] = Field({}, description="Changes by detector id.")
+    detectors: Overrides = Field({}, description="Changes by detector id.")
     deadline_ms: int | None = Field(
         None, gt=0, le=600_000, description="Reply after this long with what is known by then."
     )
     mode: Mode = Field("enforce", description="`shadow` reports the decision and always allows.")
-    include: list[Include] = Field(
+    include: Includes = Field(
         ["spans", "evidence"], description="What the reply holds beside scores."
     )
 
     @field_validator("answer")
     @classmethod
     def _has_text(cls, value: str) -> str:
-        if all(unicodedata.category(character) in _INVISIBLE for character in value):
+        # A set, because an answer may be a million times the same space.
+        if all(unicodedata.category(character) in _INVISIBLE for character in set(value)):
             raise ValueError("found no visible character; expected at least one")
         return value
 
@@ -93,6 +139,49 @@ class BatchRequest(_Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"items": [EXAMPLE_REQUEST]}]})
 
     items: list[Any] = Field(min_length=1, description="Bodies of `/v1/check`.")
+
+
+class ContextsRequest(_Request):
+    """Passages to encode ahead of the answers that will come from them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"contexts": EXAMPLE_REQUEST["contexts"]}]}
+    )
+
+    contexts: Contexts = Field(min_length=1, description="The passages, as for checks.")
+
+
+class StreamRequest(_Request):
+    """The first line of a stream: everything about the answer but its text."""
+
+    id: str | None = Field(None, max_length=256, description="The caller's own id; not logged.")
+    question: str | None = Field(None, description="What the user asked.")
+    contexts: Contexts = Field([], description="The passages, as for `/v1/check`.")
+    policy: str | None = Field(None, max_length=64, description="A policy; the default if unset.")
+    detectors: Overrides = Field({}, description="Changes by detector id.")
+    deadline_ms: int | None = Field(
+        None, gt=0, le=600_000, description="For the verdict on the whole answer."
+    )
+    sentence_deadline_ms: int | None = Field(
+        None, gt=0, le=600_000, description="For judging one part before it leaves."
+    )
+    stop_on: Literal["block", "flag"] = Field(
+        "block", description="The mildest action that ends the stream."
+    )
+    mode: Mode = Field("enforce", description="`shadow` lets everything pass as it is.")
+    include: Includes = Field(["spans", "evidence"], description="As for `/v1/check`.")
+
+    def whole(self, answer: str) -> dict[str, Any]:
+        """Return the body of `/v1/check` for an answer of this stream."""
+        own = self.model_dump(exclude={"sentence_deadline_ms", "stop_on"}, exclude_unset=True)
+        return {**own, "answer": answer}
+
+
+class StreamPiece(_Request):
+    """Every later line: text as the model wrote it, or the word that it is done."""
+
+    text: str = ""
+    end: bool = False
 
 
 class EvidenceOut(BaseModel):
@@ -190,10 +279,58 @@ class ErrorReply(BaseModel):
     error: ErrorBody
 
 
+class StreamStart(BaseModel):
+    """The first record of a stream."""
+
+    type: Literal["start"] = "start"
+    request_id: str
+    policy: PolicyOut
+    in_flight: list[str] = Field(description="Detectors that judge before text leaves.")
+    at_end: list[str] = Field(description="Detectors that need the whole answer.")
+
+
+class StreamRelease(BaseModel):
+    """A part of the answer that may be shown."""
+
+    type: Literal["release"] = "release"
+    text: str = Field(description="What to show, findings replaced.")
+    start: int = Field(description="Where the part begins in the answer as it was written.")
+    processed_index: int = Field(description="Where it ends; everything before is decided.")
+    flagged: list[str] = Field(description="Detectors that flagged the part and let it pass.")
+    judged_ms: float
+
+
+class StreamFinal(BaseModel):
+    """The last record; without one, nothing may be concluded about the answer."""
+
+    type: Literal["final"] = "final"
+    reason: Literal["complete", "blocked"]
+    processed_index: int
+    checked: tuple[int, int] = Field(description="The part that `result` is about.")
+    result: CheckReply
+
+
+class StreamError(BaseModel):
+    """The last record where the stream could not be judged to its end; never a verdict."""
+
+    type: Literal["error"] = "error"
+    processed_index: int
+    error: ErrorBody
+
+
 class BatchReply(BaseModel):
     """A reply or an error per item, in the order of the request."""
 
     results: list[CheckReply | ErrorReply]
+
+
+class ContextsReply(BaseModel):
+    """What was kept of some passages; each sentence counts once."""
+
+    request_id: str
+    new: int = Field(description="Sentences that were computed now.")
+    known: int = Field(description="Sentences whose outputs were kept already.")
+    failed: int = Field(description="Sentences that no model could read; checks will say so.")
 
 
 class PoliciesReply(BaseModel):
@@ -218,6 +355,7 @@ class InfoReply(BaseModel):
     fingerprints: dict[str, str]
     golden: dict[str, dict[str, float]]
     limits: dict[str, int]
+    caches: dict[str, dict[str, int]]
     workers: int
 
 

@@ -4,21 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from guardrail_service.api.errors import error_reply
-from guardrail_service.api.schemas import CheckReply, CheckRequest, ErrorReply
+from guardrail_service.api.schemas import (
+    CheckReply,
+    CheckRequest,
+    ContextsReply,
+    ContextsRequest,
+    ErrorReply,
+)
+from guardrail_service.api.stream import Streams
 from guardrail_service.api.telemetry import Telemetry
-from guardrail_service.api.translate import parse_check, to_overrides, to_reply, to_sample
+from guardrail_service.api.translate import (
+    parse_check,
+    request_size,
+    to_overrides,
+    to_passages,
+    to_reply,
+    to_sample,
+)
 from guardrail_service.errors import Cancelled, GuardrailError, LimitExceeded, NotReady, Overloaded
-from guardrail_service.guard import Cancellation
+from guardrail_service.guard import Cancellation, Warmed
 from guardrail_service.runtime import Runtime
 
+T = TypeVar("T")
 Gone = Callable[[], Awaitable[None]]
 """Returns when the caller has left."""
+
+
+class Rendered(NamedTuple):
+    """A reply and its JSON, which was written on a thread: it may be long."""
+
+    reply: CheckReply
+    json: str
 
 
 class Service:
@@ -30,15 +53,34 @@ class Service:
         self._limits = runtime.settings.limits
         self._running = 0
         self._threads = ThreadPoolExecutor(self._limits.concurrent_requests, "check")
+        self.streams = Streams(runtime, self.telemetry, self._threads)
 
-    async def check(self, request: CheckRequest, request_id: str, gone: Gone) -> CheckReply:
+    async def check(self, request: CheckRequest, request_id: str, gone: Gone) -> Rendered:
         """Return the reply to one request.
 
         Raises:
             GuardrailError: If it cannot be judged; never a verdict.
         """
+        arrived = time.monotonic()
+        cancellation = Cancellation()
+        with self._places(1), self._expected(request, arrived, cancellation):
+            return await self._run(request, request_id, request.deadline_ms, gone, cancellation)
+
+    async def warm(self, request: ContextsRequest, request_id: str, gone: Gone) -> ContextsReply:
+        """Compute ahead what models need of passages.
+
+        Raises:
+            GuardrailError: If they are too large, or the service too busy.
+        """
+        cancellation = Cancellation()
+
+        def work() -> Warmed:
+            passages = to_passages(request.contexts, self._limits)
+            return self.runtime.guard.warm(passages, cancellation)
+
         with self._places(1):
-            return await self._run(request, request_id, request.deadline_ms, gone)
+            done = await self._in_thread(work, gone, cancellation)
+        return ContextsReply(request_id=request_id, **done._asdict())
 
     async def check_batch(
         self, items: list[object], request_id: str, gone: Gone
@@ -55,12 +97,13 @@ class Service:
         at_once = min(self.runtime.settings.workers, len(items))
         places = asyncio.Semaphore(at_once)
         departed = asyncio.Event()
+        batch = object()
 
         async def one(item: object) -> CheckReply | ErrorReply:
             async with places:
                 if departed.is_set():
                     raise Cancelled("the caller left")
-                return await self._item(item, request_id, departed)
+                return await self._item(item, request_id, departed, Cancellation(batch))
 
         watcher = asyncio.ensure_future(_set_when(gone, departed))
         try:
@@ -90,7 +133,7 @@ class Service:
             raise Overloaded(
                 f"{self._running} answers are being judged and {count} more would pass the limit "
                 f"of {allowed}; try again later",
-                retry_after_s=1.0,
+                retry_after_s=self.runtime.scheduler.backlog_s(),
             )
         self._running += count
         try:
@@ -98,25 +141,48 @@ class Service:
         finally:
             self._running -= count
 
+    @contextmanager
+    def _expected(
+        self, request: CheckRequest, arrived: float, cancellation: Cancellation
+    ) -> Iterator[None]:
+        """Count a check as coming, so that those behind it know; refuse what cannot be in time."""
+        guard, deadline = self.runtime.guard, request.deadline_ms
+        size = request_size(request)
+        guard.expect(size, request.policy, deadline, arrived, cancellation.owner)
+        try:
+            yield
+        finally:
+            self.runtime.scheduler.forget(cancellation.owner)
+
     async def _item(
-        self, item: object, request_id: str, departed: asyncio.Event
+        self,
+        item: object,
+        request_id: str,
+        departed: asyncio.Event,
+        cancellation: Cancellation,
     ) -> CheckReply | ErrorReply:
         async def gone() -> None:
             await departed.wait()
 
         try:
-            return await self._run(parse_check(item), request_id, math.inf, gone)
+            return (await self._run(item, request_id, math.inf, gone, cancellation)).reply
         except Cancelled:
             raise
         except GuardrailError as error:
             return error_reply(error, request_id)
 
     async def _run(
-        self, request: CheckRequest, request_id: str, deadline_ms: float | None, gone: Gone
-    ) -> CheckReply:
-        cancellation = Cancellation()
+        self,
+        body: object,
+        request_id: str,
+        deadline_ms: float | None,
+        gone: Gone,
+        cancellation: Cancellation,
+    ) -> Rendered:
+        arrived = time.monotonic()
 
-        def work() -> CheckReply:
+        def work() -> Rendered:
+            request = body if isinstance(body, CheckRequest) else parse_check(body)
             sample = to_sample(request, self._limits)
             verdict = self.runtime.guard.check(
                 sample,
@@ -125,9 +191,17 @@ class Service:
                 deadline_ms,
                 request.mode,
                 cancellation,
+                arrived,
             )
-            return to_reply(verdict, request, request_id)
+            reply = to_reply(verdict, request, request_id)
+            return Rendered(reply, reply.model_dump_json())
 
+        done = await self._in_thread(work, gone, cancellation)
+        self.telemetry.check(done.reply)
+        return done
+
+    async def _in_thread(self, work: Callable[[], T], gone: Gone, cancellation: Cancellation) -> T:
+        """Return what `work` gives; it is cancelled when the caller leaves."""
         running = asyncio.get_running_loop().run_in_executor(self._threads, work)
         watcher = asyncio.ensure_future(gone())
         waited: set[asyncio.Future[Any]] = {running, watcher}
@@ -135,13 +209,11 @@ class Service:
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not running.done():
                 cancellation.cancel()
-            reply = await running
+            return await running
         finally:
             cancellation.cancel()  # nobody waits any more, whether or not it is done
             running.cancel()
             watcher.cancel()
-        self.telemetry.check(reply)
-        return reply
 
 
 async def _set_when(gone: Gone, event: asyncio.Event) -> None:

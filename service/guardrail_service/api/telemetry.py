@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from guardrail_service.api.loop_lag import LoopLag
 
 if TYPE_CHECKING:
     from guardrail_service.api.schemas import CheckReply
+    from guardrail_service.inference.caches import Caches
     from guardrail_service.runtime import Runtime
 
 _ACCESS = logging.getLogger("guardrail.access")
@@ -48,7 +53,32 @@ class Telemetry:
             ["detector", "state", "flagged"],
             registry=self.registry,
         )
+        self.lag = LoopLag()
         self._describe(runtime)
+        self._describe_work(runtime)
+
+    def _describe_work(self, runtime: Runtime) -> None:
+        """Add what the event loop, the workers and the memories do."""
+        gauges: dict[str, tuple[str, Callable[[], float]]] = {
+            "event_loop_lag_seconds": ("Delay of the event loop, latest.", self.lag.latest),
+            "event_loop_lag_max_seconds": (
+                "Largest delay of the event loop since this was read last.",
+                self.lag.take_largest,
+            ),
+            "running_rows": ("Model rows running.", runtime.scheduler.running),
+            "stuck_workers": (
+                "Workers whose row has been running for far too long.",
+                runtime.scheduler.stuck,
+            ),
+            "backlog_seconds": (
+                "Estimated time until everything that waits now is done.",
+                runtime.scheduler.backlog_s,
+            ),
+        }
+        for name, (text, function) in gauges.items():
+            gauge = Gauge(f"guardrail_{name}", text, registry=self.registry)
+            gauge.set_function(function)
+        self.registry.register(CacheMetrics(runtime.caches))
 
     def _describe(self, runtime: Runtime) -> None:
         depth = Gauge("guardrail_queue_rows", "Model rows waiting.", registry=self.registry)
@@ -74,6 +104,36 @@ class Telemetry:
         for name, detector in reply.detectors.items():
             self._detector_latency.labels(name).observe(detector.latency_ms / 1e3)
             self._states.labels(name, detector.state.value, str(detector.flagged).lower()).inc()
+
+
+class CacheMetrics(Collector):
+    """What the memories of model outputs did and hold, by memory, and the store behind them."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as they are now."""
+        counters = {
+            "hits": "Texts whose outputs were at hand.",
+            "misses": "Texts that had to be computed.",
+            "restored": "Texts whose outputs came from the store.",
+        }
+        gauges = {"bytes": "Bytes kept.", "texts": "Texts kept.", "limit_bytes": "Bytes at most."}
+        stats = self._caches.stats()
+        for name, text in counters.items():
+            counted = CounterMetricFamily(f"guardrail_cache_{name}", text, labels=["cache"])
+            for cache, found in stats.items():
+                counted.add_metric([cache], getattr(found, name))
+            yield counted
+        for name, text in gauges.items():
+            kept = GaugeMetricFamily(f"guardrail_cache_{name}", text, labels=["cache"])
+            for cache, found in stats.items():
+                kept.add_metric([cache], getattr(found, name))
+            yield kept
+        if self._caches.store is not None:
+            for name, value in self._caches.store.stats()._asdict().items():
+                yield GaugeMetricFamily(f"guardrail_store_{name}", f"Store: {name}.", value)
 
 
 def summary(reply: CheckReply) -> dict[str, Any]:

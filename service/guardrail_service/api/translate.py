@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from json.decoder import JSONArray, JSONObject  # type: ignore[attr-defined]
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
 from pydantic import ValidationError
@@ -12,6 +14,7 @@ from guardrail_service.api.schemas import (
     TAGS,
     CheckReply,
     CheckRequest,
+    ContextIn,
     CoverageOut,
     DetectorOut,
     EvidenceOut,
@@ -23,7 +26,7 @@ from guardrail_service.api.schemas import (
     TimingsOut,
 )
 from guardrail_service.errors import InputError, LimitExceeded, MalformedInput
-from guardrail_service.guard import Override
+from guardrail_service.overrides import Override
 from guardrail_service.settings import Limits
 from guardrail_service.types import (
     Coverage,
@@ -47,6 +50,11 @@ _JSON_TYPES = {
 }
 
 
+SMALL_BODY = 32_768
+"""Bytes of JSON that are read on the event loop: under a millisecond. More goes to a thread."""
+MOST_VALUES = 200_000
+"""Values in one JSON text: a batch of a hundred samples with two hundred passages each has a fifth
+of them."""
 _WHOLE_OBJECT = frozenset({"model_type", "model_attributes_type", "dict_type"})
 
 
@@ -58,12 +66,18 @@ def decode(body: bytes, field: str = "body") -> Any:
     """
     expected = "expected a JSON object in UTF-8"
     try:
-        return json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        text = body.decode("utf-8-sig")
+        if len(body) > SMALL_BODY:
+            return _ValueByValue().decode(text)
+        return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise MalformedInput(f"not JSON ({error.msg}, {where}); {expected}", field) from None
     except UnicodeDecodeError as error:
         raise MalformedInput(f"not UTF-8 at byte {error.start}; {expected}", field) from None
+    except _TooManyValues:
+        found = f"found more than {MOST_VALUES} values"
+        raise MalformedInput(f"{found}; {expected}", field) from None
     except RecursionError:
         raise MalformedInput(f"nested too deeply; {expected}", field) from None
     except ValueError:
@@ -73,6 +87,36 @@ def decode(body: bytes, field: str = "body") -> Any:
 
 def _refuse_constant(_name: str) -> NoReturn:
     raise ValueError
+
+
+class _TooManyValues(Exception):
+    """More numbers, texts, lists and objects than any request needs."""
+
+
+class _ValueByValue(json.JSONDecoder):
+    """Reads one text as `json.loads` does, and lets other threads run between two values.
+
+    The scanner in C keeps the interpreter's lock from the first byte to the last: 4 MB of numbers
+    would stop the event loop for a tenth of a second, although a thread reads them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(parse_constant=_refuse_constant)
+        self._left = MOST_VALUES
+        self.parse_array = lambda at, scan: JSONArray(at, self._counted(scan))
+        self.parse_object = lambda at, strict, scan, *rest: JSONObject(
+            at, strict, self._counted(scan), *rest
+        )
+        self.scan_once = py_make_scanner(self)
+
+    def _counted(self, scan: Callable[[str, int], tuple[Any, int]]) -> Callable[..., Any]:
+        def one(text: str, start: int) -> tuple[Any, int]:
+            self._left -= 1
+            if self._left < 0:
+                raise _TooManyValues
+            return scan(text, start)
+
+        return one
 
 
 def parse_check(body: object) -> CheckRequest:
@@ -130,23 +174,51 @@ def to_sample(request: CheckRequest, limits: Limits) -> Sample:
         LimitExceeded: Naming the field, its size and the limit.
         InputError: If a text is not valid Unicode.
     """
-    contexts = tuple(
-        Passage(c.text, c.id) if isinstance(c, PassageIn) else Passage(c) for c in request.contexts
-    )
-    texts = [("answer", request.answer), ("question", request.question or "")]
-    for field, text in texts + [("contexts", passage.text) for passage in contexts]:
-        _refuse_surrogates(field, text)
+    for field, text in (("answer", request.answer), ("question", request.question or "")):
+        check_characters(field, text)
+    contexts = _passages(request.contexts)
     for override in request.detectors.values():
-        _refuse_surrogates("detectors", json.dumps(override.parameters, ensure_ascii=False))
-    characters = sum(len(passage.text) for passage in contexts)
+        check_characters("detectors", json.dumps(override.parameters, ensure_ascii=False))
     _limit("answer", len(request.answer), limits.answer_chars, "characters")
     _limit("question", len(request.question or ""), limits.question_chars, "characters")
-    _limit("contexts", len(contexts), limits.contexts, "passages")
-    _limit("contexts", characters, limits.context_chars, "characters in all")
+    _limit_passages(contexts, limits)
     return Sample(request.answer, request.question, contexts, request.id)
 
 
-def _refuse_surrogates(field: str, text: str) -> None:
+def to_passages(contexts: Sequence[ContextIn], limits: Limits) -> tuple[Passage, ...]:
+    """Return the passages of a request.
+
+    Raises:
+        LimitExceeded: Naming the field, its size and the limit.
+        InputError: If a text is not valid Unicode.
+    """
+    passages = _passages(contexts)
+    _limit_passages(passages, limits)
+    return passages
+
+
+def _passages(contexts: Sequence[ContextIn]) -> tuple[Passage, ...]:
+    passages = tuple(
+        Passage(c.text, c.id) if isinstance(c, PassageIn) else Passage(c) for c in contexts
+    )
+    for passage in passages:
+        check_characters("contexts", passage.text)
+    return passages
+
+
+def _limit_passages(passages: Sequence[Passage], limits: Limits) -> None:
+    characters = sum(len(passage.text) for passage in passages)
+    _limit("contexts", len(passages), limits.contexts, "passages")
+    _limit("contexts", characters, limits.context_chars, "characters in all")
+
+
+def request_size(request: CheckRequest) -> int:
+    """Return the code points of a request, as `guard.size` counts those of a sample."""
+    passages = sum(len(c if isinstance(c, str) else c.text) for c in request.contexts)
+    return len(request.answer) + len(request.question or "") + passages
+
+
+def check_characters(field: str, text: str) -> None:
     """Raise InputError if a text has half of a surrogate pair: it is not Unicode text."""
     try:
         text.encode()

@@ -12,13 +12,19 @@ from prometheus_client import generate_latest
 
 from guardrail_service.api.schemas import CheckReply
 from guardrail_service.api.telemetry import Telemetry, log_request, summary
+from guardrail_service.inference.memory import MemoryStats
+from guardrail_service.inference.store import StoreStats
 
 
 class Runtime:
     """The part of a runtime that is measured."""
 
     def __init__(self) -> None:
-        self.scheduler = SimpleNamespace(depth=lambda: 7)
+        self.scheduler = SimpleNamespace(
+            depth=lambda: 7, running=lambda: 2, stuck=lambda: 1, backlog_s=lambda: 0.5
+        )
+        stats = MemoryStats(hits=5, misses=4, restored=3, texts=2, bytes=1_000, limit_bytes=9_000)
+        self.caches = SimpleNamespace(store=None, stats=lambda: {"vectors": stats})
         self.serving = SimpleNamespace(fingerprints={"embedding": "a" * 64, "segmenter": "s/1"})
         self.reload_error: str | None = None
         self.reason: str | None = None
@@ -141,3 +147,24 @@ def test_a_log_line_is_one_line_of_json(caplog: pytest.LogCaptureFixture) -> Non
     fields = json.loads(record.getMessage())
     assert list(fields) == ["at", "request_id", "status"]
     assert fields["at"].endswith("+00:00")
+
+
+def test_workers_memories_and_the_event_loop_are_measured() -> None:
+    """What an operator looks at first when answers are late."""
+    runtime = Runtime()
+    runtime.caches.store = SimpleNamespace(stats=lambda: StoreStats(10, 20, 1, 0))
+    telemetry = Telemetry(runtime)  # type: ignore[arg-type]
+    lines = set(generate_latest(telemetry.registry).decode().splitlines())
+    assert lines >= {
+        "guardrail_event_loop_lag_seconds 0.0",
+        "guardrail_event_loop_lag_max_seconds 0.0",
+        "guardrail_running_rows 2.0",
+        "guardrail_stuck_workers 1.0",
+        "guardrail_backlog_seconds 0.5",
+        'guardrail_cache_hits_total{cache="vectors"} 5.0',
+        'guardrail_cache_misses_total{cache="vectors"} 4.0',
+        'guardrail_cache_restored_total{cache="vectors"} 3.0',
+        'guardrail_cache_bytes{cache="vectors"} 1000.0',
+        "guardrail_store_bytes 10.0",
+        "guardrail_store_damaged 1.0",
+    }

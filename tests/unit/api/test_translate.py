@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from guardrail_service.api.schemas import CheckReply
 from guardrail_service.api.translate import (
+    MOST_VALUES,
+    SMALL_BODY,
     decode,
     parse_check,
     to_overrides,
@@ -48,6 +50,35 @@ JSON = st.recursive(
 def test_json_is_read_as_the_standard_library_reads_it(value: Any) -> None:
     """Strictness only refuses; it changes no value."""
     assert decode(json.dumps(value).encode()) == value
+
+
+@given(JSON)
+def test_a_large_text_is_read_like_a_small_one(value: Any) -> None:
+    """Another reader of the standard library, which lets other threads run between two values."""
+    assert decode(json.dumps(value).encode() + b" " * SMALL_BODY) == value
+
+
+@pytest.mark.parametrize(
+    "body", [b"NaN", b"[1,]", b'{"a": }', b'"\xff"', b"[" * 5_000, b"1" * 5_000, b'"a', b"{} x"]
+)
+def test_a_large_text_is_refused_like_a_small_one(body: bytes) -> None:
+    """In the same words."""
+    found = []
+    for padding in (b"", b" " * SMALL_BODY):
+        with pytest.raises(MalformedInput) as caught:
+            decode(body + padding)
+        found.append(str(caught.value))
+    assert found[0] == found[1]
+
+
+def test_a_text_has_a_bounded_number_of_values() -> None:
+    """However deep they lie; characters of a text are none."""
+    most = MOST_VALUES - 1
+    assert len(decode(json.dumps([1] * most).encode())) == most
+    nested = json.dumps([[1] * 1_000] * (MOST_VALUES // 1_000)).encode()
+    with pytest.raises(MalformedInput, match=f"more than {MOST_VALUES} values"):
+        decode(nested)
+    assert decode(json.dumps([",[{" * MOST_VALUES]).encode())
 
 
 @given(st.binary(max_size=50))

@@ -17,6 +17,8 @@ import pytest
 import guardrail_client as gc
 
 Step = Callable[["Handler"], None]
+PATIENCE_S = 60
+"""Budget of calls over real sockets that must not run out of it, however busy the machine is."""
 
 
 @pytest.fixture
@@ -191,11 +193,11 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def refused_url() -> str:
-    """Return an address where nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+def refused_url() -> Iterator[str]:
+    """Return an address where nothing listens, and nothing can begin to."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 def good(handler: Handler) -> None:

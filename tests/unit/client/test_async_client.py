@@ -11,6 +11,7 @@ import pytest
 
 import guardrail_client as gc
 from guardrail_client.async_client import AsyncGuardrailClient
+from tests.unit.client.conftest import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -48,6 +49,7 @@ async def test_every_other_call_has_its_path(verdict: dict[str, Any]) -> None:
         httpx.Response(200, json={"policies": []}),
         httpx.Response(200, json={"detectors": []}),
         httpx.Response(200, json={"version": "0.1.0"}),
+        httpx.Response(200, json={"new": 1}),
         httpx.Response(200, json={}),
         httpx.Response(503),
     )
@@ -56,12 +58,14 @@ async def test_every_other_call_has_its_path(verdict: dict[str, Any]) -> None:
         assert await client.check_many([]) == []
         assert await client.policies() == await client.detectors() == []
         assert await client.info() == {"version": "0.1.0"}
+        assert await client.warm(["one"]) == {"new": 1}
         assert [await client.ready(), await client.ready()] == [True, False]
     assert [request.url.path for request in seen] == [
         "/v1/check/batch",
         "/v1/policies",
         "/v1/detectors",
         "/v1/info",
+        "/v1/contexts",
         "/readyz",
         "/readyz",
     ]
@@ -151,7 +155,7 @@ async def test_a_faulty_server_leads_to_the_promised_outcome(
     """Each fault is either survived within the budget or raised as its class, never as httpx's."""
     server.script, expected = fault
     tries = len(server.script)
-    async with use_clock(AsyncGuardrailClient(server.url), clock) as client:
+    async with use_clock(AsyncGuardrailClient(server.url, timeout=PATIENCE_S), clock) as client:
         if expected is None:
             assert (await client.check("a")).decision == "flag"
         else:
@@ -164,7 +168,7 @@ async def test_nobody_listening_is_a_failed_connection(
     refused_url: str, clock: Any, use_clock: Any
 ) -> None:
     """A refused connection is retried, then raised with the address."""
-    async with use_clock(AsyncGuardrailClient(refused_url), clock) as client:
+    async with use_clock(AsyncGuardrailClient(refused_url, timeout=PATIENCE_S), clock) as client:
         with pytest.raises(gc.ConnectionFailed, match=refused_url):
             await client.check("a")
     assert clock.sleeps == [0.1, 0.2]
@@ -178,7 +182,10 @@ async def test_tasks_may_share_a_client(server: Any, steps: Any) -> None:
     async def call(client: AsyncGuardrailClient) -> None:
         done.append((await client.check("a")).request_id)
 
-    async with AsyncGuardrailClient(server.url) as client, anyio.create_task_group() as group:
+    async with (
+        AsyncGuardrailClient(server.url, timeout=PATIENCE_S) as client,
+        anyio.create_task_group() as group,
+    ):
         for _ in range(8):
             group.start_soon(call, client)
     assert done == ["r-1"] * 8

@@ -20,6 +20,7 @@ import pytest
 import guardrail_client as gc
 from guardrail_client import _options, errors, types
 from guardrail_client.client import GuardrailClient
+from tests.unit.client.conftest import PATIENCE_S
 
 PACKAGE = Path(gc.__file__).parent
 
@@ -57,6 +58,7 @@ def test_all_is_complete() -> None:
         and not name.startswith("_")
     }
     clients = {"GuardrailClient", "AsyncGuardrailClient", "__version__"}
+    clients |= {"CheckStream", "AsyncCheckStream"}
     assert set(gc.__all__) == public | clients
 
 
@@ -126,6 +128,17 @@ def test_an_empty_batch_is_not_sent() -> None:
     with GuardrailClient(transport=transport) as client:
         assert client.check_many([]) == []
     assert seen == []
+
+
+def test_passages_are_sent_ahead_as_they_are_for_a_check() -> None:
+    """A str or a mapping with its text; anything else is refused before it is sent."""
+    transport, seen = scripted(httpx.Response(200, json={"new": 2, "known": 0, "failed": 0}))
+    with GuardrailClient(transport=transport) as client:
+        assert client.warm(["one", {"id": "7", "text": "two"}])["new"] == 2
+        with pytest.raises(TypeError, match=r"contexts\[0\]: found int"):
+            client.warm([7])  # type: ignore[list-item]
+    assert [request.url.path for request in seen] == ["/v1/contexts"]
+    assert json.loads(seen[0].content) == {"contexts": ["one", {"id": "7", "text": "two"}]}
 
 
 def test_lists_and_info_are_plain_json() -> None:
@@ -256,7 +269,7 @@ def test_a_faulty_server_leads_to_the_promised_outcome(
     """Each fault is either survived within the budget or raised as its class, never as httpx's."""
     server.script, expected = fault
     tries = len(server.script)
-    with use_clock(GuardrailClient(server.url), clock) as client:
+    with use_clock(GuardrailClient(server.url, timeout=PATIENCE_S), clock) as client:
         if expected is None:
             assert client.check("a").decision == "flag"
         else:
@@ -280,7 +293,7 @@ def test_nobody_listening_is_a_failed_connection(
     refused_url: str, clock: Any, use_clock: Any
 ) -> None:
     """A refused connection is retried, then raised with the address."""
-    client = use_clock(GuardrailClient(refused_url), clock)
+    client = use_clock(GuardrailClient(refused_url, timeout=PATIENCE_S), clock)
     with client, pytest.raises(gc.ConnectionFailed, match=refused_url):
         client.check("a")
     assert clock.sleeps == [0.1, 0.2]
@@ -291,7 +304,7 @@ def test_a_server_that_restarts_is_reached_by_the_next_call(
 ) -> None:
     """A broken connection is not kept."""
     server.script = [steps["reset"], steps["good"]]
-    with use_clock(GuardrailClient(server.url), clock) as client:
+    with use_clock(GuardrailClient(server.url, timeout=PATIENCE_S), clock) as client:
         with pytest.raises(gc.ConnectionFailed):
             client.check("a")
         assert client.check("a").request_id == "r-1"
@@ -301,7 +314,7 @@ def test_threads_may_share_a_client(server: Any, steps: Any) -> None:
     """Calls at the same time do not mix."""
     server.script = [steps["good"]] * 8
     done: list[str] = []
-    with GuardrailClient(server.url) as client:
+    with GuardrailClient(server.url, timeout=PATIENCE_S) as client:
         threads = [
             threading.Thread(target=lambda: done.append(client.check("a").request_id))
             for _ in range(8)
@@ -335,7 +348,7 @@ def unix_socket(tmp_path: Path, server: Any) -> Iterator[str]:
 def test_a_unix_socket_is_an_address(unix_socket: str, server: Any, steps: Any) -> None:
     """`uds=` reaches a service that opened no port."""
     server.script.append(steps["good"])
-    with GuardrailClient(uds=unix_socket) as client:
+    with GuardrailClient(uds=unix_socket, timeout=PATIENCE_S) as client:
         assert client.check("a").request_id == "r-1"
 
 
@@ -352,8 +365,13 @@ def test_both_clients_have_the_same_methods_and_signatures() -> None:
     ours, theirs = signatures(GuardrailClient), signatures(gc.AsyncGuardrailClient)
     assert list(ours) == list(theirs)
     for name, method in ours.items():
-        assert inspect.signature(method) == inspect.signature(theirs[name]), name
-        if name != "in_process":
+        mine, other = inspect.signature(method), inspect.signature(theirs[name])
+        assert mine.parameters == other.parameters, name
+        if name == "check_stream":  # returns an iterator at once, of its own kind
+            assert other.return_annotation == f"Async{mine.return_annotation}"
+        else:
+            assert mine.return_annotation == other.return_annotation, name
+        if name not in ("in_process", "check_stream"):
             assert inspect.iscoroutinefunction(theirs[name]), name
 
 

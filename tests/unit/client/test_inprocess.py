@@ -134,18 +134,22 @@ def short(client: Any) -> Any:
     return client
 
 
-def test_a_hanging_service_cannot_outlast_the_budget(app: TinyApp) -> None:
-    """The work is cancelled, not abandoned."""
-    client = short(gc.GuardrailClient.in_process())
+def test_a_hanging_service_cannot_outlast_the_budget(
+    app: TinyApp, clock: Any, use_clock: Any
+) -> None:
+    """The work is cancelled, not abandoned; with a clock at rest, so that it does begin."""
+    client = use_clock(short(gc.GuardrailClient.in_process()), clock)
     with client, pytest.raises(gc.TimeoutExceeded):
         client.detectors()
     assert "cancelled" in app.diary
 
 
 @pytest.mark.anyio
-async def test_a_hanging_service_cannot_outlast_an_async_budget(app: TinyApp) -> None:
+async def test_a_hanging_service_cannot_outlast_an_async_budget(
+    app: TinyApp, clock: Any, use_clock: Any
+) -> None:
     """Cancelling the caller's task cancels the work on the service's loop."""
-    async with short(gc.AsyncGuardrailClient.in_process()) as client:
+    async with use_clock(short(gc.AsyncGuardrailClient.in_process()), clock) as client:
         with pytest.raises(gc.TimeoutExceeded):
             await client.detectors()
     assert "cancelled" in app.diary

@@ -1,0 +1,86 @@
+"""Finders: pointer, JMESPath, query, function; and putting an answer back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guardrail_client.middleware import Exchange, Route
+from guardrail_client.middleware.exchange import compiled, passages, queried, replaced
+
+EXCHANGE = Exchange(
+    "/ask",
+    query={"q": "asked?"},
+    request={"a/b": {"~": ["zero", "one"]}},
+    response={"choices": [{"message": {"content": "yes"}}], "sources": [{"body": "p"}]},
+)
+
+
+@pytest.mark.parametrize(
+    ("finder", "found"),
+    [
+        ("request:/a~1b/~0/1", "one"),
+        ("/choices/0/message/content", "yes"),
+        ("choices[0].message.content", "yes"),
+        ("sources[].body", ["p"]),
+        ("query:q", "asked?"),
+        ("query:none", None),
+        ("/choices/1/message", None),
+        ("/choices/x", None),
+        (lambda exchange: exchange.path, "/ask"),
+    ],
+)
+def test_a_finder_returns_what_is_there(finder: Any, found: Any) -> None:
+    """And None for what is not."""
+    assert compiled(finder, "response")(EXCHANGE) == found
+
+
+def test_a_finder_that_cannot_be_read_is_found_at_start_up() -> None:
+    """Not at the first request."""
+    with pytest.raises(ValueError, match="choices"):
+        Route("/ask", answer="choices[0")
+    with pytest.raises(ValueError, match="sse"):
+        Route("/ask", sse="events")
+
+
+def test_only_the_found_string_is_replaced() -> None:
+    """Another one that reads the same stays; the document is not changed in place."""
+    document = {"a": ["the same text", {"b": "".join(["the same", " text"])}], "n": 1}
+    answer = document["a"][1]["b"]  # type: ignore[index]
+    changed = replaced(document, answer, "new")
+    assert changed == {"a": ["the same text", {"b": "new"}], "n": 1}
+    assert document["a"][1]["b"] == answer  # type: ignore[index]
+    assert replaced(document, "made up", "new") is None
+
+
+def test_passages_are_texts_or_objects_with_text() -> None:
+    """Other keys of theirs do not reach the service."""
+    found = [{"text": "a", "id": 7, "score": 0.5}, "b", {"text": "c"}]
+    assert passages(found) == [{"text": "a", "id": "7"}, "b", {"text": "c"}]
+    assert passages(None) == []
+
+
+@pytest.mark.parametrize("found", ["one text", [7], [{"body": "x"}], {"text": "x"}])
+def test_what_is_no_passage_is_an_error(found: Any) -> None:
+    """To leave one out would change the verdict without a word."""
+    with pytest.raises(TypeError):
+        passages(found)
+
+
+def test_the_application_may_hand_its_passages_over() -> None:
+    """Before anything that a finder finds; the question must be a text."""
+    route = Route("/ask", question="request:/n", contexts="sources[].body")
+    exchange = Exchange("/ask", request={"n": 7}, response=EXCHANGE.response)
+    assert route.about(exchange)["contexts"] == ["p"]
+    assert route.about(exchange)["question"] is None
+    exchange.own["contexts"] = ["own"]
+    assert route.about(exchange)["contexts"] == ["own"]
+
+
+def test_routes_match_paths() -> None:
+    """Exactly, or by what comes before a star."""
+    assert Route("/ask").matches("/ask")
+    assert not Route("/ask").matches("/ask/stream")
+    assert Route("/v1/*").matches("/v1/chat")
+    assert queried("q=a&q=b&c=%20") == {"q": "a", "c": " "}

@@ -1,0 +1,181 @@
+"""Joint rules: one bound over all metrics, whatever their dependence, ties or missing scores."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import beta, kstest
+
+from guardrail_service.offline.calibration.joint import (
+    JointCut,
+    between,
+    by_ranks,
+    scaled_min,
+    schedule,
+    worst_scores,
+)
+from guardrail_service.offline.calibration.scales import Axis, Matrix, Scale, fit_scales
+from guardrail_service.registry import MetricSpec
+from guardrail_service.types import Direction
+
+HIGH = Axis(MetricSpec("high", Direction.HIGHER))
+FREE = Axis(MetricSpec("free", Direction.HIGHER, low=-math.inf, high=math.inf))
+PLAIN = Scale(FREE, 0.0, 1.0)
+matrices = arrays(
+    np.float64,
+    st.tuples(st.integers(3, 30), st.integers(1, 4)),
+    elements=st.one_of(
+        st.floats(0, 1, width=32),  # float32 models; between two of them there is room
+        st.sampled_from([0.0, 0.5, 1.0]),
+        st.sampled_from([-math.inf, math.inf]),
+    ),
+)
+
+
+def both(good: Matrix, rank: int, observed: Matrix | None = None) -> list[JointCut | None]:
+    """Return the cuts of both rules, scaled on the same rows."""
+    axes = [HIGH] * good.shape[1]
+    weights = [1.0] * good.shape[1]
+    scales = fit_scales(axes, good)
+    return [
+        scaled_min(good, rank, scales, weights, observed),
+        by_ranks(good, rank, axes, weights, observed),
+    ]
+
+
+@settings(max_examples=200)
+@given(matrices, st.data())
+def test_fewer_than_rank_units_of_the_sample_lie_strictly_below_a_cut(
+    good: Matrix, data: st.DataObject
+) -> None:
+    """Scaled-min: at most k - 1, ties and saturated scores included. By ranks: at most k."""
+    rank = data.draw(st.integers(1, len(good)))
+    scaled, ranked = both(good, rank)
+    if scaled is not None:
+        assert scaled.flags(good).sum() <= rank - 1
+    if ranked is not None:
+        assert ranked.flags(good).sum() <= rank
+
+
+@settings(max_examples=200)
+@given(matrices, st.data())
+def test_thresholds_lie_in_range_and_on_no_observed_score(
+    good: Matrix, data: st.DataObject
+) -> None:
+    """Unless nothing is flagged at all: then the threshold is the end of the range."""
+    rank = data.draw(st.integers(1, len(good)))
+    for cut in both(good, rank):
+        for j, value in enumerate(cut.cuts if cut else ()):
+            assert value == -math.inf or 0.0 <= value <= 1.0
+            assert value <= 0.0 or value not in good[:, j]
+
+
+def test_always_flagged_units_use_up_the_budget() -> None:
+    """With k of them no threshold can help, and the rules say so."""
+    good = np.random.default_rng(3).random((40, 2))
+    good[:3, 0] = -math.inf
+    assert both(good, 3) == [None, None]
+    assert all(cut is not None for cut in both(good, 4))
+
+
+def test_units_that_nothing_applies_to_leave_nothing_to_cut() -> None:
+    """A sample of abstentions."""
+    good = np.full((30, 2), math.inf)
+    for cut in both(good, 2):
+        assert cut is not None
+        assert not cut.flags(good).any()
+
+
+def test_with_one_metric_both_rules_are_the_order_statistic() -> None:
+    """The k-th smallest score is the cut, kept on the passing side."""
+    good = np.random.default_rng(5).random((50, 1))
+    kth = np.sort(good[:, 0])[6]
+    for cut in both(good, 7):
+        assert cut is not None
+        assert cut.flags(good).sum() == 6
+        assert np.sort(good[:, 0])[5] < cut.cuts[0] < kth
+
+
+def test_by_ranks_is_blind_to_increasing_transformations() -> None:
+    """The same answers are flagged; scaled-min makes no such promise."""
+    generator = np.random.default_rng(11)
+    good, new = generator.random((60, 3)), generator.random((500, 3))
+    axes, weights = [FREE] * 3, [1.0] * 3
+    plain = by_ranks(good, 6, axes, weights)
+    bent = by_ranks(np.exp(5 * good), 6, axes, weights)
+    assert plain is not None
+    assert bent is not None
+    assert np.array_equal(plain.flags(new), bent.flags(np.exp(5 * new)))
+
+
+@pytest.mark.parametrize("rule", ["scaled_min", "by_ranks"])
+def test_the_flagged_share_follows_its_beta_law(rule: str) -> None:
+    """For three dependent continuous metrics: Beta(k, n - k + 1), not merely below it.
+
+    Both laws are exact for continuous scores, so the rules lose nothing there.
+    """
+    generator = np.random.default_rng(17)
+    n, rank, sigma = 40, 4, np.full((3, 3), 0.4) + 0.6 * np.eye(3)
+    root = np.linalg.cholesky(sigma)
+    fresh = generator.standard_normal((40_000, 3)) @ root.T
+    shares = []
+    for _ in range(400):
+        good = generator.standard_normal((n, 3)) @ root.T
+        if rule == "scaled_min":
+            cut = scaled_min(good, rank, [PLAIN] * 3, [1.0] * 3)
+        else:
+            cut = by_ranks(good, rank, [FREE] * 3, [1.0] * 3)
+        assert cut is not None
+        shares.append(float(cut.flags(fresh).mean()))
+    assert kstest(shares, beta(rank, n - rank + 1).cdf).pvalue > 0.01
+
+
+def test_a_heavier_metric_is_cut_harder() -> None:
+    """At the same bound."""
+    good = np.random.default_rng(2).standard_normal((100, 2))
+    for rule in (
+        lambda w: scaled_min(good, 10, [PLAIN] * 2, w),
+        lambda w: by_ranks(good, 10, [FREE] * 2, w),
+    ):
+        even, tilted = rule([1.0, 1.0]), rule([3.0, 1.0])
+        assert even is not None
+        assert tilted is not None
+        assert tilted.cuts[0] > even.cuts[0]
+        assert tilted.cuts[1] < even.cuts[1]
+
+
+def test_the_worst_metric_decides() -> None:
+    """A unit's joint score is its lowest one."""
+    values = np.array([[0.0, -2.0], [-1.0, math.inf], [-math.inf, 3.0]])
+    worst = worst_scores(values, [PLAIN] * 2, [1.0, 1.0])
+    assert list(worst) == [-2.0, -1.0, -math.inf]
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=6), st.integers(0, 60))
+def test_removals_stay_in_proportion_to_weights(weights: list[float], steps: int) -> None:
+    """Within one removal of each metric's share."""
+    order = schedule(weights, steps)
+    assert len(order) == steps
+    for j, weight in enumerate(weights):
+        assert abs(order.count(j) - steps * weight / sum(weights)) < len(weights)
+
+
+@given(st.lists(st.floats(0, 1, width=32), min_size=1, max_size=20), st.data())
+def test_a_threshold_is_between_its_neighbours(scores: list[float], data: st.DataObject) -> None:
+    """Below the cut, and not below the next lower score, so that nothing else changes sides."""
+    cut = data.draw(st.sampled_from(scores))
+    placed = between(cut, np.array(scores), HIGH)
+    assert placed <= cut
+    assert not [s for s in scores if placed < s < cut]
+    assert cut == 0 or (placed < cut and (placed not in scores or placed == 0.0))
+
+
+def test_a_threshold_has_few_digits_where_there_is_room() -> None:
+    """People read it."""
+    assert between(0.123456789, np.array([0.1, 0.123456789]), HIGH) == 0.123456
+    assert between(0.5, np.array([0.0, 0.5, 1.0]), HIGH) == math.nextafter(0.5, 0)

@@ -1,0 +1,144 @@
+"""Scored labs: read back as written, refused where they are not what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.offline.calibration.lab import (
+    ScoredLab,
+    facts_of,
+    read_lab,
+    read_records,
+    write_lab,
+)
+from tests.unit.offline.calibration import labs
+
+
+def written(path: Path, lab: ScoredLab) -> Path:
+    """Write a lab."""
+    path.write_text("\n".join(write_lab(lab)) + "\n")
+    return path
+
+
+def test_a_lab_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    """States and reasons too; the hash looks at content alone."""
+    cases = (
+        labs.case("a", "g", labs.MISSING, labs.ABSTAINED, question="Q?", contexts=("x",)),
+        labs.case("b", "g", 0.25, source="a"),
+    )
+    lab = ScoredLab("memory", cases, labs.FINGERPRINTS, {"groundedness": {"h2o_compatible": False}})
+    found = read_lab(written(tmp_path / "lab.jsonl", lab))
+    assert found.cases == lab.cases
+    assert (found.fingerprints, found.parameters) == (lab.fingerprints, lab.parameters)
+    assert found.sha256 == lab.sha256
+    other = ScoredLab("memory", cases[:1], labs.FINGERPRINTS)
+    assert other.sha256 != lab.sha256
+
+
+def run_folder(folder: Path, **changes: Any) -> Path:
+    """Write a run folder with two result files in the layout of guardrail evaluate."""
+    (folder / "results").mkdir(parents=True)
+    for name, key, value in (
+        ("groundedness", "groundedness", 0.5),
+        ("language_mismatch", "model_passes", None),
+    ):
+        row: dict[str, Any] = {
+            "key": "c1",
+            "model_key": "m",
+            "group": "g1",
+            "input": "Q?",
+            "actual_output": "A short answer.",
+            "context": ["one", {"id": "d", "text": "two"}],
+            "categories": ["topic:leave", "plain"],
+            "relationships": [{"type": "perturbation_source", "target": "c0", "target_type": "x"}],
+            key: value,
+            "missing": {}
+            if value is not None
+            else {key: {"state": "not_applicable", "reason": "language_undetermined"}},
+        }
+        about = {
+            "name": name,
+            "h2o_id": None,
+            "fingerprints": {"segmenter": "segmenter/1", **changes.get(name, {})},
+            "metrics_meta": [
+                {
+                    "key": key,
+                    "higher_is_better": True,
+                    "value_range": [-1.0, 1.0],
+                    "threshold": 0.5,
+                    "is_primary_metric": True,
+                    "data_type": "float",
+                }
+            ],
+        }
+        rows = [row] * changes.get("times", 1)
+        content = {"results": rows, "models": [], "evaluator": about}
+        (folder / "results" / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_a_run_of_evaluate_is_a_lab(tmp_path: Path) -> None:
+    """Cases joined over evaluators, categories that read name:value as facts."""
+    lab = read_lab(run_folder(tmp_path / "run"))
+    (case,) = lab.cases
+    assert (case.key, case.group, case.source) == ("c1", "g1", "c0")
+    assert case.scores["groundedness"]["groundedness"].value == 0.5
+    assert case.scores["language_mismatch"]["model_passes"].reason == "language_undetermined"
+    assert case.facts["topic"] == "leave"
+    assert case.facts["passages"] == "2"
+    assert case.contexts == ("one", "two")
+    assert lab.fingerprints == {"segmenter": "segmenter/1"}
+
+
+def test_a_run_scored_with_two_models_is_refused(tmp_path: Path) -> None:
+    """Its scores do not belong together."""
+    folder = run_folder(tmp_path / "run", language_mismatch={"segmenter": "segmenter/2"})
+    with pytest.raises(ConfigurationError, match="another fingerprint of segmenter"):
+        read_lab(folder)
+
+
+def test_a_case_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    """Labels name cases by key."""
+    with pytest.raises(ConfigurationError, match="'c1' twice"):
+        read_lab(run_folder(tmp_path / "run", times=2))
+    twice = ScoredLab("memory", (labs.case("a", "g"), labs.case("a", "h")), {})
+    with pytest.raises(ConfigurationError, match="'a' twice"):
+        read_lab(written(tmp_path / "lab.jsonl", twice))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"key": "a"}\n', "line 1: found no header"),
+        ('{"scored_lab": "1", "fingerprints": {}, "parameters": {}}\n', "found no case"),
+        ('{"scored_lab": "1", "fingerprints": {}, "parameters": {}}\n{"key": 1}\n', "KeyError"),
+        ("[1]\n", "line 1: found list"),
+        ("{\n", "line 1: found no JSON"),
+        ("", "found no header"),
+    ],
+)
+def test_what_is_no_lab_is_refused_by_line(tmp_path: Path, text: str, says: str) -> None:
+    """With what was expected."""
+    path = tmp_path / "lab.jsonl"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=says):
+        read_lab(path)
+
+
+def test_an_absent_file_is_named(tmp_path: Path) -> None:
+    """Nothing is read on a guess."""
+    with pytest.raises(ConfigurationError, match=r"absent\.jsonl"):
+        read_records(tmp_path / "absent.jsonl")
+
+
+def test_facts_cover_length_language_and_passages() -> None:
+    """And nothing is made up for texts that are not there."""
+    facts = facts_of("The leave policy grants every employee eighteen weeks of paid leave.", 3, ())
+    assert facts == {"length": "under 300 characters", "language": "en", "passages": "3"}
+    assert facts_of("x" * 2000, None, ())["length"] == "1000 characters and more"
+    assert facts_of(None, None, ["topic:a", "plain", ":x", "y:"]) == {"topic": "a"}

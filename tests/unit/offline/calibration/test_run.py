@@ -1,0 +1,297 @@
+"""From files to the guardrail file: served unchanged, the same bytes each time, honest in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrail_service.config import load_file
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.offline.calibration.emit import file_text
+from guardrail_service.offline.calibration.explanation import explain
+from guardrail_service.offline.calibration.lab import ScoredLab, write_lab
+from guardrail_service.offline.calibration.labels import Label, labels_jsonl
+from guardrail_service.offline.calibration.looks import ledger_of, read_looks
+from guardrail_service.offline.calibration.options import Options
+from guardrail_service.offline.calibration.page import page
+from guardrail_service.offline.calibration.plots import histograms, pictures
+from guardrail_service.offline.calibration.run import Inputs, Run, run_fit
+from guardrail_service.offline.calibration.suspects import suspects
+from guardrail_service.policy import Policy, decide, describe
+from guardrail_service.types import Outcome
+from tests.unit.offline.calibration import labs
+
+TEN = Options(alpha=0.10, delta=0.10)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Callable[..., Inputs]:
+    """Write a lab, its labels and the base policy; return what a fit reads."""
+
+    def write(lab: ScoredLab | None = None, **more: Any) -> Inputs:
+        made, passes = labs.lab(160)
+        scored = lab or made
+        (tmp_path / "lab.jsonl").write_text("\n".join(write_lab(scored)) + "\n")
+        words = [
+            Label(key, "pass" if good else "fail", at=f"2026-11-{1 + n % 9:02}")
+            for n, (key, good) in enumerate(passes.items())
+        ]
+        if not (tmp_path / "labels.jsonl").exists():
+            (tmp_path / "labels.jsonl").write_text(labels_jsonl(words))
+        (tmp_path / "base.json").write_text(json.dumps(labs.BASE))
+        inputs = {
+            "lab": tmp_path / "lab.jsonl",
+            "labels": tmp_path / "labels.jsonl",
+            "base": tmp_path / "base.json",
+        }
+        return Inputs(**{**inputs, **more})
+
+    return write
+
+
+Files = Callable[..., Inputs]
+
+
+def run(files: Files, options: Options = TEN, **more: Any) -> Run:
+    """Return a fit of the files."""
+    return run_fit(files(**more), options, labs.SERVING)
+
+
+def served(folder: Path, content: dict[str, Any]) -> Policy:
+    """Return the policy that the service makes of a file."""
+    path = folder / "emitted.json"
+    path.write_text(file_text(content))
+    return load_file(path, labs.SERVING).policy
+
+
+def test_the_file_is_served_unchanged_and_calibrated(files: Files, tmp_path: Path) -> None:
+    """Without a warning; replies say calibrated."""
+    found = run(files)
+    policy = served(tmp_path, found.content)
+    assert policy.warnings == ()
+    assert policy.name == "base-calibrated"
+    outcomes = {
+        "groundedness": Outcome.evaluated({"groundedness": 0.9}),
+        "answer_relevancy_sentence": Outcome.evaluated({"answer_relevancy": 0.9}),
+        "language_mismatch": Outcome.not_applicable("language_undetermined"),
+    }
+    assert decide(policy, outcomes).calibrated
+    for rule in describe(policy)["detectors"].values():
+        assert {m["status"] for m in rule["metrics"].values()} <= {"calibrated", "reported"}
+
+
+def test_serving_flags_exactly_what_the_fit_counted(files: Files, tmp_path: Path) -> None:
+    """The comparison that serves, on every labelled case."""
+    found = run(files)
+    policy = served(tmp_path, found.content)
+    data = found.fitted.data
+    for case, flag in zip(data.cases, found.fitted.joint.flags(data.values), strict=True):
+        outcomes = {
+            name: Outcome.evaluated({key: score.value or 0.0 for key, score in metrics.items()})
+            for name, metrics in case.scores.items()
+        }
+        assert (decide(policy, outcomes).decision == "flag") == bool(flag)
+
+
+def test_the_same_input_gives_the_same_bytes(files: Files) -> None:
+    """Also after other looks have been written down in between."""
+    first = file_text(run(files).content)
+    run(files, Options(alpha=0.2))
+    assert file_text(run(files).content) == first
+
+
+def test_the_block_says_what_the_thresholds_rest_on(files: Files) -> None:
+    """Data, labels, target, achieved point, slices, baselines, fingerprints."""
+    block = run(files, expires="2030-01-01").content["calibration"]
+    data = block["dataset"]
+    assert data["n_labeled"] == data["n_good"] + data["n_bad"] == 160
+    assert data["sampling"] == "every case of the lab"
+    assert data["date_range"] == ["2026-11-01", "2026-11-09"]
+    assert len(data["group_digests"]) == data["n_labeled_groups"] == 160
+    assert block["target"] == {
+        "kind": "false_flag_rate", "alpha": 0.1, "delta": 0.1, "scope": "joint",
+        "unit": "one_per_group",
+    }  # fmt: skip
+    assert block["joint"]["false_flag_upper"] <= 0.1
+    assert block["joint"]["false_flag"]["x"] <= block["joint"]["k"]
+    assert block["fingerprints"] == labs.FINGERPRINTS
+    assert block["expires"] == "2030-01-01"
+    assert {s["value"] for s in block["slices"]} == {"leave", "travel"}
+    metric = block["per_metric"][
+        "h2o_sonar.evaluators.rag_groundedness_evaluator.RagGroundednessEvaluator"
+    ]["groundedness"]
+    assert metric["operator"] == "flag_if_lt"
+    assert metric["ci95"][0] <= metric["threshold"] <= metric["ci95"][1]
+    assert sum(metric["baseline"]["counts"]) + metric["baseline"]["missing"] == 160
+    assert metric["p_bad"]["expected_calibration_error"] < 0.25
+    assert "one annotator" in block["warnings"][0]
+
+
+def test_a_second_look_is_recorded_and_stated(files: Files, tmp_path: Path) -> None:
+    """The promises then hold together with less confidence, and the file says so."""
+    run(files)
+    second = run(files, Options(alpha=0.2)).content
+    assert second["calibration"]["looks"]["count"] == 2
+    assert second["calibration"]["looks"]["delta_total"] == pytest.approx(0.2)
+    assert any("confidence 0.800" in text for text in second["calibration"]["warnings"])
+    assert "looked at 2 times" in " ".join(explain(second))
+    assert len(read_looks(ledger_of(tmp_path / "labels.jsonl"))) == 2
+
+
+def test_labels_may_grow_under_an_anytime_rule_for_one_delta(files: Files, tmp_path: Path) -> None:
+    """With the earlier file's scales; without them it is another rule and another delta."""
+    options = Options(alpha=0.15, looks="anytime", method="scaled_min")
+    inputs = files()
+    whole = (tmp_path / "labels.jsonl").read_text()
+    (tmp_path / "labels.jsonl").write_text("".join(whole.splitlines(keepends=True)[:130]))
+    first = run_fit(inputs, options, labs.SERVING).content
+    (tmp_path / "first.json").write_text(file_text(first))
+    (tmp_path / "labels.jsonl").write_text(whole)
+    again = run(files, options, previous=tmp_path / "first.json").content["calibration"]
+    assert again["dataset"]["n_labeled"] > first["calibration"]["dataset"]["n_labeled"]
+    assert (again["looks"]["count"], again["looks"]["delta_total"]) == (1, 0.10)
+    assert again["shape"]["scales"] == first["calibration"]["shape"]["scales"]
+    assert run(files, options).content["calibration"]["looks"]["count"] == 2
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"calibration": null}'])
+def test_an_earlier_file_without_a_shape_is_refused(
+    files: Files, tmp_path: Path, text: str
+) -> None:
+    """It was not fitted by the joint rule."""
+    (tmp_path / "first.json").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"no calibration\.shape"):
+        run(files, previous=tmp_path / "first.json")
+
+
+def test_scores_of_another_model_are_refused(files: Files) -> None:
+    """Naming what differs; so are scores under other parameters."""
+    made, _ = labs.lab(160)
+    other = ScoredLab("x", made.cases, {**labs.FINGERPRINTS, "embedding": "f" * 64})
+    with pytest.raises(ConfigurationError, match="fingerprint of embedding: found 'ffff"):
+        run(files, lab=other)
+    parameters = {"groundedness": {"h2o_compatible": True}}
+    with pytest.raises(ConfigurationError, match="groundedness parameter h2o_compatible"):
+        run(files, lab=ScoredLab("x", made.cases, labs.FINGERPRINTS, parameters))
+
+
+def test_stopping_before_the_sample_is_labelled_is_refused(files: Files, tmp_path: Path) -> None:
+    """Which labels are missing must not depend on what the others say."""
+    sample = tmp_path / "sample.jsonl"
+    keys = [f"q{n}-0" for n in range(160)]
+    sample.write_text("".join(json.dumps({"case": k, "weight": 1.0}) + "\n" for k in keys))
+    block = run(files, sample=sample).content["calibration"]
+    assert block["dataset"]["sampling"] == "simple random, 160 questions"
+    with sample.open("a") as stream:
+        stream.write('{"case": "unlabelled", "weight": 1.0}\n')
+    with pytest.raises(ConfigurationError, match="1 of 161 sampled cases without a label"):
+        run(files, sample=sample)
+    sample.write_text('{"case": "a"}\n')
+    with pytest.raises(ConfigurationError, match="calibrate sample wrote"):
+        run(files, sample=sample)
+
+
+def test_how_labels_were_drawn_is_a_warning_where_nobody_said(files: Files, tmp_path: Path) -> None:
+    """A bound needs an even draw."""
+    inputs = files()
+    lines = (tmp_path / "labels.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "labels.jsonl").write_text("".join(lines[:120]))
+    content = run_fit(inputs, TEN, labs.SERVING).content
+    assert any("not stated" in text for text in content["calibration"]["warnings"])
+
+
+def test_labels_about_one_metric_are_used_where_they_are_asked_for(files: Files) -> None:
+    """And words on the whole answer are then passed over."""
+    inputs = files()
+    whole = inputs.labels.read_text()
+    about = whole.replace('"metric": null', '"metric": "groundedness.groundedness"')
+    inputs.labels.write_text(whole.replace('"pass"', '"fail"') + about)
+    content = run(files, about="groundedness.groundedness").content
+    assert content["calibration"]["dataset"]["labels_about"] == "groundedness.groundedness"
+    with pytest.raises(ConfigurationError, match="no answer labelled pass"):
+        run(files)
+
+
+def test_a_rule_without_a_promise_serves_uncalibrated(files: Files, tmp_path: Path) -> None:
+    """And spends nothing, since it promises nothing."""
+    content = run(files, Options(rule="youden")).content
+    policy = served(tmp_path, content)
+    assert not any(cut.calibrated for rule in policy.rules.values() for cut in rule.cuts.values())
+    assert explain(content)[0].startswith("Promise: none")
+    assert read_looks(ledger_of(tmp_path / "labels.jsonl")) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (TEN, "by any of these checks with probability at most 10.0%"),
+        (Options(rule="false_flag", alpha=0.1), "Several metrics together flag more"),
+        (Options(rule="average", alpha=0.1), "only on average over draws of labels"),
+        (Options(rule="recall", recall=0.5), "at least 50% of bad answers are flagged"),
+        (Options(alpha=0.2, unit="worst_of_group"), "any of the good answers to a new question"),
+    ],
+)
+def test_every_promise_is_said_in_plain_words(files: Files, options: Options, says: str) -> None:
+    """With what is not promised."""
+    text = " ".join(explain(run(files, options).content))
+    assert says in text
+    assert "Not promised" in text
+
+
+def test_a_file_without_provenance_promises_nothing() -> None:
+    """Hand-written, or another tool's."""
+    assert "promises nothing" in explain({"evaluator_ids": ["looping"]})[0]
+
+
+def test_the_page_is_self_contained_and_escapes_everything(files: Files) -> None:
+    """Answers, keys and categories are other people's text."""
+    made, _ = labs.lab(160)
+    cases = tuple(
+        labs.case(
+            c.key, c.group,
+            c.scores["groundedness"]["groundedness"],
+            c.scores["answer_relevancy_sentence"]["answer_relevancy"],
+            facts={"topic": ("<script>alert(1)</script>", "b")[n % 2]},
+        )
+        for n, c in enumerate(made.cases)
+    )  # fmt: skip
+    found = run(files, lab=ScoredLab("x", cases, labs.FINGERPRINTS))
+    images = pictures(found.fitted, found.content["calibration"])
+    assert set(images) == {"scores.png", "reliability.png", "trade-off.png"}
+    assert all(data.startswith(b"\x89PNG") for data in images.values())
+    text = page(found.content, images, [{"case": "<b>", "label": "pass", "probability": 0.1}])
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "&lt;b&gt;" in text
+    assert "http" not in text.replace("http-equiv", "")
+    assert text.count("data:image/png;base64,") == 3
+
+
+def test_good_and_bad_bars_stand_on_the_same_edges(files: Files) -> None:
+    """Else two equal scores are drawn in different places."""
+    figure = histograms(run(files).fitted)
+    cell = figure.axes[0]
+    good, bad = (sorted(bar.get_x() for bar in bars) for bars in cell.containers[:2])
+    assert good == pytest.approx(bad)
+
+
+def test_a_wrong_label_is_suspected(files: Files) -> None:
+    """The clearest good answer, labelled fail; nothing is changed."""
+    made, passes = labs.lab(160)
+    good = [c for c in made.cases if passes[c.key]]
+    best = max(good, key=lambda c: min(s.value or 0 for m in c.scores.values() for s in m.values()))
+    inputs = files()
+    text = inputs.labels.read_text().replace(
+        f'{{"case": "{best.key}", "label": "pass"', f'{{"case": "{best.key}", "label": "fail"'
+    )
+    inputs.labels.write_text(text)
+    data = run_fit(inputs, TEN, labs.SERVING).fitted.data
+    axes = [g.axis for g in run_fit(inputs, TEN, labs.SERVING).fitted.gates[:2]]
+    found = suspects(data, axes)
+    assert best.key in [suspect.case for suspect in found]
+    assert len(found) < 20
+    assert found[0].as_json()["probability"] < 0.2

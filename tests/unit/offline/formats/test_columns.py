@@ -1,0 +1,114 @@
+"""Every suite's column names lead to the same case; a wrong type names its place, not its text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.offline.cases import Case, Relationship
+from guardrail_service.offline.formats.columns import Place, case_of
+from guardrail_service.types import Passage
+
+PLACE = Place("lab.csv", 7)
+WANTED = Case("row-7", "Q?", "A.", "E.", (Passage("one"), Passage("two")), group="c09bec01ee2ba3a9")
+
+
+def read(**record: Any) -> Case:
+    """Return the case of a record in row 7."""
+    return case_of(record, PLACE)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"input": "Q?", "actual_output": "A.", "expected_output": "E.", "context": ["one", "two"]},
+        {"question": "Q?", "answer": "A.", "ground_truth": "E.", "contexts": ["one", "two"]},
+        {"question": "Q?", "answer": "A.", "ground_truths": ["E."], "contexts": '["one", "two"]'},
+        {
+            "user_input": "Q?",
+            "response": "A.",
+            "reference": "E.",
+            "retrieved_contexts": ["one", "two"],
+        },
+    ],
+    ids=["h2o", "ragas 0.1", "csv cell", "ragas 0.2"],
+)
+def test_the_suites_names_mean_the_same(record: dict[str, Any]) -> None:
+    """H2O Eval Studio, Ragas before and after its renaming, a list in a table's cell."""
+    found = read(**record)
+    assert (found.key, found.question, found.answer) == ("row-7", "Q?", "A.")
+    assert (found.expected, found.contexts) == ("E.", WANTED.contexts)
+
+
+def test_open_rag_evals_passages_keep_their_ids() -> None:
+    """A mapping from id to text."""
+    found = read(query_id="q1", query="Q?", passages={"p9": "one"}, generated_answer="A.")
+    assert found.key == "q1"
+    assert found.contexts == (Passage("one", "p9"),)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "condition"),
+    [
+        ([], None),
+        (["REGEXP:^C.*"], 'regexp("^C.*")'),
+        (["a", "b"], '"a" AND "b"'),
+        (["x", ["y", "REGEXP:z"]], '"x" AND ("y" OR regexp("z"))'),
+    ],
+)
+def test_constraints_of_older_labs_become_a_condition(
+    constraints: list[Any], condition: str | None
+) -> None:
+    """An empty condition beside them, as H2O writes it, does not win."""
+    found = read(input="Q?", output_constraints=constraints, output_condition="")
+    assert found.condition == condition
+
+
+def test_an_unknown_retrieval_is_not_one_that_found_nothing() -> None:
+    """None and the empty list stay apart."""
+    assert read(input="Q?").contexts is None
+    assert read(input="Q?", context=[]).contexts == ()
+
+
+def test_links_numbers_and_words_are_read() -> None:
+    """From JSON or from cells."""
+    found = read(
+        input="Q?",
+        relationships=[{"type": "perturbation_source", "target": "k", "target_type": "test_case"}],
+        categories='["perturbed"]',
+        actual_duration="1.5",
+        cost=0,
+        output_schema='{"type": "object"}',
+    )
+    assert found.relationships == (Relationship("perturbation_source", "k"),)
+    assert found.source == "k"
+    assert (found.categories, found.duration_s, found.cost) == (("perturbed",), 1.5, 0.0)
+    assert found.schema == {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    ("record", "found"),
+    [
+        ({"input": ["secret", "text"]}, "input: found list; expected text"),
+        ({"input": "Q?", "cost": "secret"}, "cost: found str; expected a number"),
+        ({"input": "Q?", "cost": -1}, "cost: found int; expected a number of at least 0"),
+        ({"input": "Q?", "context": 3}, "context: found int; expected a list of passages"),
+        ({"input": "Q?", "context": [3]}, "context: found int; expected texts"),
+        ({"input": "Q?", "categories": [3]}, "categories: found list; expected a list of texts"),
+        ({"input": "Q?", "output_schema": "secret"}, "output_schema: found str; expected a JSON"),
+        ({"input": "Q?", "relationships": ["secret"]}, "relationships: found list; expected"),
+        ({"input": "Q?", "output_constraints": [3]}, "output_constraints: found list; expected"),
+        ({"input": "Q?", "output_condition": "secret AND"}, "no condition; expected column"),
+        ({"foo": "secret"}, "found columns 'foo'; expected a question"),
+    ],
+)
+def test_a_wrong_cell_is_refused_with_its_place_and_without_its_text(
+    record: dict[str, Any], found: str
+) -> None:
+    """File, row, column, what was found and what was expected."""
+    with pytest.raises(ConfigurationError, match=r"lab\.csv: row 7") as refused:
+        read(**record)
+    assert found in str(refused.value)
+    assert "secret" not in str(refused.value)

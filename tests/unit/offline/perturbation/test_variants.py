@@ -1,0 +1,93 @@
+"""Variants are seeded, chained, linked to their source, and never made from a variant."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.offline.cases import Case
+from guardrail_service.offline.perturbation.variants import (
+    INTENSITIES,
+    PERTURBATIONS,
+    Unchanged,
+    parse,
+    perturb,
+    perturbed,
+    variant,
+)
+
+TEXT = "How many lovely large tools may a member borrow, and why always for a lazy week?"
+CASE = Case("k", TEXT, "Five.", "Five.", categories=("qa",), model="m", cost=1.0, group="g")
+
+
+def test_the_seeds_list_is_complete_but_for_the_agent() -> None:
+    """Five kinds of character, y/z, comma, swap, synonym, antonym, and two encodings."""
+    assert len(PERTURBATIONS) == 12
+
+
+@pytest.mark.parametrize("name", PERTURBATIONS)
+@pytest.mark.parametrize("intensity", INTENSITIES)
+def test_the_same_seed_gives_the_same_variant(name: str, intensity: str) -> None:
+    """And always another text."""
+    one = perturbed(TEXT, [name], intensity, "7")  # type: ignore[arg-type]
+    assert one == perturbed(TEXT, [name], intensity, "7")  # type: ignore[arg-type]
+    assert one != TEXT
+
+
+def test_another_seed_and_another_case_give_another_variant() -> None:
+    """Where something is drawn."""
+    found = {variant(CASE, ["comma"], "medium", seed).question for seed in range(8)}
+    assert len(found) > 1
+
+
+def test_a_higher_intensity_changes_more() -> None:
+    """Counted in commas."""
+    commas = [perturbed(TEXT, ["comma"], level, "1").count(",") for level in INTENSITIES]
+    assert commas == sorted(commas)
+    assert commas[0] < commas[-1]
+
+
+def test_a_chain_applies_one_after_the_other() -> None:
+    """Commas, then base64 of the text with commas."""
+    encoded = perturbed(TEXT, ["comma", "base64"], "low", "1")
+    assert base64.b64decode(encoded).decode().replace(",", "") == TEXT.replace(",", "")
+
+
+def test_a_variant_is_linked_named_and_unanswered() -> None:
+    """An answer to the original would say nothing about robustness."""
+    found = variant(CASE, ["comma", "base16"], "high", 1)
+    assert (found.key, found.source, found.group) == ("k~comma+base16~high", "k", "g")
+    assert (found.answer, found.cost, found.expected) == (None, None, "Five.")
+    assert found.categories == (
+        "qa",
+        "perturbed",
+        "perturbed_by:comma",
+        "perturbed_by:base16",
+        "perturbation_intensity:high",
+        "base16",
+    )
+
+
+def test_a_text_with_nothing_to_change_is_reported_not_kept() -> None:
+    """No y, no z."""
+    with pytest.raises(Unchanged):
+        perturbed("What is it?", ["qwerty"], "high", "1")
+    found = perturb([Case("k", "What is it?")], [["qwerty"]], ["high"], 1)
+    assert (found.added, found.unchanged) == (0, ("k~qwerty~high",))
+    assert [case.key for case in found.cases] == ["k"]
+
+
+def test_variants_are_not_perturbed_again() -> None:
+    """A second run over its own output adds the same variants only to originals."""
+    first = perturb([CASE], [["comma"]], ["low", "high"], 1)
+    again = perturb(first.cases, [["word_swap"]], ["low"], 1)
+    assert (first.added, again.added) == (2, 1)
+
+
+def test_names_are_checked() -> None:
+    """With what there is."""
+    assert parse("comma + qwerty") == ("comma", "qwerty")
+    with pytest.raises(ConfigurationError, match="one of random_replacement"):
+        parse("comma+nonsense")

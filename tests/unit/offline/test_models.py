@@ -1,0 +1,69 @@
+"""Rows are those the detectors send; equal rows run once; a pack's entailment model comes first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from guardrail_service.errors import NotScorable, PackError
+from guardrail_service.types import Row
+from tests.unit.offline.stand_ins import Session, models
+
+
+def test_an_equal_row_runs_once() -> None:
+    """Evaluators of one case ask the same."""
+    session = Session("embedding")
+    found = models(embedding=session)
+    first, again = found.embed(["one two", "one two"])
+    assert np.array_equal(first, again)
+    assert len(session.ran) == 1
+
+
+def test_embeddings_are_unit_length_and_nothing_to_embed_is_refused() -> None:
+    """As the detectors have them."""
+    assert np.linalg.norm(models().embed(["one two"])[0]) == pytest.approx(1.0)
+    with pytest.raises(NotScorable):
+        models().embed([])
+
+
+def test_token_vectors_leave_the_special_tokens_out() -> None:
+    """One row a word."""
+    assert models().token_vectors("one two three").shape[0] == 3
+
+
+def test_support_by_grounding_reads_all_texts_at_once() -> None:
+    """And names the text that decided."""
+    found = models().support("pool opens", ("Parking costs.", "The pool opens."))
+    assert (found.supported, found.evidence) == (1.0, 1)
+
+
+def test_support_by_entailment_takes_the_best_text() -> None:
+    """With the labels in whatever order the pack names them."""
+    found = models("embedding", "nli").support("pool opens", ("Parking costs.", "The pool opens."))
+    assert (found.supported, found.evidence) == (1.0, 1)
+
+
+def test_labels_that_are_not_those_of_entailment_are_refused() -> None:
+    """Guessing their order would turn verdicts round."""
+    session = Session("nli")
+    session.file.labels = ["LABEL_0", "LABEL_1", "LABEL_2"]
+    with pytest.raises(PackError, match="entailment, contradiction and neutral"):
+        models(nli=session).support("a", ("b",))
+
+
+def test_roles_and_languages_are_the_sessions() -> None:
+    """A session that names no language reads any."""
+    found = models(embedding=Session("embedding", ("en",)), grounding=Session("grounding"))
+    assert found.roles == {"embedding", "grounding"}
+    assert found.languages == {"embedding": frozenset({"en"})}
+    assert found.judges_support
+    assert not models("embedding").judges_support
+
+
+def test_outputs_come_in_the_order_of_the_rows() -> None:
+    """Remembered ones, too."""
+    found = models()
+    rows = [Row("embedding", text) for text in ("a", "b", "a")]
+    outputs = found.run(rows)
+    assert outputs[0] is outputs[2]
+    assert outputs[1] is not outputs[0]

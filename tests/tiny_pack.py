@@ -71,6 +71,7 @@ def _model(path: Path, seed: int) -> None:
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["token_embeddings"]),
         helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
+        helper.make_node("Identity", ["token_embeddings"], ["middle_states"]),
         helper.make_node("Unsqueeze", ["mask", "last"], ["mask3"]),
         helper.make_node("Mul", ["token_embeddings", "mask3"], ["masked"]),
         helper.make_node("ReduceMean", ["masked", "second"], ["mean"], keepdims=0),
@@ -87,6 +88,7 @@ def _model(path: Path, seed: int) -> None:
         [
             helper.make_tensor_value_info("token_embeddings", TensorProto.FLOAT, ["b", "t", DIM]),
             helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["b", DIM]),
+            helper.make_tensor_value_info("middle_states", TensorProto.FLOAT, ["b", "t", DIM]),
         ],
         [
             numpy_helper.from_array(table, "table"),
@@ -129,6 +131,7 @@ def write_manifest(folder: Path, *, max_tokens: int, golden: str | None) -> None
         "outputs": {
             "token_embeddings": ["batch", "tokens", DIM],
             "sentence_embedding": ["batch", DIM],
+            "middle_states": ["batch", "tokens", DIM],
         },
         "max_tokens": max_tokens,
         "batch_rule": "one_row",
@@ -143,6 +146,37 @@ def write_manifest(folder: Path, *, max_tokens: int, golden: str | None) -> None
         "models": {"tiny": model},
         "roles": {"embedding": "tiny"},
     }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def add_branch(folder: Path, *, roles: list[str], labels: list[str] | None) -> None:
+    """Add a model that reads the middle states: one probability per label, from their mean."""
+    width = len(labels or ["one"])
+    weights = np.random.default_rng(11).normal(size=(DIM, width)).astype(np.float32)
+    nodes = [
+        helper.make_node("ReduceMean", ["middle_states", "tokens"], ["mean"], keepdims=0),
+        helper.make_node("MatMul", ["mean", "weights"], ["logits"]),
+        helper.make_node("Sigmoid", ["logits"], ["probabilities"]),
+    ]
+    states = helper.make_tensor_value_info("middle_states", TensorProto.FLOAT, ["b", "t", DIM])
+    output = helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["b", width])
+    constants = [
+        numpy_helper.from_array(weights, "weights"),
+        numpy_helper.from_array(np.array([1], dtype=np.int64), "tokens"),
+    ]
+    graph = helper.make_graph(nodes, "branch", [states], [output], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, str(folder / "branch.onnx"))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["models"]["branch"] = {
+        **manifest["models"]["tiny"],
+        **describe(folder, "branch.onnx"),
+        "inputs": ["middle_states"],
+        "outputs": {"probabilities": ["batch", width]},
+        "labels": labels,
+        "encoder": "tiny",
+    }
+    manifest["roles"] |= dict.fromkeys(roles, "branch")
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 

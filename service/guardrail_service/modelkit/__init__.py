@@ -1,0 +1,1 @@
+"""Export, quantise, verify and carry model packs (extra `export`)."""

@@ -1,0 +1,60 @@
+"""Detoxify checkpoints: the package's own model builder on weights that were loaded safely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from guardrail_service.errors import ConfigurationError, MissingExtra
+
+OUR_NAMES = {
+    "toxic": "toxicity",
+    "severe_toxic": "severe_toxicity",
+    "identity_hate": "identity_attack",
+}
+"""Detoxify renames the first challenge's classes to those of the later ones, in its loader."""
+BUILT_FROM = ("model_name", "tokenizer_name", "num_classes")
+
+
+def load_checkpoint(loaded: Any, foundation: Path, where: Path) -> tuple[Any, list[str]]:
+    """Return the model and the names of its outputs, in order.
+
+    The package's `load_checkpoint` would unpickle code and ask a hub for the architecture, so its
+    inner function is called on what `torch.load` gave weights-only, with a local architecture.
+
+    Args:
+        loaded: The checkpoint's content.
+        foundation: Folder with `config.json` and tokenizer of the architecture.
+        where: The file, for messages.
+
+    Raises:
+        ConfigurationError: If the checkpoint lacks a key or names a class that is no classifier.
+    """
+    try:
+        from detoxify.detoxify import get_model_and_tokenizer
+    except ImportError as error:
+        raise MissingExtra("export") from error
+    try:
+        arguments = dict(loaded["config"]["arch"]["args"])
+        classes = list(loaded["config"]["dataset"]["args"]["classes"])
+        state: Mapping[str, Any] = loaded["state_dict"]
+        kept = {key: arguments[key] for key in BUILT_FROM}
+    except (KeyError, TypeError) as error:
+        raise ConfigurationError(
+            str(where), f"no key {error}", "config.arch, config.dataset and state_dict"
+        ) from error
+    _refuse_other_classes(kept, where)
+    if kept["num_classes"] != len(classes):
+        raise ConfigurationError(
+            str(where), f"{len(classes)} classes", f"num_classes {kept['num_classes']}"
+        )
+    model, _ = get_model_and_tokenizer(**kept, model_type=str(foundation), state_dict=dict(state))
+    return model, [OUR_NAMES.get(name, name) for name in classes]
+
+
+def _refuse_other_classes(names: Mapping[str, Any], where: Path) -> None:
+    """Refuse a checkpoint that asks for any other class of the library than a classifier."""
+    model, tokenizer = str(names["model_name"]), str(names["tokenizer_name"])
+    if not model.endswith("ForSequenceClassification") or "Tokenizer" not in tokenizer:
+        raise ConfigurationError(str(where), model, "a ...ForSequenceClassification")

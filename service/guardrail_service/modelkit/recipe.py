@@ -1,0 +1,121 @@
+"""How a reference model is exported: what is declared about it, so that nothing is guessed."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.inference.pair import ONE, THREE
+from guardrail_service.resources import shipped
+from guardrail_service.types import Role
+
+Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
+Loader = Literal["transformers", "tensorflow", "detoxify", "hhem-t5"]
+Architecture = Literal["bert", "distilbert", "roberta", "deberta-v2", "t5", "gpt2"]
+SCHEMES: dict[Role, tuple[tuple[str, ...], ...]] = {"grounding": (ONE, THREE), "nli": (THREE,)}
+"""Label schemes that a role knows. Classifiers name theirs; their detectors say what they need."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Foundation(_Frozen):
+    """The repository that the architecture and the tokenizer come from."""
+
+    hub: str
+    revision: Commit
+
+
+class Checkpoint(_Frozen):
+    """A single file outside a hub."""
+
+    url: str
+    sha256: str = Field(pattern="^[0-9a-f]{8,64}$", description="Or as many digits as are known.")
+
+
+class Recipe(_Frozen):
+    """What one model is and how its scores are read.
+
+    Attributes:
+        revision: Commit of the hub repository; null: nobody pinned it yet, so a command must.
+        original_labels: What the original calls its outputs, in its own order.
+        labels: Ours in the order they are exported in, each with the original's name.
+    """
+
+    name: str = Field(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")
+    role: Role
+    hub: str | None
+    revision: Commit | None
+    license: str
+    architecture: Architecture
+    loader: Loader
+    max_tokens: int = Field(gt=2)
+    languages: tuple[str, ...] | None = None
+    pooling: Literal["mean", "cls"] | None = None
+    activation: Literal["sigmoid", "softmax"] | None = None
+    original_labels: tuple[str, ...] | None = None
+    labels: dict[str, str] | None = None
+    template: str | None = None
+    start_token: str | None = None
+    foundation: Foundation | None = None
+    checkpoint: Checkpoint | None = None
+
+    @model_validator(mode="after")
+    def _declares_what_its_role_needs(self) -> Recipe:
+        needed = {"embedding": ("pooling",), "causal_lm": ("start_token",)}
+        keys = needed.get(self.role, ("activation", "original_labels", "labels"))
+        if missing := [key for key in keys if getattr(self, key) is None]:
+            raise ValueError(f"role {self.role} needs {', '.join(missing)}; nothing is guessed")
+        schemes = SCHEMES.get(self.role)
+        ours = tuple(self.labels or ())
+        if schemes is not None and ours not in schemes:
+            raise ValueError(f"labels: found {list(ours)}; expected {list(map(list, schemes))}")
+        unknown = set((self.labels or {}).values()) - set(self.original_labels or ())
+        if unknown:
+            raise ValueError(f"labels: {sorted(unknown)} are not among the original_labels")
+        return self
+
+    def order(self) -> list[int]:
+        """Return at which place of the original's outputs each of our labels is."""
+        original = self.original_labels or ()
+        return [original.index(name) for name in (self.labels or {}).values()]
+
+
+class Recipes(_Frozen):
+    """The reference models that can be named."""
+
+    schema_version: Literal["1"]
+    recipes: tuple[Recipe, ...]
+
+
+def reference_dir() -> Path:
+    """Return the folder with the shipped recipes and texts."""
+    return shipped("reference", "models/reference")
+
+
+@cache
+def shipped_recipes() -> dict[str, Recipe]:
+    """Return the shipped recipes by name."""
+    path = reference_dir() / "recipes.json"
+    return {r.name: r for r in Recipes.model_validate_json(path.read_bytes()).recipes}
+
+
+def own_recipe(**declared: object) -> Recipe:
+    """Return the recipe of a model that has no name here, from what a command declares.
+
+    Raises:
+        ConfigurationError: Naming what is missing or does not fit.
+    """
+    try:
+        return Recipe.model_validate(declared)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "options"
+        raise ConfigurationError(f"models export: {key}", "what does not fit", first["msg"]) from (
+            error
+        )

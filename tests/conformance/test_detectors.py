@@ -30,6 +30,11 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "text_matching": {"condition": 'NOT "a" OR word("b")', "evaluate_retrieved_context": True},
 }
 
+# Classifiers answer with a probability for each label, whatever outputs a row names.
+PROBABILITIES: Mapping[str, Sequence[str]] = {
+    role: [metric.key for metric in REGISTRY[role].spec.metrics] for role in ("toxicity", "bias")
+}
+
 # Lone surrogates are refused by the API; a detector must not crash on one all the same.
 ANY_TEXT = st.text(alphabet=st.characters(codec=None), max_size=120)
 PHRASES = st.sampled_from(
@@ -72,6 +77,12 @@ def segmented(sample: Sample) -> SegmentedSample:
 
 def output(row: Row) -> RowOutput:
     """Return made-up values per output (unit vectors by default), the same for the same row."""
+    if row.role in PROBABILITIES:
+        seed = int.from_bytes(
+            hashlib.sha256(row.text.encode("utf-8", "surrogatepass")).digest()[:8]
+        )
+        drawn = np.random.default_rng(seed).random(len(PROBABILITIES[row.role]), np.float32)
+        return dict(zip(PROBABILITIES[row.role], drawn, strict=True))
     outputs = {}
     for name in row.outputs:
         key = f"{row.role}\0{row.text}\0{row.second}\0{name}".encode("utf-8", "surrogatepass")

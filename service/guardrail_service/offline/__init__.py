@@ -1,0 +1,1 @@
+"""The offline module: evaluators, calibration, perturbation. Serving never imports it."""

@@ -1,0 +1,1 @@
+"""From human labels to thresholds with a known error rate."""

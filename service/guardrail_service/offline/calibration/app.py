@@ -1,0 +1,89 @@
+"""What the commands under `guardrail calibrate` share: the app, options, reading and writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+
+import typer
+
+from guardrail_service.console import command, out, plain, settings_from
+from guardrail_service.errors import ConfigurationError, MissingExtra
+
+if TYPE_CHECKING:
+    from guardrail_service.config import Serving
+
+calibrate_app = typer.Typer(
+    help="Fit thresholds to human labels, with a known error rate.", no_args_is_help=True
+)
+P = ParamSpec("P")
+
+LabArgument = Annotated[
+    Path, typer.Argument(help="Run folder of guardrail evaluate, or output of calibrate lab.")
+]
+LabelsOption = Annotated[
+    Path, typer.Option("--labels", help="Labels: .jsonl, .csv, or a Label Studio export .json.")
+]
+Alpha = Annotated[
+    float, typer.Option("--alpha", help="Largest share of good answers that may be flagged.")
+]
+Delta = Annotated[
+    float, typer.Option("--delta", help="Chance, over labels, that the share is larger after all.")
+]
+Split = Annotated[
+    float, typer.Option("--split", help="Share of questions that choose the method only.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Of every draw.")]
+Adjudicator = Annotated[str, typer.Option("--adjudicator", help="Annotator whose word is final.")]
+THIRD = 1 / 3
+
+
+def calibrates(function: Callable[P, None]) -> Callable[P, None]:
+    """Make a command of a function, and name the extra where one is missing."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            function(*args, **kwargs)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] in {"scipy", "matplotlib"}:
+                raise MissingExtra("offline") from error
+            raise
+
+    return command(run)
+
+
+def serving_at_hand(pack: str | None) -> tuple[Serving, dict[str, Any]]:
+    """Return what configurations are checked against, and the pack's models by role."""
+    from guardrail_service.inference.pack import load_pack, resolve
+    from guardrail_service.resources import packs_dir
+    from guardrail_service.runtime import serving_for
+
+    loaded = load_pack(resolve(settings_from(model_pack=pack).model_pack, packs_dir()))
+    models: dict[str, Any] = {"pack": loaded.name}
+    models |= {str(role): {"name": loaded.manifest.roles[role]} for role in loaded.roles}
+    return serving_for(loaded), models
+
+
+def write(path: Path, data: str | bytes) -> None:
+    """Write a file.
+
+    Raises:
+        ConfigurationError: If it cannot be written.
+    """
+    try:
+        if isinstance(data, bytes):
+            path.write_bytes(data)
+        else:
+            path.write_text(data, "utf-8")
+    except OSError as error:
+        found = error.strerror or type(error).__name__
+        raise ConfigurationError(str(path), found, "a file to write to") from error
+
+
+def say(sentences: Iterable[str]) -> None:
+    """Print sentences, one a line, as they are."""
+    for sentence in sentences:
+        out.print(plain(sentence), highlight=False, soft_wrap=True)

@@ -1,0 +1,173 @@
+"""The pack's models as the evaluators ask them: embed, support, log probabilities.
+
+Loaded once per process. Rows are those the detectors send, so a score is the same online and here.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from guardrail_service.detectors.embedding import vectors
+from guardrail_service.detectors.hallucination import OUTPUTS
+from guardrail_service.errors import PackError
+from guardrail_service.text.windows import Windower
+from guardrail_service.types import Role, Row, RowOutput
+
+Array = npt.NDArray[np.float64]
+MEMORY_ROWS = 4096
+"""Rows kept per process: several evaluators ask the same of one question's cases."""
+_NLI_NAMES = {"supported": "entail", "contradicted": "contradict", "not_mentioned": "neutral"}
+
+
+class Runs(Protocol):
+    """What runs one role's rows: a session of the pack, or a test's stand-in."""
+
+    @property
+    def file(self) -> Any:
+        """Return the manifest's entry of the model."""
+        ...
+
+    @property
+    def tokenizer(self) -> Any:
+        """Return how the model counts tokens."""
+        ...
+
+    def run(self, row: Row) -> Any:
+        """Return a row result."""
+        ...
+
+
+class Support(NamedTuple):
+    """How one claim stands to some texts; the three add up to about 1."""
+
+    supported: float
+    contradicted: float
+    not_mentioned: float
+    evidence: int
+    """Index of the text that speaks to the claim most."""
+
+
+class Models:
+    """The sessions of a pack by role.
+
+    Args:
+        sessions: What runs each role's rows.
+        fingerprints: What scores depend on, by role, and `segmenter` and `evidence`.
+    """
+
+    def __init__(
+        self, sessions: Mapping[Role, Runs], fingerprints: Mapping[str, str] | None = None
+    ) -> None:
+        self._sessions = dict(sessions)
+        self.fingerprints = dict(fingerprints or {})
+        self._memory: OrderedDict[Row, RowOutput] = OrderedDict()
+
+    @property
+    def roles(self) -> frozenset[Role]:
+        """Return the roles the pack serves."""
+        return frozenset(self._sessions)
+
+    @property
+    def windowers(self) -> dict[Role, Windower]:
+        """Return how each role's model counts tokens."""
+        return {role: session.tokenizer for role, session in self._sessions.items()}
+
+    @property
+    def languages(self) -> dict[Role, frozenset[str]]:
+        """Return the languages each role's model reads, where it says."""
+        listed = {role: session.file.languages for role, session in self._sessions.items()}
+        return {role: frozenset(codes) for role, codes in listed.items() if codes is not None}
+
+    @property
+    def judges_support(self) -> bool:
+        """Return whether the pack can say if a text supports a claim."""
+        return bool({"nli", "grounding"} & self.roles)
+
+    def run(self, rows: Iterable[Row]) -> list[RowOutput]:
+        """Return each row's outputs; equal rows run once while they are remembered."""
+        return [self._run(row) for row in rows]
+
+    def embed(self, texts: Sequence[str]) -> Array:
+        """Return unit-length sentence embeddings, shape (n, dim).
+
+        Raises:
+            NotScorable: If there is no text.
+            RowFailed: If a text is longer than the model reads.
+        """
+        return vectors(self.run(Row("embedding", text) for text in texts))
+
+    def token_vectors(self, text: str) -> Array:
+        """Return unit-length token embeddings without the special tokens, shape (n, dim)."""
+        row = Row("embedding", text, outputs=("token_embeddings",))
+        tokens = np.asarray(self._run(row)["token_embeddings"], dtype=np.float64)[1:-1]
+        lengths = np.linalg.norm(tokens, axis=1, keepdims=True)
+        unit: Array = tokens / np.where(lengths > 0, lengths, 1.0)
+        return unit
+
+    def support(self, claim: str, evidence: tuple[str, ...]) -> Support:
+        """Return whether some texts support a claim.
+
+        The role `nli` reads the claim against each text and the best text counts; the role
+        `grounding` reads it against the nearest texts together.
+        """
+        if "nli" in self._sessions:
+            return self._entailment(claim, evidence)
+        (out,) = self.run([Row("grounding", claim, outputs=OUTPUTS, evidence=evidence)])
+        supported, contradicted, not_mentioned = (float(p) for p in out["probabilities"])
+        return Support(supported, contradicted, not_mentioned, int(out["places"][0]))
+
+    def log_probabilities(self, prompt: str, text: str) -> npt.NDArray[np.float32]:
+        """Return the log probability of every token of a text that follows a prompt."""
+        session: Any = self._sessions["causal_lm"]
+        found: npt.NDArray[np.float32] = session.log_probabilities(prompt, text)
+        return found
+
+    def _entailment(self, claim: str, evidence: tuple[str, ...]) -> Support:
+        order = self._nli_order()
+        rows = [Row("nli", text, claim, ("probabilities",)) for text in evidence]
+        table = np.stack([out["probabilities"] for out in self.run(rows)])[:, order]
+        best = int(table[:, 0].argmax())
+        loudest = int(table[:, :2].max(axis=1).argmax())
+        place = best if table[best, 0] >= table[loudest, 1] else loudest
+        entailed, contradicted, neutral = (float(p) for p in table[place])
+        return Support(entailed, contradicted, neutral, place)
+
+    def _nli_order(self) -> list[int]:
+        labels = [label.lower() for label in self._sessions["nli"].file.labels or ()]
+        places = [
+            [i for i, label in enumerate(labels) if label.startswith((ours, theirs))]
+            for ours, theirs in _NLI_NAMES.items()
+        ]
+        if any(len(found) != 1 for found in places):
+            raise PackError("role nli: expected labels entailment, contradiction and neutral")
+        return [found[0] for found in places]
+
+    def _run(self, row: Row) -> RowOutput:
+        known = self._memory.get(row)
+        if known is not None:
+            self._memory.move_to_end(row)
+            return known
+        outputs: RowOutput = self._sessions[row.role].run(row).outputs
+        self._memory[row] = outputs
+        if len(self._memory) > MEMORY_ROWS:
+            self._memory.popitem(last=False)
+        return outputs
+
+
+def load_models(pack: str) -> Models:
+    """Return the models of a shipped pack or of a folder with a manifest.
+
+    Raises:
+        PackError: If a file of the pack is missing or changed.
+    """
+    from guardrail_service.inference.pack import load_pack, resolve
+    from guardrail_service.resources import packs_dir
+    from guardrail_service.runtime import open_sessions, serving_for
+
+    loaded = load_pack(resolve(pack, packs_dir()))
+    return Models(open_sessions(loaded), serving_for(loaded).fingerprints)

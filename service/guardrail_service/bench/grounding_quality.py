@@ -77,23 +77,36 @@ def run(data: Path, pack: str | None = None) -> dict[str, Any]:
     Raises:
         InputError: If a record is malformed; the message names its line.
     """
+    scored, threshold = scored_records(data, pack)
+    return summary(data.name, scored, threshold)
+
+
+def scored_records(data: Path, pack: str | None = None) -> tuple[list[Scored], float | None]:
+    """Return a file's records with their scores, one per group, and the threshold in use.
+
+    Raises:
+        InputError: If a record is malformed; the message names its line.
+    """
     records = list(read(data))
     with runtime_of(pack) as runtime:
-        scored = _best(score(runtime, records))
-        threshold = _cut(runtime)
+        return best_per_group(score(runtime, records)), _cut(runtime)
+
+
+def summary(name: str, scored: Sequence[Scored], threshold: float | None) -> dict[str, Any]:
+    """Return the report on scored records as JSON-ready values."""
     states: dict[str, int] = {}
     for one in scored:
         states[one.state.value] = states.get(one.state.value, 0) + 1
     spent = np.array([one.hallucination_ms for one in scored])
     return {
         "task": "grounding",
-        "data": data.name,
+        "data": name,
         "records": len(scored),
         "supported": sum(one.record.supported for one in scored),
         "states": states,
         "threshold": threshold,
         **measures(scored, OURS),
-        "baselines": {name: measures(scored, name) for name in BASELINES},
+        "baselines": {baseline: measures(scored, baseline) for baseline in BASELINES},
         "slices": slices(scored),
         "ms_per_record": {"p50": float(np.median(spent)), "p95": float(np.quantile(spent, 0.95))},
     }
@@ -197,6 +210,22 @@ def score(runtime: Runtime, records: Sequence[Labelled]) -> list[Scored]:
         return list(pool.map(one, records))
 
 
+def best_per_group(scored: Sequence[Scored]) -> list[Scored]:
+    """Return one entry per group: the best support each way found in any of its passages."""
+    groups: dict[str, list[Scored]] = {}
+    for one in scored:
+        groups.setdefault(one.record.group, []).append(one)
+    return [
+        replace(
+            members[0],
+            record=replace(members[0].record, supported=any(m.record.supported for m in members)),
+            support={name: max(m.support[name] for m in members) for name in members[0].support},
+            flagged={name: all(m.flagged[name] for m in members) for name in members[0].flagged},
+        )
+        for members in groups.values()
+    ]
+
+
 def overlap(sample: Sample) -> float:
     """Return the share of the answer's content words that some passage holds; 1 without any."""
     wanted = _content(sample.answer)
@@ -278,22 +307,6 @@ def _slice(scored: Sequence[Scored]) -> dict[str, Any]:
     if len(scored) >= MIN_SLICE and 0 < bad.sum() < len(bad):
         entry["auroc"] = {name: auroc(-_support(scored, name), bad) for name in (OURS, *BASELINES)}
     return entry
-
-
-def _best(scored: Sequence[Scored]) -> list[Scored]:
-    """Return one entry per group: the best support each way found in any of its passages."""
-    groups: dict[str, list[Scored]] = {}
-    for one in scored:
-        groups.setdefault(one.record.group, []).append(one)
-    return [
-        replace(
-            members[0],
-            record=replace(members[0].record, supported=any(m.record.supported for m in members)),
-            support={name: max(m.support[name] for m in members) for name in members[0].support},
-            flagged={name: all(m.flagged[name] for m in members) for name in members[0].flagged},
-        )
-        for members in groups.values()
-    ]
 
 
 def _among(

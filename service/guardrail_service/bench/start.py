@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import time
 from statistics import median
 from typing import Any
@@ -13,9 +9,8 @@ from typing import Any
 import httpx
 from rich.table import Table
 
-from guardrail_service.errors import GuardrailError, MissingExtra
+from guardrail_service.bench.server import READY_BUDGET_S, serving
 
-READY_BUDGET_S = 60.0
 ONE_CHECK = {
     "question": "How long may guests stay?",
     "answer": "Guests may stay for two weeks.",
@@ -55,36 +50,10 @@ def render(report: dict[str, Any]) -> Table:
 
 
 def _one_start() -> dict[str, float]:
-    try:
-        import psutil
-    except ImportError as error:
-        raise MissingExtra("bench") from error
     started = time.perf_counter()
-    command = [sys.executable, "-m", "guardrail_service.cli", "serve", "--port", "0"]
-    with subprocess.Popen(  # noqa: S603 - our own command
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
-    ) as process:
-        try:
-            with httpx.Client(base_url=_address(process), timeout=READY_BUDGET_S) as client:
-                client.get("/readyz").raise_for_status()
-                ready_s = time.perf_counter() - started
-                memory = psutil.Process(process.pid).memory_info
-                ready_mb = memory().rss / 1e6
-                client.post("/v1/check", json=ONE_CHECK).raise_for_status()
-                return {
-                    "ready_s": ready_s,
-                    "ready_mb": ready_mb,
-                    "resident_mb": memory().rss / 1e6,
-                }
-        finally:
-            process.terminate()
-            process.communicate()
-
-
-def _address(process: subprocess.Popen[str]) -> str:
-    """Return the address the service prints once it listens."""
-    for line in process.stdout or ():
-        fields = json.loads(line) if line.startswith("{") else {}
-        if fields.get("event") == "listening":
-            return str(fields["address"])
-    raise GuardrailError("the service ended before it listened")
+    with serving((), None) as server:
+        ready_s = time.perf_counter() - started
+        ready_mb = server.rss_mb()
+        url = f"{server.address}/v1/check"
+        httpx.post(url, json=ONE_CHECK, timeout=READY_BUDGET_S).raise_for_status()
+        return {"ready_s": ready_s, "ready_mb": ready_mb, "resident_mb": server.rss_mb()}

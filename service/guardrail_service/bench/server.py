@@ -1,0 +1,209 @@
+"""A `guardrail serve` of our own on chosen cores, and what it uses while it is measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from guardrail_service.errors import GuardrailError, InputError, MissingExtra
+
+if TYPE_CHECKING:
+    import psutil
+
+READY_BUDGET_S = 120.0
+LAG_METRIC = "guardrail_event_loop_lag"
+"""Gauges of this beginning say by how many seconds the event loop was late."""
+_NOT_OURS = (
+    "GUARDRAIL_HOST", "GUARDRAIL_PORT", "GUARDRAIL_UDS", "GUARDRAIL_API_KEYS", "GUARDRAIL_STORE",
+)  # fmt: skip
+"""Where it listens is the benchmark's business, and a store would make cold passages warm; every
+other setting is the user's."""
+
+
+class Server:
+    """A running service: its address, and what its process has used so far.
+
+    Raises:
+        GuardrailError: Whatever is asked of a process that has ended.
+    """
+
+    def __init__(self, process: psutil.Process, address: str) -> None:
+        self.address = address
+        self._process = process
+
+    def cpu_s(self) -> float:
+        """Return user and system seconds since the process started."""
+        with self._running():
+            times = self._process.cpu_times()
+            return float(times.user + times.system)
+
+    def rss_mb(self) -> float:
+        """Return resident memory in megabytes (10^6 bytes)."""
+        with self._running():
+            return float(self._process.memory_info().rss / 1e6)
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        import psutil
+
+        try:
+            yield
+        except psutil.Error as error:
+            raise GuardrailError("the service ended while it was measured") from error
+
+    def metrics(self) -> dict[str, float]:
+        """Return the service's metrics by name, summed over labels; gauges by their largest."""
+        return parse_metrics(self.get("/metrics").text)
+
+    def get(self, path: str) -> httpx.Response:
+        """Return the response to a GET request.
+
+        Raises:
+            GuardrailError: If there is none, or its status is no success.
+        """
+        try:
+            response = httpx.get(f"{self.address}{path}", timeout=READY_BUDGET_S)
+            return response.raise_for_status()
+        except httpx.HTTPError as error:
+            raise GuardrailError(f"{path}: {type(error).__name__} from the service") from error
+
+
+def parse_metrics(text: str) -> dict[str, float]:
+    """Return what `/metrics` says, plus `checks`: requests of `/v1/check` with any status."""
+    found: dict[str, float] = {"checks": 0.0}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.name == "guardrail_requests_total":
+                found["checks"] += sample.value * (sample.labels.get("route") == "/v1/check")
+            if family.type == "gauge":
+                found[sample.name] = max(found.get(sample.name, sample.value), sample.value)
+            elif not sample.name.endswith(("_bucket", "_created")):
+                found[sample.name] = found.get(sample.name, 0.0) + sample.value
+    return found
+
+
+def loop_lag_ms(metrics: dict[str, float]) -> float | None:
+    """Return the event loop's lag, or None where the service does not tell."""
+    seconds = [v for name, v in metrics.items() if name.startswith(LAG_METRIC)]
+    return max(seconds) * 1e3 if seconds else None
+
+
+@contextmanager
+def serving(arguments: Sequence[str], cores: Collection[int] | None) -> Iterator[Server]:
+    """Run `guardrail serve` on a free port until the block ends.
+
+    Args:
+        arguments: Further options of `guardrail serve`.
+        cores: Where it may run; None leaves it to the system.
+
+    Raises:
+        MissingExtra: If psutil is not installed.
+        GuardrailError: If it does not get ready.
+    """
+    try:
+        import psutil
+    except ImportError as error:
+        raise MissingExtra("bench") from error
+    command = [sys.executable, "-m", "guardrail_service.cli", "serve", "--port", "0", *arguments]
+    with tempfile.TemporaryDirectory(prefix="guardrail-bench-") as folder:
+        log = Path(folder) / "serve.log"
+        # A file, not a pipe: a pipe that nobody empties stops the service, and log lines are
+        # part of what a request costs.
+        with log.open("wb") as stream, pinned(cores):
+            process = start(command, stream)
+        try:
+            server = Server(psutil.Process(process.pid), _address(process, log))
+            server.get("/readyz")
+            yield server
+        finally:
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def busy_share() -> float:
+    """Return the share of all cores in use over half a second, before anything of ours runs.
+
+    Raises:
+        MissingExtra: If psutil is not installed.
+    """
+    try:
+        import psutil
+    except ImportError as error:
+        raise MissingExtra("bench") from error
+    return float(psutil.cpu_percent(interval=0.5)) / 100
+
+
+def start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a command of ours; it inherits this process's cores."""
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    return subprocess.Popen(  # noqa: S603 - our own command
+        command, stdout=output, stderr=subprocess.STDOUT, env={**kept, "PYTHONUNBUFFERED": "1"}
+    )
+
+
+@contextmanager
+def pinned(cores: Collection[int] | None) -> Iterator[None]:
+    """Keep this process, and what it starts meanwhile, on some cores.
+
+    Raises:
+        InputError: If the machine has no such core, or cannot pin.
+    """
+    if cores is None:
+        yield
+        return
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    if not set(cores) <= before:
+        raise InputError(
+            f"found cores {sorted(cores)}; expected some of {sorted(before) or 'none: no pinning'}"
+        )
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Return the address the service logs once it listens.
+
+    Raises:
+        GuardrailError: If it ends, or does not listen in time.
+    """
+    end = time.monotonic() + READY_BUDGET_S
+    while time.monotonic() < end:
+        for line in log.read_text("utf-8", "replace").splitlines():
+            fields: dict[str, Any] = _fields(line)
+            if fields.get("event") == "listening":
+                return str(fields["address"])
+        if process.poll() is not None:
+            raise GuardrailError(f"the service ended with {process.returncode}: {_last(log)}")
+        time.sleep(0.01)
+    raise GuardrailError(f"the service did not listen within {READY_BUDGET_S:.0f} s")
+
+
+def _fields(line: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _last(log: Path) -> str:
+    lines = log.read_text("utf-8", "replace").strip().splitlines()
+    return lines[-1][:300] if lines else "no output"

@@ -26,6 +26,7 @@ from guardrail_client.errors import (
     TimeoutExceeded,
     UnexpectedReply,
 )
+from guardrail_client.stream import AsyncCheckStream, CheckStream
 from guardrail_client.types import (
     CheckError,
     CheckItem,
@@ -36,17 +37,21 @@ from guardrail_client.types import (
     MetricResult,
     PolicyRef,
     Span,
+    StreamFinal,
+    StreamPart,
     Timings,
 )
 
 __all__ = [
     "APIError",
+    "AsyncCheckStream",
     "AsyncGuardrailClient",
     "AuthenticationFailed",
     "BadRequest",
     "CheckError",
     "CheckItem",
     "CheckResult",
+    "CheckStream",
     "ConnectionFailed",
     "Coverage",
     "DetectorResult",
@@ -63,6 +68,8 @@ __all__ = [
     "ServerError",
     "ServiceNotInstalled",
     "Span",
+    "StreamFinal",
+    "StreamPart",
     "TimeoutExceeded",
     "Timings",
     "UnexpectedReply",

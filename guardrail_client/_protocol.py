@@ -23,7 +23,7 @@ from guardrail_client.errors import (
     TimeoutExceeded,
     UnexpectedReply,
 )
-from guardrail_client.types import CheckError, CheckItem, CheckResult, Mode, Passage
+from guardrail_client.types import CheckError, CheckItem, CheckResult, Mode, Passage, StopOn
 
 RETRIED_STATUSES = frozenset({429, 502, 503})
 # Longer than a typical check takes (tens of milliseconds), so that a full queue has moved on.
@@ -48,10 +48,24 @@ def check_body(
     """Return the body of `POST /v1/check`; what is None or not asked for is not sent."""
     if not isinstance(answer, str):
         raise TypeError(f"answer: found {type(answer).__name__}, expected str")
+    about = about_answer(question, contexts, policy, detectors, deadline_ms, mode, include, id)
+    return {"answer": answer, **about}
+
+
+def about_answer(
+    question: str | None,
+    contexts: Sequence[Passage],
+    policy: str | None,
+    detectors: Mapping[str, Any] | None,
+    deadline_ms: int | None,
+    mode: Mode | None,
+    include: Sequence[str],
+    id: str | None,
+) -> dict[str, Any]:
+    """Return everything a body says about an answer but the answer itself."""
     body = {
         "id": id,
         "question": question,
-        "answer": answer,
         "contexts": [_passage(i, text) for i, text in enumerate(_many("contexts", contexts))],
         "policy": policy,
         "detectors": detectors,
@@ -60,6 +74,19 @@ def check_body(
         "include": list(_many("include", include)) or None,
     }
     return {key: value for key, value in body.items() if value is not None}
+
+
+def contexts_body(contexts: Sequence[Passage]) -> dict[str, Any]:
+    """Return the body of `POST /v1/contexts`."""
+    return {"contexts": [_passage(i, text) for i, text in enumerate(_many("contexts", contexts))]}
+
+
+def stream_body(
+    about: Mapping[str, Any], sentence_deadline_ms: int | None, stop_on: StopOn | None
+) -> dict[str, Any]:
+    """Return the first line of `POST /v1/check/stream`."""
+    own = {"sentence_deadline_ms": sentence_deadline_ms, "stop_on": stop_on}
+    return {**about, **{key: value for key, value in own.items() if value is not None}}
 
 
 def _many(name: str, value: Sequence[Any]) -> Sequence[Any]:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any, Literal, Self
 
+import anyio.to_thread
 import httpx
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from guardrail_client import _protocol
+from guardrail_client._dial import dial
 from guardrail_client._options import DEFAULT_RETRIES, DEFAULT_TIMEOUT, make_options
 from guardrail_client._protocol import Body, Call, Outcome, Reply, T
+from guardrail_client._session import Session
 from guardrail_client.errors import GuardrailError
-from guardrail_client.types import CheckError, CheckItem, CheckResult, Mode, Passage
+from guardrail_client.stream import CheckStream, OnError, Tokens
+from guardrail_client.types import CheckError, CheckItem, CheckResult, Mode, Passage, StopOn
 
 
 class GuardrailClient:
@@ -47,6 +53,11 @@ class GuardrailClient:
     ) -> None:
         if uds is not None and transport is not None:
             raise ValueError("uds and transport: found both, expected at most one")
+        self._uds = uds
+        self._injected = transport is not None
+        self._loop = ExitStack()
+        self._portal: BlockingPortal | None = None
+        self._starting = threading.Lock()
         if uds is not None:
             transport = httpx.HTTPTransport(uds=uds)
         self._options = make_options(base_url, api_key, timeout, max_retries, policy)
@@ -137,6 +148,84 @@ class GuardrailClient:
         parse = partial(_protocol.parse_batch, count=len(items))
         return self._call("POST", "/v1/check/batch", parse, body, timeout)
 
+    def check_stream(
+        self,
+        tokens: Tokens,
+        *,
+        question: str | None = None,
+        contexts: Sequence[Passage] = (),
+        policy: str | None = None,
+        detectors: Mapping[str, Any] | None = None,
+        deadline_ms: int | None = None,
+        sentence_deadline_ms: int | None = None,
+        stop_on: StopOn | None = None,
+        mode: Mode | None = None,
+        include: Sequence[str] = (),
+        id: str | None = None,
+        on_error: OnError = "closed",
+        fallback: str | None = None,
+        timeout: float | None = None,
+    ) -> CheckStream:
+        """Return an iterator over what may be shown of an answer that is still being written.
+
+        Nothing is sent before the first step. After the last one, `final` has the verdict.
+
+        Args:
+            tokens: What the model writes, in pieces of any size; run in your thread.
+            question: What the user asked.
+            contexts: The retrieved passages, each a str or `{"id": ..., "text": ...}`.
+            policy: Name of a loaded policy; None takes the client's.
+            detectors: Overrides by detector.
+            deadline_ms: For the verdict on the whole answer, as in `check`.
+            sentence_deadline_ms: For judging one part; what is not judged by then counts as the
+                policy's `on_timeout` says.
+            stop_on: The mildest action that ends the stream, `block` or `flag`; None is `block`.
+            mode: `shadow` lets everything pass as it is and reports.
+            include: As in `check`.
+            id: Your name for this answer.
+            on_error: `closed` raises when the guard cannot be asked; `open` shows the rest of the
+                answer unchecked and keeps the `error`.
+            fallback: Shown last if the stream is stopped.
+            timeout: Seconds to wait for the guard in all, instead of the client's; the model's
+                own time does not count.
+
+        Raises:
+            GuardrailError: From a step, if there is no verdict.
+        """
+        about = _protocol.stream_body(
+            _protocol.about_answer(
+                question,
+                contexts,
+                policy or self._options.policy,
+                detectors,
+                deadline_ms,
+                mode,
+                include,
+                id,
+            ),
+            sentence_deadline_ms,
+            stop_on,
+        )
+        post = self._post if self._injected else None
+
+        def session() -> Session:
+            return dial(self._options, self._http, about, timeout, self._uds, post)
+
+        return CheckStream(session, self._on_loop, tokens, on_error, fallback)
+
+    def warm(self, contexts: Sequence[Passage], *, timeout: float | None = None) -> dict[str, Any]:
+        """Let the service compute passages now, so that answers from them are judged faster.
+
+        Args:
+            contexts: Passages as for `check`; at least one.
+            timeout: Seconds for this call instead of the client's.
+
+        Returns:
+            How many sentences were `new`, `known` already and `failed`.
+        """
+        body = _protocol.contexts_body(contexts)
+        return self._call("POST", "/v1/contexts", _protocol.parse_object, body, timeout)
+
     def policies(self) -> list[dict[str, Any]]:
         """Return the loaded policies with their thresholds."""
         parse = partial(_protocol.parse_list, key="policies")
@@ -167,7 +256,18 @@ class GuardrailClient:
 
     def close(self) -> None:
         """Close connections; in-process, shut the service down."""
+        self._loop.close()
         self._http.close()
+
+    def _on_loop(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what work gives on an event loop of our own, which streams need."""
+        with self._starting:
+            if self._portal is None:
+                self._portal = self._loop.enter_context(start_blocking_portal())
+        return self._portal.call(work)
+
+    async def _post(self, request: httpx.Request) -> httpx.Response:
+        return await anyio.to_thread.run_sync(self._http.send, request)
 
     def __enter__(self) -> Self:
         return self

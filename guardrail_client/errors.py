@@ -169,6 +169,18 @@ BY_STATUS: dict[int, type[APIError]] = {
 }
 
 
+BY_CODE: dict[str, type[APIError]] = {
+    "internal": ServerError,
+    "not_ready": NotReady,
+    "overloaded": Overloaded,
+}
+"""What an error record of a stream means; every other code says that the request was wrong."""
+
+UNAVAILABLE = (ConnectionFailed, TimeoutExceeded, Overloaded, NotReady, ServerError)
+"""What failing open is for: the guard cannot be asked now. A wrong key or a wrong request is not
+among them, or it would switch the guard off for good without anybody noticing."""
+
+
 def error_class(status: int) -> type[APIError]:
     """Return the class for a status that is not 200; APIError for a 4xx without a class."""
     if status in BY_STATUS:

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, ExitStack
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import anyio.from_thread
 import anyio.to_thread
 import httpx
+from anyio.from_thread import BlockingPortal
 
 from guardrail_client.errors import ServiceNotInstalled
 
+QUEUED = 16
+"""Messages between the two loops in either direction."""
 URL = "http://127.0.0.1"  # never connected to; only the Host header shows it
 
 Message = MutableMapping[str, Any]
@@ -74,12 +78,17 @@ class Host:
             lifespan = app.router.lifespan_context(app)
             state = stack.enter_context(self._portal.wrap_async_context_manager(lifespan))
             # Like a server: a crash in the application is a 500, not the caller's exception.
-            self._asgi = httpx.ASGITransport(_with_state(app, state), raise_app_exceptions=False)
+            self._app = _with_state(app, state)
+            self._asgi = httpx.ASGITransport(self._app, raise_app_exceptions=False)
             self._stack = stack.pop_all()
 
     def submit(self, request: httpx.Request) -> Future[httpx.Response]:
         """Start answering a request; cancelling the future cancels the work."""
         return self._portal.start_task_soon(self._answer, request)
+
+    def open(self, request: httpx.Request) -> InProcessChannel:
+        """Return a request whose body is sent while its reply arrives."""
+        return InProcessChannel(self._portal, self._app, request)
 
     def close(self) -> None:
         """Shut the application down and end the thread; later calls do nothing."""
@@ -94,6 +103,91 @@ class Host:
                 response.status_code, headers=response.headers, stream=httpx.ByteStream(content)
             )
         raise httpx.ReadTimeout(f"no reply within {seconds:g} s", request=request)
+
+
+class InProcessChannel:
+    """One request to the application on its own loop, used from a caller's asyncio loop."""
+
+    def __init__(self, portal: BlockingPortal, app: Any, request: httpx.Request) -> None:
+        self._portal = portal
+        self._app = app
+        self._request = request
+        self._task: Future[None] | None = None
+
+    async def open(self) -> Self:
+        """Start answering."""
+        await self._there(self._prepare)
+        self._task = self._portal.start_task_soon(self._serve)
+        return self
+
+    async def send(self, data: bytes) -> None:
+        """Send a part of the body; waits while the application has too many."""
+        await self._put({"type": "http.request", "body": data, "more_body": True})
+
+    async def finish(self) -> None:
+        """Send the end of the body."""
+        await self._put({"type": "http.request", "body": b"", "more_body": False})
+
+    async def head(self) -> tuple[int, Mapping[str, str]]:
+        """Return the reply's status and headers."""
+        message = await self._there(self._replies.get)
+        if message is None:
+            raise httpx.RemoteProtocolError("no reply")
+        fields = {k.decode("latin-1"): v.decode("latin-1") for k, v in message["headers"]}
+        return message["status"], fields
+
+    async def receive(self) -> bytes:
+        """Return a part of the reply's body."""
+        while (message := await self._there(self._replies.get)) is not None:
+            if body := bytes(message.get("body", b"")):
+                return body
+        return b""
+
+    async def aclose(self) -> None:
+        """Hang up, and wait until the application has stopped."""
+        if self._task is not None:
+            self._task.cancel()
+            await self._there(self._done.wait)
+
+    async def _there(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        return await asyncio.wrap_future(self._portal.start_task_soon(work))
+
+    async def _put(self, message: Message) -> None:
+        async def put() -> None:
+            await self._messages.put(message)
+
+        if self._task is not None and self._task.done():
+            raise httpx.WriteError("the reply has ended")
+        await self._there(put)
+
+    async def _prepare(self) -> None:
+        self._messages: asyncio.Queue[Message] = asyncio.Queue(QUEUED)
+        self._replies: asyncio.Queue[Message | None] = asyncio.Queue(QUEUED)
+        self._done = asyncio.Event()
+
+    async def _serve(self) -> None:
+        url = self._request.url
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "path": url.path,
+            "raw_path": url.raw_path,
+            "query_string": b"",
+            "root_path": "",
+            "scheme": url.scheme,
+            "headers": [(k.lower(), v) for k, v in self._request.headers.raw],
+            "client": None,
+            "server": None,
+        }
+        try:
+            await self._app(scope, self._messages.get, self._replies.put)
+        except Exception:  # noqa: BLE001 - as from a server: the reply ends, the caller goes on
+            logging.getLogger(__name__).error("the service failed in a stream")
+        finally:
+            self._done.set()
+        await self._replies.put(None)
 
 
 def _name_thread() -> None:
@@ -117,29 +211,29 @@ class InProcessTransport(httpx.BaseTransport):
     """Gives requests of a synchronous client to a `Host`, which it owns."""
 
     def __init__(self, host: Host) -> None:
-        self._host = host
+        self.host = host
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the application's reply."""
         request.read()
-        return self._host.submit(request).result()
+        return self.host.submit(request).result()
 
     def close(self) -> None:
         """Shut the application down."""
-        self._host.close()
+        self.host.close()
 
 
 class AsyncInProcessTransport(httpx.AsyncBaseTransport):
     """Gives requests of an asynchronous client to a `Host`, which it owns. asyncio only."""
 
     def __init__(self, host: Host) -> None:
-        self._host = host
+        self.host = host
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the application's reply."""
         await request.aread()
-        return await asyncio.wrap_future(self._host.submit(request))
+        return await asyncio.wrap_future(self.host.submit(request))
 
     async def aclose(self) -> None:
         """Shut the application down without holding up the caller's loop."""
-        await anyio.to_thread.run_sync(self._host.close)
+        await anyio.to_thread.run_sync(self.host.close)

@@ -12,6 +12,7 @@ Decision = Literal["pass", "flag"]
 Action = Literal["allow", "flag", "redact", "block"]
 Status = Literal["complete", "partial"]
 Mode = Literal["enforce", "shadow"]
+StopOn = Literal["block", "flag"]
 State = Literal["evaluated", "not_applicable", "unverified", "not_evaluated", "error"]
 Direction = Literal["higher_is_better", "lower_is_better"]
 Passage = str | Mapping[str, str]
@@ -297,6 +298,71 @@ class CheckResult:
             redacted_answer=data.take("redacted_answer", str, type(None), default=None),
             raw=data.data,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFinal:
+    """The last word on a stream.
+
+    Attributes:
+        reason: `complete`, or `blocked`: what was still held must not be shown.
+        processed_index: Code points of the answer, as it was written, that were decided.
+        checked: The part of the answer that `result` is about, [start, end).
+        result: On a complete stream the verdict on the whole answer; on a blocked one what
+            stopped it.
+    """
+
+    reason: Literal["complete", "blocked"]
+    processed_index: int
+    checked: tuple[int, int]
+    result: CheckResult
+
+    @classmethod
+    def from_json(cls, raw: Any) -> Self:
+        """Return a `final` record as an object.
+
+        Raises:
+            UnexpectedReply: If a mandatory key is missing or a value has another type.
+        """
+        try:
+            data = _object(raw, "final")
+            return cls(
+                data.one_of("reason", Literal["complete", "blocked"]),
+                data.take("processed_index", int),
+                _pair(data, "checked"),
+                CheckResult._parse(data.inner("result")),
+            )
+        except _MalformedError as error:
+            raise UnexpectedReply(str(error), status=200, body=raw) from None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPart:
+    """A part of the answer that may be shown.
+
+    Attributes:
+        text: What to show, findings replaced; may hold text of the answer, so not in the repr.
+        processed_index: Where the part ends in the answer as it was written, in code points.
+        flagged: Detectors that flagged it and let it pass.
+    """
+
+    text: str = field(repr=False)
+    processed_index: int
+    flagged: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, raw: Any) -> Self:
+        """Return a `release` record as an object.
+
+        Raises:
+            UnexpectedReply: If a mandatory key is missing or a value has another type.
+        """
+        try:
+            data = _object(raw, "release")
+            flagged = data.take("flagged", list, default=[])
+            return cls(data.take("text", str), data.take("processed_index", int), tuple(flagged))
+        except _MalformedError as error:
+            raise UnexpectedReply(str(error), status=200, body=raw) from None
 
 
 @dataclass(frozen=True, slots=True)

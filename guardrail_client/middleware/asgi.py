@@ -1,0 +1,155 @@
+"""ASGI middleware: guards JSON answers and streams of an application that knows nothing of it.
+
+A pure ASGI class: it sees each message as the application sends it, so a stream stays a stream.
+asyncio only, like the servers it runs in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, MutableMapping, Sequence
+from typing import Any
+
+from guardrail_client.async_client import AsyncGuardrailClient
+from guardrail_client.middleware import bodies, sse
+from guardrail_client.middleware.asgi_bodies import Body, body_kind
+from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send, judged
+from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.outcome import unchecked
+from guardrail_client.middleware.routes import TEXT_TYPES, Route, matching
+from guardrail_client.middleware.sse import Events, Lane
+
+SHADOWS = 64
+"""Answers judged in the background at the same time; more are reported as not checked."""
+
+
+class GuardrailMiddleware:
+    """Checks the answers of some endpoints before they are sent.
+
+    Args:
+        app: The application.
+        client: Asks the guard, over HTTP, a unix socket, or in process. Who made it closes it.
+        routes: Which endpoints, and how; the first that matches counts.
+    """
+
+    def __init__(self, app: App, client: AsyncGuardrailClient, routes: Sequence[Route]) -> None:
+        self._app = app
+        self._client = client
+        self._routes = tuple(routes)
+        self._shadows: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        route = None
+        if scope["type"] == "http" and scope["method"] not in ("HEAD", "OPTIONS"):
+            route = matching(self._routes, scope["path"])
+        if route is None:
+            await self._app(scope, receive, send)
+            return
+        kind = _Shadowed if route.mode == "shadow" else _Enforced
+        await kind(self._client, route, scope, receive, send, self._background).run(self._app)
+
+    def _background(self, work: Awaitable[None]) -> bool:
+        """Start work that no response waits for; return whether there was room."""
+        if len(self._shadows) >= SHADOWS:
+            return False
+        task = asyncio.ensure_future(work)
+        self._shadows.add(task)
+        task.add_done_callback(self._shadows.discard)
+        return True
+
+
+class _Enforced(Guarded):
+    """Sends nothing of an answer that has not been decided."""
+
+    _body: Body | None = None
+
+    async def run(self, app: App) -> None:
+        """Serve the request; an answer that is stopped stops the application, too."""
+        task = asyncio.ensure_future(app(self.scope, self.receive, self._on_message))
+        self._task = task
+        try:
+            await task
+        except asyncio.CancelledError:
+            if self._body is None or not self._body.stopped or not task.cancelled():
+                raise
+        finally:
+            if self._body is not None:
+                await self._body.close()
+
+    def end_application(self) -> None:
+        """Stop the application: nobody will read what it still writes."""
+        self._task.cancel()
+
+    async def _on_message(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.start = dict(message)
+            kind = body_kind(self.start["status"], self.headers)
+            self._body = kind(self, self.end_application)
+            await self._body.begin()
+        elif message["type"] == "http.response.body" and self._body is not None:
+            more = bool(message.get("more_body", False))
+            await self._body.feed(bytes(message.get("body", b"")), more)
+        else:
+            await self.downstream(message)
+
+
+class _Shadowed(Guarded):
+    """Passes everything at once; the answer is judged afterwards, beside the next requests."""
+
+    async def run(self, app: App) -> None:
+        """Serve the request."""
+        self._data = bytearray()
+        await app(self.scope, self.receive, self._on_message)
+
+    async def _on_message(self, message: Message) -> None:
+        await self.downstream(message)
+        if message["type"] == "http.response.start":
+            self.start = dict(message)
+        elif message["type"] == "http.response.body":
+            room = self.route.max_bytes + 1 - len(self._data)
+            self._data += bytes(message.get("body", b""))[:room]
+            if not message.get("more_body", False) and 200 <= self.start["status"] < 300:
+                self._report_later()
+
+    def _report_later(self) -> None:
+        try:
+            texts = self._texts()
+        except UnreadableBody as error:
+            self._report_unchecked(error.code)
+            return
+        for text in texts:
+            if text.strip() and not self.background(self._judge(text)):
+                self._report_unchecked("too_many_in_shadow")
+
+    def _report_unchecked(self, code: str) -> None:
+        self.route.report(unchecked(self.route, self.exchange.path, code))
+
+    async def _judge(self, text: str) -> None:
+        outcome, _ = await judged(self, text)
+        self.route.report(outcome)
+
+    def _texts(self) -> list[str]:
+        """Return the answers of the response."""
+        kind = bodies.media_type(self.headers)
+        if len(self._data) > self.route.max_bytes:
+            raise UnreadableBody("too_large")
+        encoding = bodies.value(self.headers, b"content-encoding")
+        data = bodies.decoded(bytes(self._data), encoding, self.route.max_bytes)
+        exchange = self.know_the_question()
+        if bodies.is_json(kind):
+            exchange.response = bodies.parsed(data)
+            answer = self.route.find_answer(exchange)
+            return [answer] if isinstance(answer, str) else []
+        if kind == "text/event-stream":
+            return _streamed_texts(data, self.route.sse)
+        return [data.decode("utf-8", "replace")] if kind in TEXT_TYPES else []
+
+
+def _streamed_texts(data: bytes, shape: str) -> list[str]:
+    events = Events()
+    texts: dict[Lane, str] = {}
+    for event in (*events.feed(data), *events.end()):
+        for lane, text in sse.find(event, shape).texts.items():
+            texts[lane] = texts.get(lane, "") + text
+    return list(texts.values())

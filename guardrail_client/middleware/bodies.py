@@ -1,0 +1,104 @@
+"""Response bodies: types, compression, and the headers that must change with a body. Pure."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Header = tuple[bytes, bytes]
+_OF_THE_BODY = frozenset(
+    {b"content-length", b"content-encoding", b"etag", b"content-md5", b"digest", b"repr-digest",
+     b"content-digest", b"last-modified", b"accept-ranges"}
+)  # fmt: skip
+"""Headers that describe a body byte for byte; wrong as soon as one byte differs."""
+_UNASKED = frozenset({b"accept-encoding", b"range", b"if-range"})
+"""Request headers that would make a response that cannot be read whole."""
+_WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+
+
+class UnreadableBody(Exception):
+    """A body that should be checked and cannot be read; `code` says why."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def value(headers: Iterable[Header], name: bytes) -> str:
+    """Return a header's value in lower case; empty if it is not there."""
+    return next((v.decode("latin-1").strip().lower() for k, v in headers if k.lower() == name), "")
+
+
+def media_type(headers: Iterable[Header]) -> str:
+    """Return the media type without parameters, in lower case."""
+    return value(headers, b"content-type").partition(";")[0].strip()
+
+
+def charset(headers: Iterable[Header]) -> str:
+    """Return the charset a content type names; UTF-8 if it names none."""
+    found = value(headers, b"content-type").partition("charset=")[2].partition(";")[0]
+    return found.strip(' "') or "utf-8"
+
+
+def is_json(kind: str) -> bool:
+    """Return whether a media type is JSON's."""
+    return kind == "application/json" or (
+        kind.startswith("application/") and kind.endswith("+json")
+    )
+
+
+def asked(headers: Iterable[Header]) -> list[Header]:
+    """Return request headers without those that ask for parts or for compression."""
+    return [(k, v) for k, v in headers if k.lower() not in _UNASKED]
+
+
+def rewritten(headers: Iterable[Header], length: int | None) -> list[Header]:
+    """Return response headers for another body; None: of a length that is not known yet."""
+    kept = [(k, v) for k, v in headers if k.lower() not in _OF_THE_BODY]
+    return kept if length is None else [*kept, (b"content-length", str(length).encode())]
+
+
+def added(headers: Sequence[Header], more: Iterable[tuple[str, str]]) -> list[Header]:
+    """Return response headers with ours instead of any of the same name."""
+    ours = [(k.lower().encode(), v.encode("latin-1", "replace")) for k, v in more]
+    names = {name for name, _ in ours}
+    return [*((k, v) for k, v in headers if k.lower() not in names), *ours]
+
+
+def decoded(body: bytes, encoding: str, limit: int) -> bytes:
+    """Return a body without its compression.
+
+    Raises:
+        UnreadableBody: If the compression is not known, broken, or hides more than `limit` bytes.
+    """
+    if encoding in ("", "identity"):
+        return body
+    if encoding not in _WBITS:
+        raise UnreadableBody("unknown_encoding")
+    inflater = zlib.decompressobj(_WBITS[encoding])
+    try:
+        plain = inflater.decompress(body, limit + 1)
+    except zlib.error:
+        raise UnreadableBody("broken_encoding") from None
+    if len(plain) > limit:
+        raise UnreadableBody("too_large")
+    if not inflater.eof:
+        raise UnreadableBody("broken_encoding")
+    return plain
+
+
+def parsed(body: bytes) -> Any:
+    """Return JSON, or None for anything else."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def dumped(document: Any) -> bytes:
+    """Return JSON as compact UTF-8."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "replace"
+    )

@@ -1,0 +1,134 @@
+"""The texts of one streamed response on their way through the guard, each at its own pace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+
+from guardrail_client.async_client import AsyncGuardrailClient
+from guardrail_client.errors import GuardrailError
+from guardrail_client.middleware.exchange import Exchange
+from guardrail_client.middleware.outcome import Outcome, streamed, unchecked
+from guardrail_client.middleware.routes import Route
+from guardrail_client.middleware.sse import Lane
+
+QUEUED = 64
+"""Tokens of a lane that wait for the guard; beyond, the application waits."""
+MAX_LANES = 16
+"""Choices times fields; a response with more is not one that a reader is shown."""
+
+
+class Lanes:
+    """Guards every text of one response.
+
+    Args:
+        client: Asks the guard.
+        route: How.
+        exchange: What the texts are about; read when the first of them arrives.
+        show: Sends a text of a lane to the reader.
+        stop: Called when a lane must not go on: ends the response.
+        done: Called when a lane has been sent to its end.
+    """
+
+    def __init__(
+        self,
+        client: AsyncGuardrailClient,
+        route: Route,
+        exchange: Exchange,
+        show: Callable[[Lane, str], Awaitable[None]],
+        stop: Callable[[Lane, Outcome], Awaitable[None]],
+        done: Callable[[Outcome], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._route = route
+        self._exchange = exchange
+        self._show = show
+        self._stop = stop
+        self._done = done
+        self._queues: dict[Lane, asyncio.Queue[str | None]] = {}
+        self._tasks: dict[Lane, asyncio.Task[None]] = {}
+
+    async def put(self, lane: Lane, text: str) -> None:
+        """Give a lane more text; waits while it has too much."""
+        if lane not in self._queues:
+            if len(self._queues) >= MAX_LANES:
+                outcome = unchecked(self._route, self._exchange.path, "too_many_choices")
+                await self._stop(lane, Outcome(outcome.path, "replaced", None, outcome.error))
+                return
+            self._queues[lane] = asyncio.Queue(QUEUED)
+            self._tasks[lane] = asyncio.create_task(self._run(lane))
+        await self._push(lane, text)
+
+    async def _push(self, lane: Lane, item: str | None) -> None:
+        """Queue an item; a lane that has failed raises here instead of never taking it."""
+        task = self._tasks[lane]
+        putting = asyncio.ensure_future(self._queues[lane].put(item))
+        await asyncio.wait({putting, task}, return_when=asyncio.FIRST_COMPLETED)
+        if not putting.done():
+            putting.cancel()
+        if task.done():
+            task.result()
+
+    async def end(self, choices: Iterable[int] | None = None) -> None:
+        """Finish the lanes of some choices, or all, and wait until they have been sent."""
+        wanted = None if choices is None else set(choices)
+        ending = [lane for lane in self._tasks if wanted is None or lane[0] in wanted]
+        for lane in ending:
+            if not self._tasks[lane].done():
+                await self._push(lane, None)
+        await asyncio.gather(*(self._tasks[lane] for lane in ending))
+        for lane in ending:
+            del self._queues[lane], self._tasks[lane]
+
+    async def cancel(self) -> None:
+        """Drop whatever is still held."""
+        tasks = [task for task in self._tasks.values() if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, lane: Lane) -> None:
+        queue = self._queues[lane]
+        blank = await _first_ink(queue)
+        if blank.isspace() or not blank:  # there is nothing to judge
+            await self._show(lane, blank)
+            return
+        try:
+            outcome = await self._guarded(lane, blank, queue)
+        except (GuardrailError, TypeError) as error:
+            outcome = unchecked(self._route, self._exchange.path, error)
+            outcome = Outcome(outcome.path, "replaced", None, outcome.error)
+        if outcome.shown == "replaced":
+            await self._stop(lane, outcome)
+        else:
+            self._route.report(outcome)
+            await self._done(outcome)
+
+    async def _guarded(self, lane: Lane, first: str, queue: asyncio.Queue[str | None]) -> Outcome:
+        route = self._route
+        stream = self._client.check_stream(
+            _tokens(first, queue),
+            **route.about(self._exchange),
+            sentence_deadline_ms=route.sentence_deadline_ms,
+            stop_on=route.stop_on,
+            on_error=route.on_error,
+            timeout=route.timeout,
+        )
+        async with stream:
+            async for text in stream:
+                await self._show(lane, text)
+        return streamed(self._exchange.path, stream)
+
+
+async def _first_ink(queue: asyncio.Queue[str | None]) -> str:
+    """Return the text up to the first token that shows something, or all of it."""
+    text = ""
+    while not text.strip() and (token := await queue.get()) is not None:
+        text += token
+    return text
+
+
+async def _tokens(first: str, queue: asyncio.Queue[str | None]) -> AsyncIterator[str]:
+    yield first
+    while (token := await queue.get()) is not None:
+        yield token

@@ -1,0 +1,219 @@
+"""Server-sent events: cut a byte stream into events, find the text in them, put other text there.
+
+Pure. A text is found under a lane: choices of one response are separate answers, and so are an
+answer and the reasoning before it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from guardrail_client.middleware.bodies import UnreadableBody
+
+MAX_EVENT = 1024 * 1024
+"""Bytes of one event; a chunk of a chat completion has some hundred."""
+TEXT_FIELDS = ("content", "refusal", "reasoning_content", "reasoning")
+"""Fields of a chunk's delta that readers may be shown."""
+Lane = tuple[int, str]
+DONE = "[DONE]"
+
+
+class Events:
+    """Cuts bytes into events, whatever the chunks and line ends."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield the events that are complete, without the blank line behind them.
+
+        Raises:
+            UnreadableBody: If an event is too large.
+        """
+        self._rest = (self._rest + data).replace(b"\r\n", b"\n")
+        if self._rest.endswith(b"\r"):  # its other half may be on the way
+            return
+        *events, self._rest = self._rest.replace(b"\r", b"\n").split(b"\n\n")
+        if len(self._rest) > MAX_EVENT:
+            raise UnreadableBody("event_too_large")
+        for event in events:
+            if event.strip(b"\n"):
+                yield event.strip(b"\n")
+
+    def end(self) -> Iterator[bytes]:
+        """Yield what is left at the end of the stream."""
+        rest = self._rest.replace(b"\r", b"\n").strip(b"\n")
+        self._rest = b""
+        if rest:
+            yield rest
+
+
+def data_of(event: bytes) -> str | None:
+    """Return an event's data; None for one that has none, such as a comment."""
+    lines = []
+    for line in event.decode("utf-8", "replace").split("\n"):
+        name, _, content = line.partition(":")
+        if name == "data":
+            lines.append(content.removeprefix(" "))
+    return "\n".join(lines) if lines else None
+
+
+def with_data(event: bytes, data: str) -> bytes:
+    """Return an event with other data, its other fields kept."""
+    kept = [
+        line
+        for line in event.decode("utf-8", "replace").split("\n")
+        if line.partition(":")[0] != "data" and not line.startswith(("id:", ":"))
+    ]
+    lines = [*kept, *(f"data: {line}" for line in data.split("\n"))]
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+def comment(text: str) -> bytes:
+    """Return a comment, which every reader of events skips."""
+    return f": {text}\n\n".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The texts of one event, by lane, and the event without them.
+
+    Attributes:
+        texts: What to check.
+        rest: The event without its texts; None if nothing is left of it.
+        template: Carries text of a lane later on.
+        ends: Which choices have no more text; their lanes are sent before `rest`.
+        is_last: Whether nothing has more text.
+    """
+
+    texts: dict[Lane, str]
+    rest: bytes | None
+    template: bytes
+    ends: frozenset[int] = frozenset()
+    is_last: bool = False
+
+
+def find(event: bytes, shape: str) -> Found:
+    """Return what an event holds.
+
+    Args:
+        event: As it came.
+        shape: `openai`, `text`, or a JSON pointer.
+
+    Raises:
+        UnreadableBody: If it is not of that shape, so that nobody knows what a reader sees.
+    """
+    data = data_of(event)
+    if data is None or data.strip() == DONE:
+        return Found({}, event + b"\n\n", event, is_last=data is not None)
+    if shape == "text":
+        return Found({(0, "text"): data}, None, event)
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UnreadableBody("event_not_json") from None
+    if shape == "openai":
+        return _openai(event, document)
+    return _pointed(event, document, shape)
+
+
+def blank(shape: str) -> bytes:
+    """Return a template for a stream of which no event was read."""
+    if shape == "text":
+        return b"data:"
+    if shape == "openai":
+        return b'data: {"object":"chat.completion.chunk","choices":[]}'
+    document: Any = ""
+    for part in reversed(shape.split("/")[1:]):
+        document = {part.replace("~1", "/").replace("~0", "~"): document}
+    return f"data: {_json(document)}".encode()
+
+
+def fill(template: bytes, shape: str, lane: Lane, text: str) -> bytes:
+    """Return an event like the template that carries this text on this lane, and nothing else."""
+    if shape == "text":
+        return with_data(template, text)
+    document = json.loads(data_of(template) or "{}")
+    if shape != "openai":
+        _put(document, shape, text)
+        return with_data(template, _json(document))
+    index, name = lane
+    choice: dict[str, Any] = {"index": index, "finish_reason": None}
+    choice |= {"text": text} if name == "text" else {"delta": {name: text}}
+    document["choices"] = [choice]
+    document.pop("usage", None)
+    return with_data(template, _json(document))
+
+
+def stopped(template: bytes, shape: str, lane: Lane) -> bytes:
+    """Return the event that says that a filter has ended the answer; nothing where none can."""
+    if shape != "openai":
+        return b""
+    document = json.loads(data_of(template) or "{}")
+    index, name = lane
+    body: dict[str, Any] = {"text": ""} if name == "text" else {"delta": {}}
+    document["choices"] = [{"index": index, **body, "finish_reason": "content_filter"}]
+    document.pop("usage", None)
+    done = with_data(template, DONE)
+    return with_data(template, _json(document)) + done
+
+
+def _openai(event: bytes, document: Any) -> Found:
+    choices = document.get("choices") if isinstance(document, dict) else None
+    if not isinstance(choices, list):
+        if isinstance(document, dict) and "error" in document:
+            return Found({}, event + b"\n\n", event)
+        raise UnreadableBody("event_not_openai")
+    texts: dict[Lane, str] = {}
+    rest = copy.deepcopy(document)
+    for choice in rest["choices"]:
+        index = int(choice.get("index") or 0)
+        delta = choice.get("delta")
+        holders = [(choice, ("text",)), (delta if isinstance(delta, dict) else {}, TEXT_FIELDS)]
+        for holder, names in holders:
+            for name in names:
+                if isinstance(holder.get(name), str):
+                    texts[index, name] = texts.get((index, name), "") + holder[name]
+                    holder[name] = ""
+    ends = frozenset(int(c.get("index") or 0) for c in rest["choices"] if c.get("finish_reason"))
+    left = with_data(event, _json(rest)) if _says_more(rest) else None
+    return Found(texts, left, event, ends)
+
+
+def _says_more(document: dict[str, Any]) -> bool:
+    """Return whether a chunk without its texts still has something to tell."""
+    if document.get("usage") or not document["choices"]:
+        return True
+    return any(
+        choice.get("finish_reason") or any((choice.get("delta") or {}).values())
+        for choice in document["choices"]
+    )
+
+
+def _pointed(event: bytes, document: Any, pointer: str) -> Found:
+    holder, key = _holder(document, pointer)
+    text = holder.get(key) if isinstance(holder, dict) else None
+    if not isinstance(text, str):
+        return Found({}, event + b"\n\n", event)
+    return Found({(0, pointer): text}, None, event)
+
+
+def _put(document: Any, pointer: str, text: str) -> None:
+    holder, key = _holder(document, pointer)
+    if isinstance(holder, dict):
+        holder[key] = text
+
+
+def _holder(document: Any, pointer: str) -> tuple[Any, str]:
+    *way, key = [p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:]]
+    for part in way:
+        document = document.get(part) if isinstance(document, dict) else None
+    return document, key
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))

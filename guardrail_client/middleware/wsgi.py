@@ -1,0 +1,313 @@
+"""WSGI middleware, for Flask and its like: the same rules, in the request's own thread."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from guardrail_client.client import GuardrailClient
+from guardrail_client.errors import GuardrailError
+from guardrail_client.middleware import bodies, sse
+from guardrail_client.middleware.bodies import Header, UnreadableBody
+from guardrail_client.middleware.exchange import Exchange, queried, replaced
+from guardrail_client.middleware.outcome import Outcome, decided, streamed, unchecked
+from guardrail_client.middleware.routes import TEXT_TYPES, Route, matching
+from guardrail_client.middleware.sse import Events, Lane
+from guardrail_client.stream import CheckStream
+
+_LOG = logging.getLogger("guardrail_client.middleware")
+Environ = dict[str, Any]
+Start = Callable[..., Any]
+App = Callable[[Environ, Start], Iterable[bytes]]
+
+
+class GuardrailWSGI:
+    """Checks the answers of some endpoints before they are sent.
+
+    One text per response: of a streamed response with several choices only the first is sent.
+    Shadow mode judges after the last byte, before the thread is free again.
+
+    Args:
+        app: The application.
+        client: Asks the guard. Who made it closes it.
+        routes: Which endpoints, and how; the first that matches counts.
+    """
+
+    def __init__(self, app: App, client: GuardrailClient, routes: Sequence[Route]) -> None:
+        self._app = app
+        self._client = client
+        self._routes = tuple(routes)
+
+    def __call__(self, environ: Environ, start_response: Start) -> Iterable[bytes]:
+        """Serve one request."""
+        route = None
+        if environ["REQUEST_METHOD"] not in ("HEAD", "OPTIONS"):
+            route = matching(self._routes, environ.get("PATH_INFO", ""))
+        if route is None:
+            return self._app(environ, start_response)
+        return _Guarded(self._client, route, environ, start_response).serve(self._app)
+
+
+class _Guarded:
+    """One request on its way."""
+
+    def __init__(
+        self, client: GuardrailClient, route: Route, environ: Environ, start_response: Start
+    ) -> None:
+        self._client = client
+        self._route = route
+        self._environ = environ
+        self._start_response = start_response
+        self._status = "500 "
+        self._headers: list[Header] = []
+        for name in ("HTTP_ACCEPT_ENCODING", "HTTP_RANGE", "HTTP_IF_RANGE"):
+            environ.pop(name, None)
+        self.exchange = Exchange(
+            environ.get("PATH_INFO", ""),
+            queried(environ.get("QUERY_STRING", "")),
+            bodies.parsed(self._asked()),
+            own=environ.setdefault("guardrail", {}),
+        )
+
+    def _asked(self) -> bytes:
+        """Return the request's body and put it back for the application."""
+        length = str(self._environ.get("CONTENT_LENGTH") or "0")
+        size = int(length) if length.isdecimal() else 0
+        if not size or size > self._route.max_bytes:
+            return b""
+        data: bytes = self._environ["wsgi.input"].read(size)
+        self._environ["wsgi.input"] = io.BytesIO(data)
+        return data
+
+    def serve(self, app: App) -> Iterator[bytes]:
+        """Yield the response."""
+        chunks = app(self._environ, self._on_start)
+        try:
+            yield from self._sent(iter(chunks))
+        finally:
+            if hasattr(chunks, "close"):
+                chunks.close()
+
+    def _on_start(self, status: str, headers: list[tuple[str, str]], exc: Any = None) -> Any:
+        if exc is not None and self._headers:
+            raise exc[1].with_traceback(exc[2])
+        self._status = status
+        self._headers = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in headers]
+        return _no_write
+
+    def _sent(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        first = next(chunks, b"")  # applications may say the status as late as here
+        everything = _chained(first, chunks)
+        kind = bodies.media_type(self._headers)
+        if not self._status.startswith("2") or self._status.startswith("204"):
+            yield from self._begun(self._headers, everything)
+        elif bodies.is_json(kind):
+            yield from self._json(everything)
+        elif kind == "text/event-stream" or kind in TEXT_TYPES:
+            yield from self._stream(everything, kind)
+        else:
+            yield from self._begun(self._headers, everything)
+
+    def _begun(self, headers: Iterable[Header], chunks: Iterable[bytes]) -> Iterator[bytes]:
+        shown = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in headers]
+        self._start_response(self._status, shown)
+        yield from chunks
+
+    def _json(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        data = b""
+        for chunk in chunks:
+            data += chunk
+            if len(data) > self._route.max_bytes:
+                yield from self._without_verdict("too_large", data, chunks)
+                return
+        try:
+            outcome, changed = self._judged_json(data)
+        except UnreadableBody as error:
+            yield from self._without_verdict(error.code, data, chunks)
+            return
+        headers = (
+            self._headers if changed is None else bodies.rewritten(self._headers, len(changed))
+        )
+        yield from self._begun(
+            bodies.added(headers, outcome.headers()), [data if changed is None else changed]
+        )
+        self._route.report(outcome)
+
+    def _judged_json(self, data: bytes) -> tuple[Outcome, bytes | None]:
+        """Return what happens to a document, and the document to send if it is another."""
+        encoding = bodies.value(self._headers, b"content-encoding")
+        document = bodies.parsed(bodies.decoded(data, encoding, self._route.max_bytes))
+        self.exchange.response = document
+        answer = self._route.find_answer(self.exchange)
+        if not isinstance(answer, str) or not answer.strip():
+            return Outcome(self.exchange.path, "as_is", None, "no_answer_found"), None
+        outcome, text = self._judged(answer)
+        if text == answer:
+            return outcome, None
+        changed = replaced(document, answer, text)
+        if changed is None:
+            raise UnreadableBody("answer_not_in_document")
+        return outcome, bodies.dumped(changed)
+
+    def _judged(self, answer: str) -> tuple[Outcome, str]:
+        route, path = self._route, self.exchange.path
+        try:
+            about = route.about(self.exchange)
+            include = ("spans", "redacted_answer")
+            result = self._client.check(answer, **about, include=include, timeout=route.timeout)
+        except (GuardrailError, TypeError, ValueError) as error:
+            outcome = unchecked(route, path, error)
+            _LOG.warning("answer not checked, %s: %s", outcome.shown, outcome.error)
+            return outcome, answer if outcome.shown == "as_is" else route.fallback
+        return decided(route, path, answer, result)
+
+    def _without_verdict(self, code: str, data: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
+        outcome = unchecked(self._route, self.exchange.path, code)
+        _LOG.warning("answer not checked, %s: %s", outcome.shown, code)
+        self._route.report(outcome)
+        if outcome.shown == "as_is":
+            headers = bodies.added(self._headers, outcome.headers())
+            yield from self._begun(headers, _chained(data, iter(rest)))
+            return
+        error = {"error": {"code": "guardrail_unchecked", "message": self._route.fallback}}
+        body = bodies.dumped(error)
+        self._status = "502 Bad Gateway"
+        headers = bodies.rewritten(self._headers, len(body))
+        ours = [*outcome.headers(), ("Content-Type", "application/json")]
+        yield from self._begun(bodies.added(headers, ours), [body])
+
+    def _stream(self, chunks: Iterator[bytes], kind: str) -> Iterator[bytes]:
+        shape = self._route.sse if kind == "text/event-stream" else ""
+        texts = _Texts(chunks, shape, bodies.charset(self._headers))
+        headers = bodies.rewritten(self._headers, None)
+        headers = bodies.added(headers, [("X-Guardrail-Decision", "streaming")])
+        shadow = self._route.mode == "shadow"
+        yield from self._begun(headers, texts.copied() if shadow else self._guarded(texts))
+        if shadow and texts.seen.strip():
+            outcome, _ = self._judged(texts.seen)
+            self._route.report(outcome)
+
+    def _guarded(self, texts: _Texts) -> Iterator[bytes]:
+        route, path = self._route, self.exchange.path
+        tokens = texts.tokens()
+        first = next(tokens, "")
+        if not first.strip():
+            yield from texts.passed()
+            return
+        try:
+            with closing(tokens), self._checked(_chained(first, tokens)) as stream:
+                yield from texts.passed()
+                for text in stream:
+                    yield texts.shown(text)
+                outcome = streamed(path, stream)
+        except (GuardrailError, UnreadableBody, TypeError) as error:
+            code = unchecked(route, path, error).error
+            outcome = Outcome(path, "replaced", None, code)
+            _LOG.warning("stream not checked to its end: %s", code)
+        route.report(outcome)
+        if outcome.shown == "replaced":
+            yield texts.shown(route.fallback) + texts.ending()
+        else:
+            yield from texts.passed()
+
+    def _checked(self, tokens: Iterator[str]) -> CheckStream:
+        route = self._route
+        return self._client.check_stream(
+            tokens,
+            **route.about(self.exchange),
+            sentence_deadline_ms=route.sentence_deadline_ms,
+            stop_on=route.stop_on,
+            on_error=route.on_error,
+            timeout=route.timeout,
+        )
+
+
+class _Texts:
+    """The text of a streamed body, and how to send text in its place."""
+
+    def __init__(self, chunks: Iterator[bytes], shape: str, charset: str) -> None:
+        self._chunks = chunks
+        self._shape = shape
+        self._charset = charset
+        self._lane: Lane = (0, "text")
+        self._template = sse.blank(shape) if shape else b""
+        self._waiting: list[bytes] = []
+        self.seen = ""
+
+    def tokens(self) -> Generator[str, None, None]:
+        """Yield the text; blank text only together with what follows it."""
+        blank = ""
+        for token in self._raw():
+            blank += token
+            if blank.strip():
+                yield blank
+                blank = ""
+        if blank:
+            yield blank
+
+    def passed(self) -> Iterator[bytes]:
+        """Yield events without text whose turn has come."""
+        waiting, self._waiting = self._waiting, []
+        yield from waiting
+
+    def copied(self) -> Iterator[bytes]:
+        """Yield everything as it is, and see what it says."""
+        chunks: list[bytes] = []
+        for chunk in self._chunks:
+            chunks.append(chunk)
+            yield chunk
+        self._chunks = iter(chunks)
+        self.seen = "".join(self._raw())
+
+    def shown(self, text: str) -> bytes:
+        """Return a text as it is sent."""
+        if not self._shape:
+            return text.encode(self._charset, "replace")
+        return sse.fill(self._template, self._shape, self._lane, text)
+
+    def ending(self) -> bytes:
+        """Return what says that a filter ended the answer."""
+        return sse.stopped(self._template, self._shape, self._lane) if self._shape else b""
+
+    def _raw(self) -> Iterator[str]:
+        if not self._shape:
+            yield from _decoded(self._chunks, self._charset)
+            return
+        events = Events()
+        for chunk in self._chunks:
+            for event in events.feed(chunk):
+                yield from self._event(event)
+        for event in events.end():
+            yield from self._event(event)
+
+    def _event(self, event: bytes) -> Iterator[str]:
+        found = sse.find(event, self._shape)
+        for lane, text in found.texts.items():
+            if not text:
+                continue
+            if self._lane not in ((0, "text"), lane):
+                raise UnreadableBody("several_texts")
+            self._lane, self._template = lane, found.template
+            yield text
+        if found.rest is not None:
+            self._waiting.append(found.rest)
+
+
+def _decoded(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(charset)("replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk)
+    yield decoder.decode(b"", final=True)
+
+
+def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
+
+
+def _no_write(_data: bytes) -> None:
+    raise TypeError("the write callable of WSGI's start_response is not supported here")

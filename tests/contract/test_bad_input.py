@@ -14,8 +14,9 @@ from starlette.testclient import TestClient
 
 from guardrail_service.api.app import create_app
 from guardrail_service.errors import InputError
-from guardrail_service.guard import Guard, Override
+from guardrail_service.guard import Guard
 from guardrail_service.inference.scheduler import Scheduler
+from guardrail_service.overrides import Override
 from guardrail_service.policy import Policy, Rule
 from guardrail_service.registry import REGISTRY
 from guardrail_service.runtime import Runtime

@@ -80,9 +80,16 @@ EXAMPLES = [
 ]
 
 
+REQUESTS = {
+    "/v1/check": "CheckRequest",
+    "/v1/check/batch": "BatchRequest",
+    "/v1/contexts": "ContextsRequest",
+}
+
+
 def test_every_request_body_has_an_example() -> None:
     """A reader copies one before reading a schema."""
-    assert {path for path, _ in EXAMPLES} == {"/v1/check", "/v1/check/batch"}
+    assert {path for path, _ in EXAMPLES} == {"/v1/check", "/v1/check/batch", "/v1/contexts"}
 
 
 @pytest.mark.parametrize(("path", "example"), EXAMPLES)
@@ -90,12 +97,11 @@ def test_an_example_runs_and_its_reply_fits_the_schema(
     path: str, example: Any, http: TestClient
 ) -> None:
     """Both sides of the contract, with one real request."""
-    name = "CheckRequest" if path == "/v1/check" else "BatchRequest"
+    name = REQUESTS[path]
     assert list(resolved(name).iter_errors(example)) == []
     reply = http.post(path, json=example)
     assert reply.status_code == 200
-    name = "CheckReply" if path == "/v1/check" else "BatchReply"
-    assert list(resolved(name).iter_errors(reply.json())) == []
+    assert list(resolved(name.replace("Request", "Reply")).iter_errors(reply.json())) == []
 
 
 @pytest.mark.parametrize("path", [p for p, m in OPENAPI["paths"].items() if "get" in m])

@@ -10,7 +10,13 @@ import guardrail_service.detectors  # noqa: F401 - registers the built-in detect
 from guardrail_service.registry import REGISTRY
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = {"pii": "pii.md", "secrets": "secrets.md", "encoding": "secrets.md"}
+PAGES = {
+    "toxicity": "safety.md",
+    "bias": "safety.md",
+    "pii": "pii.md",
+    "secrets": "secrets.md",
+    "encoding": "secrets.md",
+}
 
 
 @pytest.mark.parametrize("detector", [d.spec.id for d in REGISTRY])

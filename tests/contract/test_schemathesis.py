@@ -46,7 +46,7 @@ def test_no_generated_request_breaks_the_contract(mode: GenerationMode, schema: 
     seen: list[SimpleNamespace] = []
     for result in schema.get_all_operations():
         operation = result.ok()
-        if mode is GenerationMode.NEGATIVE and operation.method == "get":
+        if mode is GenerationMode.NEGATIVE and "requestBody" not in operation.definition.raw:
             continue  # nothing about them can be wrong
 
         @seed(20_240_607)

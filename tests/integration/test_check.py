@@ -168,21 +168,21 @@ def test_an_output_that_cannot_be_written_is_named_before_anything_is_judged(
     assert ended.stderr.startswith(f"error: {output}: found No such file")
 
 
-def test_config_check_names_what_the_pack_cannot_serve() -> None:
-    """H2O's own example is valid; the toxicity and bias models are not in the embedded pack."""
+def test_config_check_names_what_the_pack_cannot_serve(tiny: Path) -> None:
+    """A pack without the roles of toxicity and bias cannot serve H2O's own example."""
     path = ROOT / "configs" / "h2o_example.json"
-    ended = here("config", "check", path)
+    ended = here("config", "check", path, "--pack", tiny)
     assert ended.exit_code == 1
     assert f"valid {path}" in ended.stdout
     for name in ("toxicity", "bias"):
-        assert f"cannot serve {name}: model pack 'embedded' lacks role {name}" in ended.stdout
-    report = json.loads(here("config", "check", path, "--json").stdout)
+        assert f"cannot serve {name}: model pack 'tiny' lacks role {name}" in ended.stdout
+    report = json.loads(here("config", "check", path, "--json", "--pack", tiny).stdout)
     assert set(report[0]["unserved"]) == {"toxicity", "bias"}
     assert set(report[0]["policy"]["detectors"]) == {"pii"}
     assert report[0]["policy"]["name"] == "h2o_example"
 
 
-@pytest.mark.parametrize("name", ["default", "strict"])
+@pytest.mark.parametrize("name", ["default", "strict", "h2o_example"])
 def test_the_shipped_configurations_can_be_served(name: str) -> None:
     """By the shipped pack, whole."""
     ended = here("config", "check", ROOT / "configs" / f"{name}.json")

@@ -21,7 +21,7 @@ def test_every_demo_answer_is_decided_as_expected() -> None:
     """What the README shows is what a user gets."""
     run = demo()
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "27 answers, 27 as expected" in run.stdout
+    assert "36 answers, 36 as expected" in run.stdout
 
 
 def test_reworded_answers_are_decided_the_same() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,11 @@ from tests.integration.conftest import DETECTORS, PATIENCE_S, until
 Message = dict[str, Any]
 SENTENCES = [f"The pool {n} opens at seven in the morning for guests." for n in range(40)]
 SAMPLE = {"answer": SENTENCES[0], "contexts": SENTENCES[1:21]}
+
+
+def sample(n: int) -> dict[str, Any]:
+    """Return a sample that shares no sentence with those of other numbers."""
+    return {"answer": f"Answer {n}. {SENTENCES[0]}", "contexts": [f"{n}. {s}" for s in SENTENCES]}
 
 
 class Held:
@@ -223,7 +229,7 @@ def test_a_departed_callers_rows_are_dropped_not_run(make: Callable[..., Service
         service.model.released.set()
         status, _, reply = await call.reply()
         assert (status, reply["error"]["code"]) == (499, "cancelled")
-        assert service.model.ran == 1
+        await eventually(lambda: service.model.ran == 1, "the row that ran is done")
 
     make().run(test)
 
@@ -240,7 +246,8 @@ def test_a_departed_batch_is_dropped_whole(make: Callable[..., Service]) -> None
         service.model.released.set()
         status, _, _ = await call.reply()
         assert status == 499
-        assert service.model.ran == 1
+        await eventually(lambda: service.model.ran == 1, "the row that ran is done")
+        assert service.runtime.scheduler.depth() == 0
 
     make().run(test)
 
@@ -261,8 +268,8 @@ def test_too_many_requests_get_429_and_when_to_come_back(make: Callable[..., Ser
     """Those that are running finish; afterwards there is room again."""
 
     async def test(service: Service) -> None:
-        running = [service.post({**SAMPLE, "answer": SENTENCES[n]}) for n in (1, 2)]
-        await eventually(lambda: service.runtime.scheduler.depth() > 30, "both have begun")
+        running = [service.post(sample(n)) for n in (1, 2)]
+        await eventually(lambda: service.runtime.scheduler.depth() > 50, "both have begun")
         status, headers, reply = await service.post(SAMPLE).reply()
         assert status == 429
         assert int(headers["retry-after"]) >= 1
@@ -281,8 +288,8 @@ def test_a_batch_takes_places_like_single_requests(make: Callable[..., Service])
     """Batches must not fill the threads that single requests count on."""
 
     async def test(service: Service) -> None:
-        batches = [service.post({"items": [SAMPLE] * 3}, "/v1/check/batch") for _ in range(2)]
-        await eventually(lambda: service.runtime.scheduler.depth() > 30, "both have begun")
+        batches = [service.post({"items": [sample(n)] * 3}, "/v1/check/batch") for n in (1, 2)]
+        await eventually(lambda: service.runtime.scheduler.depth() > 50, "both have begun")
         status, _, _ = await service.post(SAMPLE).reply()
         assert status == 429
         service.model.released.set()
@@ -307,6 +314,31 @@ def test_a_full_queue_refuses_and_a_large_request_alone_does_not(
         assert (await first.reply())[0] == 200
 
     make(limits={"queued_rows": 5}).run(test)
+
+
+def test_a_stream_that_others_work_makes_late_is_refused_before_it_begins(
+    make: Callable[..., Service],
+) -> None:
+    """With the time to come back; one that may take its time begins."""
+
+    async def test(service: Service) -> None:
+        scheduler = service.runtime.scheduler
+        waiting = [service.post(sample(n)) for n in range(8)]
+        await eventually(lambda: scheduler.depth() > 250, "the others' rows wait for the model")
+        opening = {"contexts": SENTENCES, "sentence_deadline_ms": 1_500}
+        status, headers, reply = await service.post(opening, "/v1/check/stream").reply()
+        assert status == 429
+        assert reply["error"]["code"] == "overloaded"
+        assert 1 <= int(headers["retry-after"]) <= math.ceil(scheduler.backlog_s())
+        later = service.post({"contexts": SENTENCES}, "/v1/check/stream")
+        status, _, text = await later.reply()
+        assert status == 200
+        assert [json.loads(line)["type"] for line in text.splitlines()] == ["start", "error"]
+        assert service.app.state.service.streams.running == 0
+        service.model.released.set()
+        assert [(await call.reply())[0] for call in waiting] == [200] * len(waiting)
+
+    make().run(test)
 
 
 def test_draining_is_not_ready_and_refuses_new_work(make: Callable[..., Service]) -> None:

@@ -17,7 +17,8 @@ import httpx
 import pytest
 
 import guardrail_client as gc
-from tests.integration.conftest import Served, guardrail, here, until
+from guardrail_service.inference.pack import write_manifest
+from tests.integration.conftest import FAULTY, PATIENCE_S, Served, guardrail, here, until
 
 EMBEDDED = Path(__file__).resolve().parents[2] / "models" / "embedded"
 Serve = Callable[..., Served]
@@ -28,28 +29,34 @@ SAMPLE = {
 }
 
 
-def large() -> dict[str, Any]:
-    """Return a sample with thousands of distinct rows."""
-    passages = [
-        " ".join(f"The pool {n} opens at {m} in the morning." for m in range(50)) for n in range(70)
-    ]
-    return {"answer": SAMPLE["answer"], "contexts": passages}
-
-
 def metric(client: httpx.Client, name: str) -> float:
     """Return a metric without labels."""
     lines = client.get("/metrics").text.splitlines()
     return next(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
 
 
-def test_sigterm_finishes_running_checks_and_exits_0(serve: Serve, on_tiny: Options) -> None:
+def stops_listening(client: httpx.Client) -> bool:
+    """Return whether a service that was told to stop takes no more requests."""
+    try:
+        return client.get("/readyz").status_code == 503
+    except httpx.TransportError:
+        return True
+
+
+def test_sigterm_finishes_running_checks_and_exits_0(
+    serve: Serve, on_tiny: Options, tmp_path: Path
+) -> None:
     """A drained stop is a success; the request in flight gets its whole reply."""
-    service = serve(*on_tiny, "--workers", "1")
+    gate = tmp_path / "gate"
+    waits = {"FAULTY_GATE": str(gate), "GUARDRAIL_DRAIN_S": str(PATIENCE_S)}
+    service = serve(*on_tiny, "--workers", "1", command=FAULTY, **waits)
     with service.client() as client, ThreadPoolExecutor() as pool:
-        reply = pool.submit(client.post, "/v1/check", json=large())
+        reply = pool.submit(client.post, "/v1/check", json=SAMPLE)
         until(lambda: metric(client, "guardrail_queue_rows") > 0, "rows are waiting")
-        assert not reply.done()
         service.signal(signal.SIGTERM)
+        until(lambda: stops_listening(client), "the service stops")
+        assert not reply.done()
+        gate.touch()
         assert reply.result().status_code == 200
         assert reply.result().json()["status"] == "complete"
         assert reply.result().json()["detectors"]["groundedness"]["state"] == "evaluated"
@@ -130,7 +137,7 @@ def test_a_unix_socket_serves_the_client_and_goes_away(
     path = tmp_path / "guardrail.sock"
     service = serve(*on_tiny, "--uds", path)
     assert service.address == f"unix:{path}"
-    with gc.GuardrailClient(uds=str(path), timeout=60) as client:
+    with gc.GuardrailClient(uds=str(path), timeout=PATIENCE_S) as client:
         assert client.check(**SAMPLE).policy.name == "tiny"
     assert service.end() == 0
     assert not path.exists()
@@ -250,7 +257,7 @@ def test_golden_rows_that_differ_stop_start_up(embedded: Path) -> None:
     path.write_text(json.dumps(golden))
     data = path.read_bytes()
     described.update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
-    (embedded / "manifest.json").write_text(json.dumps(manifest))
+    write_manifest(embedded, manifest)
     ended = guardrail("serve", "--port", "0", "--pack", embedded)
     assert ended.returncode == 2
     assert one_line(ended.stderr).startswith(f"error: {path}: golden rows differ by 0.5")

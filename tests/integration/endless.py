@@ -1,0 +1,37 @@
+"""Runs the `guardrail` command whose workers finish the first shard and never the others.
+
+Started as a process of its own by `test_evaluate.py`; a pool's processes import this file, too.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Collection, Sequence
+
+from guardrail_service.cli import main
+from guardrail_service.offline import worker
+from guardrail_service.offline.models import Models
+from guardrail_service.offline.settings import Configured
+from guardrail_service.offline.shards import Layout
+
+
+def first_only(
+    layout: Layout,
+    shard: int,
+    configured: Sequence[Configured],
+    models: Models,
+    without: Collection[str],
+    begin: worker.Begin,
+) -> int:
+    """Score the first shard; wait for ever in any other."""
+    if shard:
+        threading.Event().wait()
+    return write(layout, shard, configured, models, without, begin)
+
+
+write = worker.write_scores
+worker.write_scores = first_only
+if __name__ == "__main__":
+    sys.argv[0] = "guardrail"
+    main()

@@ -1,0 +1,272 @@
+"""`guardrail evaluate` on the example lab and the embedded pack, and what survives kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.inference.pack import read_manifest
+from guardrail_service.offline.catalogue import CATALOGUE
+from guardrail_service.offline.execution import Options, Summary, evaluate_lab
+from guardrail_service.offline.formats.labs import open_lab
+from guardrail_service.offline.results import read_run
+from guardrail_service.offline.settings import configure
+from guardrail_service.resources import packs_dir
+from tests import tiny_language
+from tests.integration.conftest import COMMAND, until
+
+pytestmark = pytest.mark.timeout(600)
+"""The whole lab with every model takes about 20 s of processor time; a busy machine needs more."""
+LAB = Path(__file__).parents[2] / "examples" / "lab" / "lab.json"
+DECLINE = {"fact_check", "byop"}
+"""What needs a judge: an agent, and the user's own prompt."""
+LANGUAGE = {spec.id for spec in CATALOGUE.specs() if "causal_lm" in spec.roles}
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded pack with a language model beside its own models."""
+    folder = tmp_path_factory.mktemp("pack") / "with-language-model"
+    shutil.copytree(packs_dir() / "embedded", folder)
+    tiny_language.add(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, pack: Path) -> tuple[Path, Summary]:
+    """Every evaluator on the whole lab, once for all tests here."""
+    out = tmp_path_factory.mktemp("lab") / "out"
+    options = Options(out, str(pack), shard_rows=25)
+    return out, evaluate_lab(open_lab(LAB), configure(["all"]), options)
+
+
+def test_without_a_judge_every_evaluator_computes_but_the_agent_and_the_own_prompt(
+    run: tuple[Path, Summary],
+) -> None:
+    """Fifty of fifty-two, where the pack has every role."""
+    _, summary = run
+    computed = [name for name, count in summary.computed.items() if count]
+    assert set(summary.declined) == DECLINE
+    assert (len(computed), len(CATALOGUE), summary.cases) == (50, 52, 73)
+
+
+def test_the_shipped_pack_declines_what_asks_a_language_model(tmp_path: Path) -> None:
+    """With the role it lacks, on every case; so it computes forty-five."""
+    summary = evaluate_lab(open_lab(LAB), configure(sorted(LANGUAGE)), Options(tmp_path / "out"))
+    assert len(LANGUAGE) == 5
+    assert set(summary.declined) == LANGUAGE
+    assert summary.missing == {name: {"missing_role:causal_lm": 73} for name in LANGUAGE}
+    roles = read_manifest(packs_dir() / "embedded").roles
+    lacking = {spec.id for spec in CATALOGUE.specs() if not spec.roles <= set(roles)}
+    assert lacking == LANGUAGE
+
+
+def test_no_case_of_the_lab_is_in_error(run: tuple[Path, Summary]) -> None:
+    """Except for what the lab breaks on purpose: nothing."""
+    for results in read_run(run[0]).values():
+        states = {score.state.value for row in results.rows for score in row.scores.values()}
+        assert "error" not in states, results.evaluator
+
+
+def values(run: tuple[Path, Summary], evaluator: str, metric: str) -> dict[str, float | None]:
+    """Return a metric by case."""
+    rows = read_run(run[0])[evaluator].rows
+    return {row.key: row.scores[metric].value for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "metric", "better", "worse"),
+    [
+        ("faithfulness", "faithfulness", "storm-heron", "storm-magpie"),
+        ("hallucination", "hallucination", "founder-heron", "railway-magpie"),
+        ("groundedness", "groundedness", "bread-heron", "railway-magpie"),
+        ("answer_correctness", "answer_correctness", "tools-heron", "tools-magpie"),
+        ("answer_semantic_similarity", "answer_similarity", "tools-heron", "tools-magpie"),
+        ("bertscore", "bertscore_f1", "storm-heron", "storm-magpie"),
+        ("rouge", "rouge_l", "tickets-heron", "founder-magpie"),
+        ("bleu", "bleu_1", "storm-heron", "storm-magpie"),
+        ("citations", "citation_f1", "boats-heron", "boats-magpie"),
+        ("text_matching", "model_passes", "founder-heron", "founder-magpie"),
+        ("nuggets", "nugget_all", "storm-heron", "storm-magpie"),
+        ("summarization", "faithfulness_zs", "pool-heron", "pool-magpie"),
+        ("summarization", "faithfulness_conv", "pool-heron", "pool-magpie"),
+        ("summarization_judge", "model_passes", "pool-heron", "pool-magpie"),
+        ("json_schema", "model_passes", "json-heron", "json-magpie"),
+        ("pii", "model_passes", "contact-heron", "contact-magpie"),
+        ("contact_information", "model_passes", "contact-heron", "contact-magpie"),
+        ("secrets", "model_passes", "boats-heron", "key-magpie"),
+        ("encoding", "model_passes", "encoded-heron", "encoded-magpie"),
+        ("language_mismatch", "model_passes", "storm-heron", "language-magpie"),
+        ("looping", "unique_sentences", "storm-heron", "loop-magpie"),
+        ("sexism", "model_passes", "nurse-heron", "nurse-magpie"),
+        ("stereotypes", "model_passes", "nurse-heron", "nurse-magpie"),
+        ("classification", "accuracy", "class-1-heron", "class-5-magpie"),
+        ("consistency", "rouge_l_mean", "tools-heron", "tools-magpie"),
+        ("agent_sanity_check", "agent_sanity", "agent-1-heron", "agent-2-magpie"),
+        ("no_answer", "answered", "swim-heron", "swim-magpie"),
+        ("rag_triad", "triad_groundedness", "storm-heron", "storm-magpie"),
+        ("ragchecker", "f1", "tools-heron", "tools-magpie"),
+    ],
+)
+def test_the_good_answer_scores_better_than_the_faulty_one(
+    run: tuple[Path, Summary], evaluator: str, metric: str, better: str, worse: str
+) -> None:
+    """On cases written so that people would say so; a missing value is not better."""
+    found = values(run, evaluator, metric)
+    good, bad = found[better], found[worse]
+    assert good is not None
+    assert good > (bad if bad is not None else -1.0)
+
+
+def test_a_rude_answer_is_more_toxic_and_more_harmful(run: tuple[Path, Summary]) -> None:
+    """The classifiers of the pack; a critique's harmfulness is the same score."""
+    toxic, harm = values(run, "toxicity", "toxicity"), values(run, "aspect_critique", "harmfulness")
+    assert (toxic["rude-magpie"] or 0) > (toxic["rude-heron"] or 0)
+    assert harm == toxic
+    malice = values(run, "aspect_critique", "maliciousness")
+    assert (malice["rude-magpie"] or 0) > (malice["rude-heron"] or 0)
+    correct = values(run, "aspect_critique", "correctness")
+    assert (correct["storm-heron"], correct["storm-magpie"]) == (1.0, 0.0)
+    biased = values(run, "bias", "gender")
+    assert (biased["nurse-magpie"] or 0) > (biased["nurse-heron"] or 0)
+
+
+def test_a_wrong_order_of_steps_needs_edits(run: tuple[Path, Summary]) -> None:
+    """The good procedure has none."""
+    edits = values(run, "step_alignment", "edits")
+    assert edits["clean-heron"] == 0.0
+    assert (edits["clean-magpie"] or 0) >= 3.0
+    assert edits["tent-magpie"] == 4.0
+
+
+def test_the_best_model_leads_and_perturbations_flip(run: tuple[Path, Summary]) -> None:
+    """Leaderboards, problems, insights and flips are all there."""
+    out, summary = run
+    boards = {board["evaluator"]: board for board in _json(out / "leaderboards.json")}
+    assert boards["faithfulness"]["rows"][0]["model"] == "heron"
+    assert boards["classification"]["kind"] == "classification"
+    assert boards["classification"]["confusion"]["magpie"]
+    assert "## Faithfulness" in (out / "leaderboards.md").read_text("utf-8")
+    kinds = {insight["type"] for insight in _json(out / "insights.json")}
+    assert {"best_model", "fastest_model", "cheapest_model", "hardest_question"} <= kinds
+    assert {"weak_point", "least_grounded_sentence", "best_retrieval"} <= kinds
+    flips = _json(out / "flips.json")
+    variants = {flip["variant"] for flip in flips["flips"] if flip["evaluator"] == "text_matching"}
+    assert "boats-magpie-word_swap" not in variants
+    assert {"founder-heron-keyboard_typos", "lasttrain-heron-comma"} <= variants
+    assert summary.flips == len(flips["flips"])
+    assert summary.problems == len(_json(out / "problems.json"))
+
+
+def test_the_tables_hold_every_metric(run: tuple[Path, Summary]) -> None:
+    """Parquet in the long form, CSV with Open RAG Eval's columns, runs side by side."""
+    out, _ = run
+    table = parquet.read_table(out / "scores.parquet")
+    metrics = sum(len(spec.metrics) for spec in CATALOGUE.specs())
+    assert table.num_rows == 73 * metrics
+    assert table.filter(table["value"].is_null())["reason"].null_count == 0
+    header = (out / "open_rag_eval.csv").read_text("utf-8").splitlines()[0].split(",")
+    assert header[:3] == ["query_id", "query", "run_1_retrieval_score_umbrela_scores"]
+    assert "run_3_generation_score_citation_f1_score" in header
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+PLAIN = "rouge,bleu,looping,text_matching,classification"
+
+
+ENDLESS = [sys.executable, str(Path(__file__).with_name("endless.py"))]
+
+
+def command(out: Path, *options: str, start: Sequence[str] = COMMAND) -> list[str]:
+    """Return the command line of a deterministic run in small shards."""
+    plain = ["-e", PLAIN, "--shard-rows", "4"]
+    return [*start, "evaluate", str(LAB), "-o", str(out), *plain, *options]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return every file of a run by its name."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of a run that nobody stopped, in one process."""
+    out = tmp_path_factory.mktemp("plain") / "out"
+    evaluate_lab(open_lab(LAB), configure(PLAIN.split(",")), Options(out, shard_rows=4))
+    return contents(out)
+
+
+def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    """kill -9 of the command and its workers after the first finished shard."""
+    out = tmp_path / "out"
+    endless = command(out, "--workers", "2", start=ENDLESS)
+    process = subprocess.Popen(endless, start_new_session=True)
+    try:
+        until(lambda: any((out / "work").glob("scores-*.jsonl")), "a shard is finished")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (out / "summary.json").exists()
+    again = subprocess.run(command(out, "--workers", "1"), capture_output=True)
+    assert again.returncode == 0, again.stderr
+    assert contents(out) == undisturbed
+
+
+def test_two_processes_write_the_same_bytes_as_one(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    """Shards do not know who scores them."""
+    out = tmp_path / "out"
+    options = Options(out, workers=2, shard_rows=4)
+    evaluate_lab(open_lab(LAB), configure(PLAIN.split(",")), options)
+    assert contents(out) == undisturbed
+
+
+def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
+    """Results of two settings must not mix."""
+    lab, out = open_lab(LAB), tmp_path / "out"
+    evaluate_lab(lab, configure(["bleu"]), Options(out))
+    with pytest.raises(ConfigurationError, match="config_sha256, evaluators"):
+        evaluate_lab(lab, configure(["rouge"]), Options(out))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("mine")
+    with pytest.raises(ConfigurationError, match="other files"):
+        evaluate_lab(lab, configure(["rouge"]), Options(tmp_path / "other"))
+
+
+def test_declined_evaluators_end_the_command_with_one(tmp_path: Path) -> None:
+    """And are named with their reason."""
+    start = [sys.executable, "-m", "guardrail_service.cli", "evaluate", str(LAB)]
+    options = [
+        "-o",
+        str(tmp_path / "out"),
+        "-e",
+        "fact_check,rouge",
+        "--workers",
+        "1",
+        "--no-judge",
+    ]
+    ended = subprocess.run([*start, *options], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "73 needs_judge" in ended.stdout
+    assert "1 of 2 evaluators computed" in ended.stdout

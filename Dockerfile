@@ -10,6 +10,8 @@ COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
 COPY guardrail_client guardrail_client
 COPY service service
 COPY models/embedded models/embedded
+COPY models/reference models/reference
+COPY models/embedding_texts.jsonl models/
 COPY configs configs
 RUN /opt/guardrail/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels ./guardrail_client . \
     && /opt/guardrail/bin/pip install --no-cache-dir --no-deps /wheels/*.whl

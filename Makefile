@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-SOURCES := service guardrail_client tests models examples docs
+SOURCES := service guardrail_client tests load_tests models examples docs
 
 .PHONY: help demo serve test check bench docs clean
 

@@ -17,11 +17,13 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from measure import split
+
 from guardrail_service.bench.grounding_quality import Labelled, read, runtime_of
 from guardrail_service.bench.ranking import auroc
 from guardrail_service.detectors.embedding import places
@@ -35,14 +37,13 @@ from guardrail_service.inference.session import ModelSession
 from guardrail_service.runtime import CacheSizes, Runtime, open_sessions
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.types import Row
-from measure import split
 
 THRESHOLDS = Path(__file__).resolve().parents[2] / "thresholds"
 SHIPPED = f"nearest {SENTENCES}"
 COUNTS = (1, 2, 3, 4, 6, 8, 12)
 UNLIMITED = 10**6
 ROOM = 2**30
-"""Bytes of each memory: texts are encoded once for all rules, so that only the head's time counts."""
+"""Bytes of each memory: texts are encoded once for all rules, only the head's time counts."""
 DRAWS = 500
 
 
@@ -79,7 +80,8 @@ def order_only(cosines: Any, lengths: Sequence[int]) -> list[int]:
 def open_head(pack: Pack) -> tuple[SharedEncoder, HeadSession]:
     """Return an encoder and a head that reads all it is given, both remembering everything."""
     encoder = open_sessions(pack, CacheSizes(ROOM, ROOM, ROOM))["embedding"]
-    assert isinstance(encoder, SharedEncoder) and isinstance(encoder.session, ModelSession)
+    assert isinstance(encoder, SharedEncoder)
+    assert isinstance(encoder.session, ModelSession)
     name = pack.model("grounding").encoder or ""
     reads_branch = name != pack.manifest.roles["embedding"]
     branch = Branch(pack, name, encoder, ROOM) if reads_branch else None
@@ -145,7 +147,7 @@ def claims_of(view: SegmentedSample, encoder: SharedEncoder) -> list[Claim]:
         beside: dict[int, list[int]] = {number: [] for number in place.values()}
         for passage in view.context_windows("embedding"):
             numbers = [place[window.text] for window in passage]
-            for left, right in zip(numbers, numbers[1:], strict=False):
+            for left, right in pairwise(numbers):
                 beside[left].append(right)
                 beside[right].append(left)
         found.append(Claim(claim.text, windows, texts.lengths, cosines, beside))
@@ -259,10 +261,15 @@ def areas(sets: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
             continue
         for name, values in drawn.items():
             values.append(
-                np.mean([
-                    auroc(-np.array(part["support"][name])[picks[label]], part["bad"][picks[label]])
-                    for label, part in sets.items()
-                ])
+                np.mean(
+                    [
+                        auroc(
+                            -np.array(part["support"][name])[picks[label]],
+                            part["bad"][picks[label]],
+                        )
+                        for label, part in sets.items()
+                    ]
+                )
             )
     found: dict[str, dict[str, Any]] = {}
     for name, values in drawn.items():
@@ -315,7 +322,9 @@ def answers_file(folder: Path) -> Path:
 
     path = folder / "answers.jsonl"
     rows = [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
-    kept = [r for r in rows if fits(r) and (not r["reason"] or r["reason"] in CATCHES["hallucination"])]
+    kept = [
+        r for r in rows if fits(r) and (not r["reason"] or r["reason"] in CATCHES["hallucination"])
+    ]
     lines = [
         {k: r[k] for k in ("contexts", "question", "answer")} | {"supported": r["label"] == "pass"}
         for r in kept
@@ -349,17 +358,26 @@ def main() -> None:
         for label, path in paths.items():
             records = some(list(read(path)), arguments.limit, rng)
             few = some(records, arguments.foreign_limit, rng)
-            for kind, asked in (("own", records), ("foreign", with_foreign(few, arguments.foreign, rng))):
+            for kind, asked in (
+                ("own", records),
+                ("foreign", with_foreign(few, arguments.foreign, rng)),
+            ):
                 started = time.perf_counter()
                 support, costs = measured(asked, runtime, encoder, head)
                 bad, units = labels_of(records if kind == "own" else few)
                 results[kind][label] = {
-                    "support": support, "costs": costs, "bad": bad, "units": units
+                    "support": support,
+                    "costs": costs,
+                    "bad": bad,
+                    "units": units,
                 }
                 print(label, kind, len(bad), f"{time.perf_counter() - started:.0f} s", flush=True)
     found = {kind: areas(sets) for kind, sets in results.items()}
     (arguments.out / "evidence.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
-    titles = {"own": "The record's own passages", "foreign": f"{arguments.foreign} foreign passages added"}
+    titles = {
+        "own": "The record's own passages",
+        "foreign": f"{arguments.foreign} foreign passages added",
+    }
     text = "\n".join(f"{titles[kind]}:\n\n{table(part)}" for kind, part in found.items())
     (arguments.out / "evidence.md").write_text(text, encoding="utf-8")
     print(text)

@@ -1,8 +1,8 @@
 """Measures what settling copied claims changes: `gate.py --out DIR [NAME=FILE ...]`.
 
-Scores records twice: the labelled answers (both halves), the demo's answers and their rewordings, the written
-trials and any further files, through the guard that serves, with the gate and without it, and
-writes DIR/gate.json and DIR/gate.md: share of claims settled, areas, flags at the shipped
+Scores records twice: the labelled answers (both halves), the demo's answers and their rewordings,
+the written trials and any further files, through the guard that serves, with the gate and without
+it, and writes DIR/gate.json and DIR/gate.md: share of claims settled, areas, flags at the shipped
 threshold, every verdict that changed, and the time of a check on answers that copy.
 """
 
@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 from evidence import some
+from measure import split
+
 from guardrail_service.bench.grounding_quality import (
     OURS,
     Labelled,
@@ -36,7 +38,6 @@ from guardrail_service.detectors.embedding import unverifiable
 from guardrail_service.detectors.hallucination import judged
 from guardrail_service.runtime import Runtime
 from guardrail_service.types import Passage, Sample
-from measure import split
 
 ROOT = Path(__file__).resolve().parents[3]
 ROUNDS = 5

@@ -174,7 +174,7 @@ class Run:
 
     def one_step(self, batch: Batch, spent: float = 0.0) -> float:
         """Take a step on a batch, return the loss."""
-        share = rate_at(self.step, spent, self.config)
+        share = rate_at(self.step, self.config, spent)
         for group in self.optimizer.param_groups:
             group["lr"] = group["top"] * share
         odds = sentence_odds(self.branch, batch)

@@ -85,7 +85,7 @@ def fit(
         passes: One word per labelled case.
         gates: The metrics that decide.
         options: What is promised and how.
-        weights: How many cases each sampled case stands for, if the sample was uneven.
+        weights: How many questions each sampled case's stands for, if the sample was uneven.
         previous: The shape of an earlier fit, kept as it is; needed to look again at any time.
 
     Raises:

@@ -82,7 +82,7 @@ def labelled(
         passes: One word per labelled case.
         gates: Whose scores are looked at.
         options: Split and seed.
-        weights: How many cases each sampled case stands for, if the sample was uneven.
+        weights: How many questions each sampled case's stands for, if the sample was uneven.
         design_groups: Replaces the options' split, 0 where the rule needs no design part.
 
     Raises:
@@ -145,7 +145,20 @@ def _even(
     if lacking:
         found = f"no weight for {len(lacking)} labelled cases ({lacking[0]!r})"
         raise ConfigurationError("--sample", found, "the sample these labels were drawn with")
-    return thinned([case.key for case in cases], weights, options.seed)
+    groups = [case.group for case in cases]
+    _refuse_two_weights(cases, weights)
+    return thinned([case.key for case in cases], groups, weights, options.seed)
+
+
+def _refuse_two_weights(cases: Sequence[LabCase], weights: Mapping[str, float]) -> None:
+    drawn: dict[str, float] = {}
+    for case in cases:
+        if drawn.setdefault(case.group, weights[case.key]) != weights[case.key]:
+            raise ConfigurationError(
+                "--sample",
+                f"another weight for case {case.key!r} than for other answers to its question",
+                "one weight a question, as calibrate sample writes it",
+            )
 
 
 def _refuse_one_class(good: Mask) -> None:

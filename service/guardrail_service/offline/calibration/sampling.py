@@ -12,7 +12,7 @@ from guardrail_service.offline.calibration.units import chance
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A case to label and how many cases of the lab it stands for."""
+    """A case to label and how many questions of the lab its question stands for."""
 
     case: LabCase
     weight: float

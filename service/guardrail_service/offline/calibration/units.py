@@ -39,22 +39,27 @@ def one_per_group(keys: Sequence[str], groups: Sequence[str], seed: int) -> list
     return sorted(drawn.values())
 
 
-def thinned(keys: Sequence[str], weights: Mapping[str, float], seed: int) -> list[int]:
+def thinned(
+    keys: Sequence[str], groups: Sequence[str], weights: Mapping[str, float], seed: int
+) -> list[int]:
     """Return the indices that turn a weighted sample into an even one.
 
-    A case stays with probability weight / largest weight. What stays is a simple random sample of
-    the population, for which the bounds hold; a weighted sample as it is voids them.
+    A question stays, with all its answers, with probability weight / largest weight. What stays is
+    a simple random sample of the questions, for which the bounds hold; a weighted sample as it is
+    voids them. So would a draw per answer: of a question's many answers one is likely to stay.
 
     Args:
         keys: Keys of the labelled cases.
-        weights: How many cases of the population each stands for; a missing key is an error.
+        groups: Their questions.
+        weights: How many questions of the population each case's question stands for, the same
+            for all answers to it; a missing key is an error.
         seed: Which draw.
     """
     largest = max((weights[key] for key in keys), default=1.0)
     return [
         index
-        for index, key in enumerate(keys)
-        if chance(seed, "thin", key) < weights[key] / largest
+        for index, (key, group) in enumerate(zip(keys, groups, strict=True))
+        if chance(seed, "thin", group) < weights[key] / largest
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -198,6 +199,23 @@ def test_an_uneven_sample_is_thinned_or_refused(tmp_path: Path) -> None:
     assert data.thinned_away > 60
     del weights["q0-0"]
     with pytest.raises(ConfigurationError, match="no weight for 1 labelled cases"):
+        fit(lab, passes, gates, TEN, weights)
+
+
+def test_whole_questions_of_an_uneven_sample_come_out_even(tmp_path: Path) -> None:
+    """What was drawn three times as densely loses two thirds, however many answers it has.
+
+    Answers to one question must agree about how densely it was drawn.
+    """
+    lab, passes = labs.lab(600, reruns=5)
+    gates = gates_of(labs.policy(tmp_path), lab)
+    weights = {case.key: 1.0 + 2.0 * (case.facts["topic"] == "leave") for case in lab.cases}
+    data = fit(lab, passes, gates, TEN, weights).data
+    topics = Counter({case.group: case.facts["topic"] for case in data.cases}.values())
+    assert topics["leave"] == 300
+    assert topics["travel"] == pytest.approx(100, abs=30)
+    weights["q1-0"] = 3.0
+    with pytest.raises(ConfigurationError, match="'q1-1' than for other answers to its question"):
         fit(lab, passes, gates, TEN, weights)
 
 

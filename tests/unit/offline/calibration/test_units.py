@@ -46,16 +46,26 @@ def test_the_side_of_a_group_does_not_depend_on_other_groups() -> None:
 def test_thinning_turns_weights_into_an_even_sample() -> None:
     """A stratum drawn four times as densely loses three quarters of its cases."""
     weights = {key: 4.0 if n < 1500 else 1.0 for n, key in enumerate(KEYS)}
-    kept = thinned(KEYS, weights, 3)
+    kept = thinned(KEYS, KEYS, weights, 3)
     dense = sum(i >= 1500 for i in kept) / 1500
     assert sum(i < 1500 for i in kept) == 1500
     assert dense == pytest.approx(0.25, abs=0.04)
 
 
+def test_thinning_keeps_or_drops_a_question_with_all_its_answers() -> None:
+    """A draw per answer would leave one of three with 58 % instead of a quarter."""
+    weights = {key: 4.0 if n < 1500 else 1.0 for n, key in enumerate(KEYS)}
+    kept = thinned(KEYS, GROUPS, weights, 3)
+    questions = {GROUPS[i] for i in kept}
+    assert len(kept) == 3 * len(questions)
+    dense = len(questions & set(GROUPS[1500:])) / 500
+    assert dense == pytest.approx(0.25, abs=0.06)
+
+
 def test_a_case_without_weight_is_an_error() -> None:
     """Half a set of weights would void the bound silently."""
     with pytest.raises(KeyError):
-        thinned(["a", "b"], {"a": 1.0}, 0)
+        thinned(["a", "b"], ["a", "b"], {"a": 1.0}, 0)
 
 
 def test_the_worst_of_a_group_stands_for_all_of_it() -> None:

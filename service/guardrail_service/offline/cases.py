@@ -17,6 +17,7 @@ PERTURBATION_SOURCE = "perturbation_source"
 """The type of relationship that links a perturbed case to the one it was made from."""
 PERTURBED_BY = "perturbed_by:"
 """A category that starts so says what a variant was perturbed by."""
+_ROW = "row-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,16 @@ def question_group(question: str) -> str:
     """Return the group of a case that names none: the same question is the same group."""
     words = " ".join(question.split())
     return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def row_key(number: int) -> str:
+    """Return the key of a case that names none; rows count from 1."""
+    return f"{_ROW}{number}"
+
+
+def is_nameless(key: str, group: str) -> bool:
+    """Return whether a case has neither a key nor a question: only its row tells it apart."""
+    return key == group and key.startswith(_ROW) and key.removeprefix(_ROW).isdecimal()
 
 
 def case_json(case: Case) -> dict[str, Any]:

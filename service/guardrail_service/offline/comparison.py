@@ -13,6 +13,7 @@ import numpy as np
 from scipy.stats import binomtest, t
 
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.offline.cases import is_nameless
 from guardrail_service.offline.results import EvaluatorResults, ScoredCase, read_run
 from guardrail_service.types import Direction
 
@@ -80,16 +81,20 @@ class Comparison:
 def compare(before: Path, after: Path) -> Comparison:
     """Return the differences of two finished runs.
 
-    Cases are paired by key; if the runs share no key, by question and order.
+    Cases are paired by key; if the runs share no key, or a key is another question in the other
+    run, by question and order.
 
     Raises:
-        ConfigurationError: If a folder holds no run, or the runs have nothing in common.
+        ConfigurationError: If a folder holds no run, the runs have nothing in common, or their
+            cases have neither keys nor questions and are not equally many.
     """
     one, other = read_run(before), read_run(after)
     shared = [name for name in one if name in other]
     if not shared:
         raise ConfigurationError(str(after), "no evaluator of the other run", "one in common")
-    matching = _matching(one[shared[0]].rows, other[shared[0]].rows)
+    rows = one[shared[0]].rows, other[shared[0]].rows
+    matching, notes = _matching(*rows)
+    notes += _nameless(after, *rows)
     differences = [
         difference
         for name in shared
@@ -102,12 +107,49 @@ def compare(before: Path, after: Path) -> Comparison:
         tuple(differences),
         tuple(sorted(set(one) - set(other))),
         tuple(sorted(set(other) - set(one))),
-        tuple(_warnings(one, other, shared)),
+        (*notes, *_warnings(one, other, shared)),
     )
 
 
-def _matching(before: Iterable[ScoredCase], after: Iterable[ScoredCase]) -> Matching:
-    return "key" if {row.key for row in before} & {row.key for row in after} else "question"
+def _matching(
+    before: Iterable[ScoredCase], after: Iterable[ScoredCase]
+) -> tuple[Matching, list[str]]:
+    """Return what pairs cases, and what to say about it.
+
+    A case without a key is called after its row, so a key may name another question in the other
+    run. One such key is enough to trust none.
+    """
+    groups = {row.key: row.group for row in after}
+    shared = [row for row in before if row.key in groups]
+    moved = [row.key for row in shared if row.group != groups[row.key]]
+    if shared and not moved:
+        return "key", []
+    if not moved:
+        return "question", []
+    others = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
+    return "question", [
+        f"paired by question: {moved[0]!r}{others} of {len(shared)} shared keys are of another "
+        "question in the other run"
+    ]
+
+
+def _nameless(
+    after: Path, before_rows: Iterable[ScoredCase], after_rows: Iterable[ScoredCase]
+) -> list[str]:
+    """Return what to say about cases that only their row tells apart.
+
+    Raises:
+        ConfigurationError: If one run has more of them: which are missing, nothing can tell.
+    """
+    counts = [
+        sum(is_nameless(row.key, row.group) for row in rows) for rows in (before_rows, after_rows)
+    ]
+    if counts[0] != counts[1]:
+        found = f"{counts[0]} and {counts[1]} cases with neither key nor question"
+        raise ConfigurationError(str(after), found, "a key or a question a case, to pair them by")
+    if not counts[0]:
+        return []
+    return [f"{counts[0]} cases with neither key nor question are paired by their row"]
 
 
 def _of_evaluator(

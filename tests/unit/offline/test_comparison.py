@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.cases import Case
+from guardrail_service.offline.cases import Case, row_key
 from guardrail_service.offline.comparison import compare, mean_interval
 from guardrail_service.offline.outputs import about_json
 from guardrail_service.offline.results import Result, ResultWriter, row_json
@@ -32,6 +32,19 @@ def written(
             result = missing if value is None else Result.of(dict.fromkeys(keys, value))
             writer.add(row_json(case, result))
         writer.close([], about_json(one, {"grounding": more.get("model", "1")}))
+    return folder
+
+
+def numbered(folder: Path, values: Mapping[str, float]) -> Path:
+    """Write a run over a lab without keys: a value per question, the key says only the row."""
+    (one,) = configure(["faithfulness"])
+    (folder / "results").mkdir(parents=True)
+    with (folder / "results" / "faithfulness.json").open("w", encoding="utf-8") as stream:
+        writer = ResultWriter(stream)
+        for row, (question, value) in enumerate(values.items(), start=1):
+            case = Case(row_key(row), question, "a", group=question)
+            writer.add(row_json(case, Result.of({"faithfulness": value})))
+        writer.close([], about_json(one, {}))
     return folder
 
 
@@ -72,6 +85,37 @@ def test_runs_without_common_keys_are_paired_by_question(tmp_path: Path) -> None
     found = compare(before, after)
     assert found.matched_by == "question"
     assert found.differences[0].questions == 2
+
+
+def test_a_key_that_is_another_question_in_the_other_run_pairs_nothing(tmp_path: Path) -> None:
+    """Rows without a key are called after their number, which moves when rows are taken out."""
+    values = {f"q{n}": 0.1 * (n % 5) for n in range(10)}
+    before = numbered(tmp_path / "a", values)
+    after = numbered(tmp_path / "b", dict(list(values.items())[3:]))
+    found = compare(before, after)
+    (only,) = found.differences
+    assert found.matched_by == "question"
+    assert (only.questions, only.difference, only.unpaired) == (7, 0.0, 3)
+    assert any("'row-1' and 6 more" in warning for warning in found.warnings)
+
+
+def test_rows_that_kept_their_place_are_paired_by_key(tmp_path: Path) -> None:
+    """More questions at the end change nothing, and nothing is to be said."""
+    before = numbered(tmp_path / "a", {"q1": 0.5, "q2": 0.6})
+    found = compare(before, numbered(tmp_path / "b", {"q1": 0.5, "q2": 0.7, "q3": 0.1}))
+    assert (found.matched_by, found.differences[0].questions) == ("key", 2)
+    assert len(found.warnings) == 1
+
+
+def test_rows_with_neither_key_nor_question_need_the_same_number(tmp_path: Path) -> None:
+    """Only their place tells them apart; with rows taken out it does not."""
+    before = numbered(tmp_path / "a", {"row-1": 0.5, "row-2": 0.6, "row-3": 0.7})
+    same = compare(before, numbered(tmp_path / "b", {"row-1": 0.5, "row-2": 0.6, "row-3": 0.8}))
+    assert same.differences[0].questions == 3
+    assert any("by their row" in warning for warning in same.warnings)
+    fewer = numbered(tmp_path / "c", {"row-1": 0.6, "row-2": 0.7})
+    with pytest.raises(ConfigurationError, match="3 and 2 cases with neither key nor question"):
+        compare(before, fewer)
 
 
 def test_other_models_and_other_evaluators_are_said(tmp_path: Path) -> None:

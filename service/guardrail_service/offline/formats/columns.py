@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from guardrail_service.detectors.condition import from_constraints, parse_condition
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.cases import Case, Relationship, question_group
+from guardrail_service.offline.cases import Case, Relationship, question_group, row_key
 from guardrail_service.types import Passage
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -73,7 +73,7 @@ def case_of(record: Mapping[str, Any], place: Place) -> Case:
             "a question (input, question, user_input, query) or an answer",
         )
     return Case(
-        key=cells.text("key") or f"row-{place.row}",
+        key=cells.text("key") or row_key(place.row),
         question=question or "",
         answer=answer,
         expected=cells.text("expected"),

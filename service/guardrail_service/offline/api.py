@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.offline.cases import Case, Lab, Model, question_group
+from guardrail_service.offline.cases import Case, Lab, Model, group_of
 from guardrail_service.offline.catalogue import CATALOGUE, EvaluatorSpec
 from guardrail_service.offline.evaluators.claim_scores import harmonic_mean
 from guardrail_service.offline.formats.columns import Place, case_of
@@ -151,8 +151,9 @@ class LabModel:
         cost: float | None = None,
     ) -> Case:
         """Add one answered case and return it."""
+        key = f"{self.model.key}-{len(self.lab.cases) + 1}"
         case = Case(
-            key=f"{self.model.key}-{len(self.lab.cases) + 1}",
+            key=key,
             question=prompt,
             answer=actual_output,
             expected=expected_output,
@@ -163,7 +164,7 @@ class LabModel:
             duration_s=actual_duration,
             cost=cost,
             model=self.model.key,
-            group=question_group(prompt),
+            group=group_of(prompt, key),
         )
         self.lab.cases.append(case)
         return case

@@ -110,9 +110,14 @@ class Lab:
 
 
 def question_group(question: str) -> str:
-    """Return the group of a case that names none: the same question is the same group."""
+    """Return the group of a question: the same words are the same group."""
     words = " ".join(question.split())
     return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def group_of(question: str | None, key: str) -> str:
+    """Return the group of a case that names none: without a question it is one of its own."""
+    return question_group(question) if question and question.strip() else key
 
 
 def row_key(number: int) -> str:

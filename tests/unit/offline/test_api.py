@@ -71,6 +71,13 @@ def test_a_test_lab_goes_from_models_to_a_table() -> None:
     assert [case.key for case in lab.as_lab().cases] == ["model-1-1", "model-2-2"]
 
 
+def test_inputs_without_a_prompt_are_questions_of_their_own() -> None:
+    """And those with one are grouped by it."""
+    model = Client().test_labs.create("Lab").add_model("m")
+    cases = [model.add_input(prompt, "A.") for prompt in ("", " ", "Q?", "Q?")]
+    assert len({case.group for case in cases}) == 3
+
+
 def test_parameters_are_given_by_name() -> None:
     """And checked before the run starts."""
     lab = Client().test_labs.create("Lab")

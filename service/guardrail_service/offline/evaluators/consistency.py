@@ -120,6 +120,7 @@ class Consistency(Evaluator[ConsistencyParameters]):
 
 
 def _of_runs(views: Sequence[View], parameters: ConsistencyParameters) -> Mapping[str, float]:
+    _ = views[0].question  # without one nothing says that the answers belong together
     answers = [view.case.answer for view in views if (view.case.answer or "").strip()]
     if len(answers) < parameters.min_runs:
         raise Unavailable(State.NOT_APPLICABLE, "too_few_runs")

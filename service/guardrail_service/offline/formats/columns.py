@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from guardrail_service.detectors.condition import from_constraints, parse_condition
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.cases import Case, Relationship, question_group, row_key
+from guardrail_service.offline.cases import Case, Relationship, group_of, row_key
 from guardrail_service.types import Passage
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -58,7 +58,7 @@ def case_of(record: Mapping[str, Any], place: Place) -> Case:
     """Return the case of one record. Columns of no known name are left out.
 
     A cell of a table may hold JSON where a list or an object is expected. A case without a key is
-    called after its row.
+    called after its row, and one without a question or a group is a group of its own.
 
     Raises:
         ConfigurationError: If a column holds another type than its name promises, or there is
@@ -72,8 +72,9 @@ def case_of(record: Mapping[str, Any], place: Place) -> Case:
             f"columns {', '.join(map(repr, list(record)[:12])) or 'none'}",
             "a question (input, question, user_input, query) or an answer",
         )
+    key = cells.text("key") or row_key(place.row)
     return Case(
-        key=cells.text("key") or row_key(place.row),
+        key=key,
         question=question or "",
         answer=answer,
         expected=cells.text("expected"),
@@ -89,7 +90,7 @@ def case_of(record: Mapping[str, Any], place: Place) -> Case:
         model=cells.text("model") or "",
         test_key=cells.text("test_key"),
         test_case_key=cells.text("test_case_key"),
-        group=cells.text("group") or question_group(question or ""),
+        group=cells.text("group") or group_of(question, key),
     )
 
 

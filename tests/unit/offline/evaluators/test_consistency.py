@@ -10,6 +10,7 @@ from guardrail_service.offline.cases import Case
 from guardrail_service.offline.catalogue import CATALOGUE
 from guardrail_service.offline.evaluators.consistency import spread
 from guardrail_service.offline.views import View
+from guardrail_service.types import State
 from tests.unit.offline.stand_ins import models
 
 EVALUATOR = CATALOGUE["consistency"]
@@ -84,3 +85,11 @@ def test_answers_that_share_nothing_have_a_mean_and_a_variation_of_zero() -> Non
     views = [View(Case(t, "q", t, model="m"), shared) for t in ("aa bb", "cc dd", "ee ff")]
     scores = EVALUATOR.evaluate(views, EVALUATOR.parameters())[0].scores
     assert (scores["rouge_l_mean"].value, scores["rouge_l_cv"].value) == (0.0, 0.0)
+
+
+def test_answers_to_no_question_are_no_reruns() -> None:
+    """Nothing says that they belong together."""
+    shared = models()
+    views = [View(Case(str(i), "", "Nine to five.", model="m"), shared) for i in range(3)]
+    score = EVALUATOR.evaluate(views, EVALUATOR.parameters())[0].scores["rouge_l_mean"]
+    assert (score.value, score.state, score.reason) == (None, State.UNVERIFIED, "missing_input")

@@ -72,6 +72,14 @@ def test_an_unknown_retrieval_is_not_one_that_found_nothing() -> None:
     assert read(input="Q?", context=[]).contexts == ()
 
 
+@pytest.mark.parametrize("question", [None, "", " \n"])
+def test_a_case_without_a_question_is_a_question_of_its_own(question: str | None) -> None:
+    """Answers alone are legal, and not all reruns of nothing."""
+    assert read(question=question, answer="A.").group == "row-7"
+    assert read(question=question, answer="A.", id="k").group == "k"
+    assert read(question=question, answer="A.", id="k", group="g").group == "g"
+
+
 def test_links_numbers_and_words_are_read() -> None:
     """From JSON or from cells."""
     found = read(

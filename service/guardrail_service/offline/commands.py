@@ -242,7 +242,7 @@ def perturb(
     write_json(out_file, lab_json(Lab(made.cases, models, source.name)))
     report = {"cases": len(made.cases), "added": made.added, "unchanged": list(made.unchanged)}
     if as_json:
-        out.print_json(json.dumps(report))
+        out.print_json(json.dumps(report), ensure_ascii=True)
         return
     out.print(
         f"{made.added} variants added, {len(made.unchanged)} had nothing to change; "

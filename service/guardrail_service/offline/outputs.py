@@ -122,7 +122,11 @@ class LongTable:
 def long_rows(scored: Scored) -> list[dict[str, Any]]:
     """Return a case's rows of the long table."""
     case = scored.case
-    known = {"key": case.key, "model_key": case.model, "group": case.group}
+    known = {
+        "key": _writable(case.key),
+        "model_key": _writable(case.model),
+        "group": _writable(case.group),
+    }
     return [
         {
             **known,
@@ -135,6 +139,11 @@ def long_rows(scored: Scored) -> list[dict[str, Any]]:
         for evaluator, result in scored.results.items()
         for key, score in result.scores.items()
     ]
+
+
+def _writable(text: str) -> str:
+    """Return text as UTF-8 can hold it: a lone surrogate is escaped, as in the JSON files."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 OPEN_RAG_EVAL: Mapping[str, tuple[str, str]] = {

@@ -105,11 +105,14 @@ def read_scored(layout: Layout, shard: int) -> Iterator[Scored]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[str]]:
-    """Open a file that appears under its name only when it is complete and on disk."""
+    """Open a file that appears under its name only when it is complete and on disk.
+
+    What UTF-8 has no form for, a lone surrogate, is written escaped.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as stream:
+        with temporary.open("w", -1, "utf-8", "backslashreplace", "\n") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

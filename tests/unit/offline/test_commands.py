@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -84,6 +87,16 @@ def test_perturb_writes_a_lab_with_linked_variants(tmp_path: Path) -> None:
     assert "4 variants added" in shown.output
     inputs = json.loads(out.read_text("utf-8"))["dataset"]["inputs"]
     assert [len(i["relationships"]) for i in inputs] == [0, 1, 1, 0, 1, 1]
+
+
+def test_perturb_reports_a_key_that_utf8_cannot_hold(tmp_path: Path) -> None:
+    """A lone surrogate, escaped."""
+    path = tmp_path / "lab.jsonl"
+    path.write_text('{"key": "k\\ud800", "question": "What?"}\n')
+    words = ["perturb", str(path), "-o", str(tmp_path / "p.json"), "--by", "qwerty", "--json"]
+    shown = subprocess.run([sys.executable, "-m", "guardrail_service.cli", *words], stdout=PIPE)
+    assert shown.returncode == 0
+    assert json.loads(shown.stdout)["unchanged"] == ["k\ud800~qwerty~medium"]
 
 
 @pytest.mark.parametrize(

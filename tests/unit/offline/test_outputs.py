@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
+from pathlib import Path
+
+from pyarrow import parquet
 
 from guardrail_service.offline.cases import Case
 from guardrail_service.offline.outputs import (
@@ -11,11 +15,12 @@ from guardrail_service.offline.outputs import (
     OpenRagEvalSheet,
     about_json,
     long_rows,
+    long_table,
     runs_of,
 )
 from guardrail_service.offline.results import Result, Score
 from guardrail_service.offline.settings import configure
-from guardrail_service.offline.shards import Scored
+from guardrail_service.offline.shards import Scored, whole_file
 from guardrail_service.types import State
 
 
@@ -67,6 +72,21 @@ def test_several_runs_stand_side_by_side() -> None:
     assert one["run_2_generation_score_vital_nuggetizer_score"] == "0.7"
     assert other["run_1_generation_score_vital_nuggetizer_score"] == "0.9"
     assert other["run_2_generation_score_vital_nuggetizer_score"] == ""
+
+
+def test_what_utf8_cannot_hold_is_escaped_in_tables_and_sheets(tmp_path: Path) -> None:
+    """A lone surrogate, spelled as in JSON: two cases stay two, and the run ends."""
+    one = scored("k\ud800", 0.5)
+    case = replace(one.case, question="Q \udfff?", model="m\ud801", group="g\ud802")
+    one = replace(one, case=case)
+    with long_table(tmp_path / "scores.parquet") as table:
+        table.add(one)
+    row = parquet.read_table(tmp_path / "scores.parquet").to_pylist()[0]
+    known = ("k\\ud800", "m\\ud801", "g\\ud802")
+    assert (row["key"], row["model_key"], row["group"]) == known
+    with whole_file(tmp_path / "open_rag_eval.csv") as stream:
+        OpenRagEvalSheet(stream, 1).add([one])
+    assert "k\\ud800,Q \\udfff?," in (tmp_path / "open_rag_eval.csv").read_text("utf-8")
 
 
 def test_a_result_file_names_only_the_fingerprints_its_scores_depend_on() -> None:

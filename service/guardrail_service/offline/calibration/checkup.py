@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,8 +26,8 @@ class Checkup:
 
     Attributes:
         alpha: The promised bound; None if the file promises none of the whole.
-        false_flags: Good units flagged, one answer a question.
-        recall: Bad units flagged, one answer a question.
+        false_flags: Good units flagged; a unit is what it was when thresholds were fitted.
+        recall: Bad units flagged.
         slices: Both rates by slice, all answers.
         drift: Per metric with a stored baseline.
     """
@@ -88,7 +88,11 @@ class Checkup:
 
 
 def checkup(
-    policy: Policy, block: Mapping[str, Any], lab: ScoredLab, passes: Mapping[str, bool]
+    policy: Policy,
+    block: Mapping[str, Any],
+    lab: ScoredLab,
+    passes: Mapping[str, bool],
+    abstained: Collection[str] = (),
 ) -> Checkup:
     """Return what a labelled lab says about a configuration.
 
@@ -97,13 +101,15 @@ def checkup(
         block: Its `calibration` key.
         lab: Scored cases of questions that were not fitted on.
         passes: One word per labelled case.
+        abstained: Cases that people read and could not tell.
 
     Raises:
-        ConfigurationError: If scores come from other models, or questions were fitted on.
+        ConfigurationError: If scores come from other models, questions were fitted on, or labels
+            do not fit the unit that was fitted.
     """
     _refuse_other_models(block, lab)
     gates = gates_of(policy, lab)
-    data = labelled(lab, passes, gates, _options(block), design_groups=0.0)
+    data = labelled(lab, passes, gates, _options(block), design_groups=0.0, abstained=abstained)
     _refuse_fitted_on(block, data.groups)
     cut = JointCut(tuple(_oriented(gate) for gate in gates), 0)
     flags = cut.flags(data.values)

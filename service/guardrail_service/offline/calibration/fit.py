@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +77,7 @@ def fit(
     options: Options,
     weights: Mapping[str, float] | None = None,
     previous: Mapping[str, Any] | None = None,
+    abstained: Collection[str] = (),
 ) -> Fitted:
     """Return thresholds fitted to labels.
 
@@ -87,18 +88,19 @@ def fit(
         options: What is promised and how.
         weights: How many questions each sampled case's stands for, if the sample was uneven.
         previous: The shape of an earlier fit, kept as it is; needed to look again at any time.
+        abstained: Cases that people read and could not tell.
 
     Raises:
         ConfigurationError: If the labels cannot carry what is asked; the message says how many
             more are needed.
     """
     if options.rule != "joint":
-        data = labelled(lab, passes, gates, options, weights, 0.0)
+        data = labelled(lab, passes, gates, options, weights, 0.0, abstained)
         cuts, units = cuts_alone(data, gates, options)
         return Fitted(tuple(gates), cuts, data, units, 0, None, None, options)
-    data = labelled(lab, passes, gates, options, weights)
+    data = labelled(lab, passes, gates, options, weights, abstained=abstained)
     if _may_drop_split(options) and _rank(_count(data, options), options) < COMFORT:
-        data = labelled(lab, passes, gates, options, weights, 0.0)
+        data = labelled(lab, passes, gates, options, weights, 0.0, abstained)
     return _joint(data, tuple(gates), options, previous)
 
 

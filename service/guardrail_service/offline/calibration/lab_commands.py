@@ -221,7 +221,7 @@ def check_command(
     policy = load_file(config, serving).policy
     words = verdicts(read_labels(labels), str(labels), adjudicator=adjudicator)
     block = read_json(config).get("calibration", {})
-    found = checkup(policy, block, read_lab(lab), words.passes)
+    found = checkup(policy, block, read_lab(lab), words.passes, words.abstained)
     if as_json:
         out.print_json(json.dumps(found.as_json()))
     else:

@@ -5,7 +5,7 @@ Good means: a human says the answer may be shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,7 @@ def labelled(
     options: Options,
     weights: Mapping[str, float] | None = None,
     design_groups: float | None = None,
+    abstained: Collection[str] = (),
 ) -> Labelled:
     """Return the labelled cases of a lab, divided.
 
@@ -84,10 +85,11 @@ def labelled(
         options: Split and seed.
         weights: How many questions each sampled case's stands for, if the sample was uneven.
         design_groups: Replaces the options' split, 0 where the rule needs no design part.
+        abstained: Cases that people read and could not tell.
 
     Raises:
-        ConfigurationError: If labels are of other cases, a class is missing, or one question is
-            in two groups.
+        ConfigurationError: If labels are of other cases, a class is missing, one question is in
+            two groups, or the worst answer to a question is wanted and some have no label.
     """
     known = lab.by_key()
     strangers = [key for key in passes if key not in known]
@@ -98,6 +100,8 @@ def labelled(
             "labels of this lab's cases",
         )  # fmt: skip
     refuse_leaks(lab.cases)
+    if options.unit == "worst_of_group":
+        _refuse_unread(lab.cases, {*passes, *abstained})
     cases = [case for case in lab.cases if case.key in passes]
     kept = _even(cases, weights, options)
     used = tuple(cases[i] for i in kept)
@@ -129,6 +133,21 @@ def refuse_leaks(cases: Sequence[LabCase]) -> None:
             group, key = asked.setdefault(words, (case.group, case.key))
             if group != case.group:
                 _leak(case.key, f"the question of {key!r} in another group")
+
+
+def _refuse_unread(cases: Sequence[LabCase], read: Collection[str]) -> None:
+    """Refuse labels under which the worst labelled answer to a question need not be its worst."""
+    asked = {case.group for case in cases if case.key in read}
+    unread = [case for case in cases if case.group in asked and case.key not in read]
+    if unread:
+        lacking = len({case.group for case in unread})
+        raise ConfigurationError(
+            "--unit worst_of_group",
+            f"an answer without a label in {lacking} of {len(asked)} labelled questions "
+            f"({unread[0].key!r})",
+            "a label or an abstention for every answer to a labelled question: draw the sample "
+            "with --whole-questions",
+        )
 
 
 def _leak(key: str, found: str) -> None:

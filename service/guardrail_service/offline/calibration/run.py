@@ -97,7 +97,8 @@ def run_fit(inputs: Inputs, options: Options, serving: Serving) -> Run:
     gates = gates_of(base, lab, inputs.metrics)
     refuse_mismatch(lab, gates, serving)
     weights, sampling = _sample(inputs.sample, lab, words)
-    fitted = fit(lab, words.passes, gates, options, weights, _previous_shape(inputs.previous))
+    shape = _previous_shape(inputs.previous)
+    fitted = fit(lab, words.passes, gates, options, weights, shape, words.abstained)
     look = _look(fitted, lab, words)
     ledger = ledger_of(inputs.labels)
     sources = Sources(

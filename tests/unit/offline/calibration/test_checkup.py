@@ -50,6 +50,19 @@ def test_a_large_lab_of_the_same_kind_confirms(tmp_path: Path) -> None:
     assert found.as_json()["finding"] == "confirmed"
 
 
+def test_the_worst_of_a_question_is_checked_on_all_its_answers(tmp_path: Path) -> None:
+    """As it was fitted: an answer nobody read may be the worst one."""
+    policy, block = emitted(tmp_path)
+    worst = {**block, "options": {**block["options"], "unit": "worst_of_group"}}
+    lab, passes = labs.lab(40, 5, reruns=2, start=1000)
+    assert checkup(policy, worst, lab, passes).false_flags.n
+    del passes["q1003-1"]
+    with pytest.raises(ConfigurationError, match=r"1 of 40 labelled questions \('q1003-1'\)"):
+        checkup(policy, worst, lab, passes)
+    assert checkup(policy, worst, lab, passes, ["q1003-1"]).false_flags.n
+    assert checkup(policy, block, lab, passes).false_flags.n
+
+
 def test_a_small_lab_cannot_tell(tmp_path: Path) -> None:
     """And says so."""
     lab, passes = labs.lab(20, 6, start=1000)

@@ -219,6 +219,27 @@ def test_whole_questions_of_an_uneven_sample_come_out_even(tmp_path: Path) -> No
         fit(lab, passes, gates, TEN, weights)
 
 
+def test_the_worst_of_a_question_is_not_known_before_all_its_answers_are_read(
+    tmp_path: Path,
+) -> None:
+    """A promise about any of its good answers cannot rest on those that happen to have a label."""
+    lab, passes = labs.lab(100, reruns=3)
+    gates = gates_of(labs.policy(tmp_path), lab)
+    options = dataclasses.replace(TEN, unit="worst_of_group")
+    one_each = {key: word for key, word in passes.items() if key.endswith("-0")}
+    with pytest.raises(ConfigurationError) as caught:
+        fit(lab, one_each, gates, options)
+    assert "100 of 100 labelled questions ('q0-1')" in caught.value.found
+    assert "--whole-questions" in caught.value.expected
+    whole = {key: word for key, word in passes.items() if int(key[1:-2]) < 60}
+    assert len(set(fit(lab, whole, gates, options).data.groups)) == 60
+    told = {key: word for key, word in whole.items() if key != "q5-2"}
+    with pytest.raises(ConfigurationError, match=r"1 of 60 labelled questions \('q5-2'\)"):
+        fit(lab, told, gates, options)
+    assert fit(lab, told, gates, options, abstained=["q5-2"]).rank
+    assert fit(lab, one_each, gates, TEN).rank
+
+
 def test_an_earlier_shape_is_kept(tmp_path: Path) -> None:
     """So that labels can be added at any time; of other metrics it is refused."""
     options = dataclasses.replace(TEN, method="scaled_min", looks="anytime")

@@ -195,6 +195,19 @@ def test_stopping_before_the_sample_is_labelled_is_refused(files: Files, tmp_pat
         run(files, sample=sample)
 
 
+def test_an_abstention_counts_as_read_for_the_worst_answer(files: Files, tmp_path: Path) -> None:
+    """A person who cannot tell has not passed the answer; one without any label may be good."""
+    scored, passes = labs.lab(100, reruns=2)
+    words = [Label(key, "pass" if good else "fail") for key, good in passes.items()]
+    words[1] = Label("q0-1", "abstain")
+    worst = Options(alpha=0.15, unit="worst_of_group")
+    (tmp_path / "labels.jsonl").write_text(labels_jsonl(words))
+    assert run(files, worst, lab=scored).content["calibration"]["dataset"]["n_abstained"] == 1
+    (tmp_path / "labels.jsonl").write_text(labels_jsonl([words[0], *words[2:]]))
+    with pytest.raises(ConfigurationError, match=r"1 of 100 labelled questions \('q0-1'\)"):
+        run(files, worst, lab=scored)
+
+
 def test_how_labels_were_drawn_is_a_warning_where_nobody_said(files: Files, tmp_path: Path) -> None:
     """A bound needs an even draw."""
     inputs = files()

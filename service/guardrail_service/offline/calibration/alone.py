@@ -67,5 +67,5 @@ def _placed(cut: float, observed: Vector, gate: Gate, options: Options) -> float
     if cut == math.inf:
         return gate.axis.high
     if options.rule == "recall":
-        return min(cut, gate.axis.high)
+        return max(gate.axis.low, min(cut, gate.axis.high))
     return between(cut, observed, gate.axis)

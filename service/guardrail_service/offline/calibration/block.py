@@ -110,7 +110,7 @@ def _dataset(
         "n_cases": len(lab.cases),
         "n_groups": len({case.group for case in lab.cases}),
         **counts(fitted.data),
-        "n_units": len(fitted.units),
+        "n_units": _independent(fitted),
         "n_abstained": len(verdicts.abstained),
         "sampling": sources.sampling,
         "seed": fitted.options.seed,
@@ -120,6 +120,13 @@ def _dataset(
         "date_range": list(verdicts.dates) if verdicts.dates else None,
         "group_digests": [digest(group) for group in groups],
     }
+
+
+def _independent(fitted: Fitted) -> int:
+    """Return how many observations the promise rests on: good answers, or bad ones for recall."""
+    if fitted.options.rule != "recall":
+        return len(fitted.units)
+    return len(fitted.data.units(~fitted.data.good, fitted.options))
 
 
 def digest(group: str) -> str:

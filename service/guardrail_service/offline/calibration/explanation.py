@@ -33,9 +33,14 @@ def _promise(block: Mapping[str, Any]) -> Iterator[str]:
     if target["kind"] == "none":
         yield f"Promise: none. The method ({block['method']}) fits these labels as well as it can."
     elif target["kind"] == "recall":
+        caught = {
+            "one_per_group": f"at least {alpha:.0%} of bad answers are flagged",
+            "worst_of_group": f"of at least {alpha:.0%} of new questions with bad answers, one or "
+            "more of these are flagged",
+        }[target["unit"]]
         yield (
-            f"Promise, per metric: at least {alpha:.0%} of bad answers are flagged, with "
-            f"confidence {1 - delta:.0%}. How many good ones are flagged is not bounded."
+            f"Promise, per metric: {caught}, with confidence {1 - delta:.0%}. How many good ones "
+            "are flagged is not bounded."
         )
     elif target["scope"] == "joint":
         yield (
@@ -68,8 +73,8 @@ def _basis(block: Mapping[str, Any]) -> Iterator[str]:
     )
     yield (
         f"Basis: {data['n_labeled']} answers to {data['n_labeled_groups']} questions, labelled by "
-        f"{people}: {data['n_good']} good, {data['n_bad']} bad. The bound rests on "
-        f"{data['n_units']} independent good ones. Sampling: {data['sampling']}."
+        f"{people}: {data['n_good']} good, {data['n_bad']} bad.{_rests(block)} Sampling: "
+        f"{data['sampling']}."
     )
     agreement = data.get("agreement")
     if agreement and agreement["cohen_kappa"] is not None:
@@ -81,9 +86,19 @@ def _basis(block: Mapping[str, Any]) -> Iterator[str]:
         yield f"Method: {block['method']} ({block['shape']['why']})."
 
 
+def _rests(block: Mapping[str, Any]) -> str:
+    kind = {"false_flag_rate": "good", "recall": "bad"}.get(block["target"]["kind"])
+    number = block["dataset"]["n_units"]
+    return f" The bound rests on {number} independent {kind} ones." if kind else ""
+
+
 def _found(block: Mapping[str, Any]) -> Iterator[str]:
     joint = block["joint"]
     false_flag, caught = (Rate(joint[k]["x"], joint[k]["n"]) for k in ("false_flag", "recall"))
+    if block["target"]["kind"] == "recall":
+        yield f"Found: of the good ones, {false_flag} are flagged."
+        yield f"Of the bad ones it was fitted on: {caught} are caught."
+        return
     yield f"Found: of the good ones it was fitted on, {false_flag} are flagged."
     if "false_flag_on_design" in joint:
         other = joint["false_flag_on_design"]
@@ -102,12 +117,19 @@ def _found(block: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _limits(block: Mapping[str, Any]) -> Iterator[str]:
+    kind = block["target"]["kind"]
+    other = {
+        "recall": "that good answers are not flagged",
+        "none": "how many good answers are flagged; that bad ones are caught",
+    }.get(kind, "that bad answers are caught")
     yield (
-        "Not promised: that bad answers are caught; that the rate holds for answers of another "
-        "kind, another language, another model or another time; that it holds within every slice."
+        f"Not promised: {other}; that the rate holds for answers of another kind, another "
+        "language, another model or another time; that it holds within every slice."
     )
-    if block["target"]["kind"] == "false_flag_rate":
+    if kind == "false_flag_rate":
         yield "Not covered: flags because a deadline passed before a check was done."
+    if kind == "recall":
+        yield "Not covered: bad answers that a check could not judge before a deadline passed."
     for warning in block.get("warnings", ()):
         yield f"Warning: {warning}."
     if block.get("expires"):

@@ -83,7 +83,7 @@ def refuse_too_few_alone(good: Matrix, bad: Matrix, data: Labelled, options: Opt
 
 def refuse_out_of_reach(cut: float, gate: Gate, options: Options) -> None:
     """Refuse a promise that no threshold of this metric can keep."""
-    if options.rule == "recall" and cut > gate.axis.high:
+    if options.rule == "recall" and (cut > gate.axis.high or cut == math.inf):
         raise ConfigurationError(
             f"recall {options.recall:g}",
             f"too many bad answers that {gate.name} gives its best score, or does not judge",

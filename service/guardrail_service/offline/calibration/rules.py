@@ -69,10 +69,14 @@ def recall_cut(bad: Vector, recall: float, delta: float) -> float | None:
     cut is the next float above a bad score, so that this score itself is flagged.
 
     Returns:
-        None if there are too few bad answers.
+        None if there are too few bad answers; minus infinity, which flags no score, if those
+        flagged whatever the cut is are enough.
     """
     rank = guaranteed_rank(len(bad), 1 - recall, delta)
-    return math.nextafter(float(np.sort(bad)[-rank]), math.inf) if rank else None
+    if not rank:
+        return None
+    last = float(np.sort(bad)[-rank])
+    return math.nextafter(last, math.inf) if math.isfinite(last) else last
 
 
 def cheapest_cut(counts: Trade, false_flag_cost: float, miss_cost: float) -> float:

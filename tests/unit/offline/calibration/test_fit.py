@@ -165,6 +165,19 @@ def test_a_recall_rule_catches_its_share_of_bad_answers(tmp_path: Path) -> None:
         assert (bad[:, j] < found.cuts[j]).mean() >= 0.5
 
 
+def test_recall_that_missing_scores_reach_alone_takes_the_end_of_the_range(tmp_path: Path) -> None:
+    """The threshold flags no score, and the range still holds it."""
+    lab, passes = labs.lab(160)
+    silent = tuple(
+        c if passes[c.key] else labs.case(c.key, c.group, labs.MISSING) for c in lab.cases
+    )
+    holed = ScoredLab(lab.where, silent, lab.fingerprints)
+    gates = gates_of(labs.policy(tmp_path), holed, ["groundedness"])
+    found = fit(holed, passes, gates, Options(rule="recall", recall=0.5))
+    assert found.threshold(0) == gates[0].metric.low
+    assert found.joint.flags(found.data.values).tolist() == (~found.data.good).tolist()
+
+
 def test_recall_out_of_reach_is_refused(tmp_path: Path) -> None:
     """A bad answer with the best possible score is caught by no threshold."""
     lab, passes = labs.lab(100)

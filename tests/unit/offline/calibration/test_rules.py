@@ -48,6 +48,11 @@ def test_too_few_labels_give_no_cut() -> None:
     assert recall_cut(BAD[:11], 0.8, 0.1) == math.nextafter(BAD[:11].max(), math.inf)
 
 
+def test_bad_answers_flagged_anyway_leave_nothing_to_cut() -> None:
+    """The next float above minus infinity is in no metric's range."""
+    assert recall_cut(np.array([-math.inf] * 30 + [0.5] * 2), 0.8, 0.1) == -math.inf
+
+
 @pytest.mark.parametrize("rule", ["false_flag", "recall"])
 def test_the_promise_of_one_metric_holds_in_nine_of_ten_samples(rule: str) -> None:
     """Over 600 samples of a skewed metric; the true rate is known in closed form."""

@@ -245,6 +245,10 @@ def test_a_rule_without_a_promise_serves_uncalibrated(files: Files, tmp_path: Pa
         (Options(rule="false_flag", alpha=0.1), "Several metrics together flag more"),
         (Options(rule="average", alpha=0.1), "only on average over draws of labels"),
         (Options(rule="recall", recall=0.5), "at least 50% of bad answers are flagged"),
+        (
+            Options(rule="recall", recall=0.5, unit="worst_of_group"),
+            "at least 50% of new questions with bad answers, one or more of these are flagged",
+        ),
         (Options(alpha=0.2, unit="worst_of_group"), "any of the good answers to a new question"),
     ],
 )
@@ -253,6 +257,31 @@ def test_every_promise_is_said_in_plain_words(files: Files, options: Options, sa
     text = " ".join(explain(run(files, options).content))
     assert says in text
     assert "Not promised" in text
+
+
+def test_a_recall_file_is_served_and_says_what_it_rests_on(files: Files, tmp_path: Path) -> None:
+    """On bad answers, also where most of them have no score; it does not unsay its promise."""
+    made, passes = labs.lab(160)
+    cases = tuple(
+        c if passes[c.key] else labs.case(c.key, c.group, labs.MISSING) for c in made.cases
+    )
+    options = Options(rule="recall", recall=0.5)
+    scored = ScoredLab("x", cases, labs.FINGERPRINTS)
+    content = run(files, options, lab=scored, metrics=["groundedness"]).content
+    assert served(tmp_path, content).warnings == ()
+    bad = sum(not word for word in passes.values())
+    text = " ".join(explain(content))
+    assert f"The bound rests on {bad} independent bad ones." in text
+    assert "that bad answers are caught" not in text
+    assert "Not promised: that good answers are not flagged" in text
+    assert f"Of the bad ones it was fitted on: {bad} of {bad}" in text
+
+
+def test_a_comparison_rests_on_no_bound(files: Files) -> None:
+    """It has none."""
+    text = " ".join(explain(run(files, Options(rule="youden")).content))
+    assert "The bound rests" not in text
+    assert "how many good answers are flagged; that bad ones are caught" in text
 
 
 def test_a_file_without_provenance_promises_nothing() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 from guardrail_service.detectors.condition import from_constraints, parse_condition
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.offline.cases import Case, Relationship, group_of, row_key
+from guardrail_service.offline.formats.literals import parsed
 from guardrail_service.types import Passage
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -57,8 +57,9 @@ class Place(NamedTuple):
 def case_of(record: Mapping[str, Any], place: Place) -> Case:
     """Return the case of one record. Columns of no known name are left out.
 
-    A cell of a table may hold JSON where a list or an object is expected. A case without a key is
-    called after its row, and one without a question or a group is a group of its own.
+    A cell of a table may hold JSON, or what Python's `str` writes, where a list or an object is
+    expected. A case without a key is called after its row, and one without a question or a group
+    is a group of its own.
 
     Raises:
         ConfigurationError: If a column holds another type than its name promises, or there is
@@ -111,6 +112,8 @@ class _Cells:
     def text(self, field: str) -> str | None:
         """Return a text; a list of one text, as `ground_truths` is, counts as its text."""
         name, value = self._find(field)
+        if name == "ground_truths" and isinstance(value, str):
+            value = self._list_or_object(name, value)
         if isinstance(value, list | tuple) and len(value) == 1:
             (value,) = value
         if value is None or value == []:
@@ -136,12 +139,22 @@ class _Cells:
 
     def _parsed(self, field: str) -> tuple[str, Any]:
         name, value = self._find(field)
-        if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
-            try:
-                return name, json.loads(value)
-            except ValueError:
-                return name, value
+        if isinstance(value, str):
+            return name, self._list_or_object(name, value)
         return name, value.tolist() if hasattr(value, "tolist") else value
+
+    def _list_or_object(self, name: str, text: str) -> Any:
+        """Return what a cell holds if it looks like a list or an object, else its text."""
+        if text.strip()[:1] not in ("[", "{"):
+            return text
+        try:
+            return parsed(text)
+        except ValueError as error:
+            expected = (
+                "a list or an object, in JSON or as Python writes it; "
+                "a lone text that begins so, as a list of one"
+            )
+            raise self._place.refuse(name, text, expected) from error
 
     def texts(self, field: str) -> tuple[str, ...]:
         """Return a list of texts; a lone text is a list of one."""

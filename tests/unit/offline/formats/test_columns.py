@@ -80,6 +80,51 @@ def test_a_case_without_a_question_is_a_question_of_its_own(question: str | None
     assert read(question=question, answer="A.", id="k", group="g").group == "g"
 
 
+def test_lists_and_objects_are_read_as_python_writes_them() -> None:
+    """A table that pandas or Ragas wrote holds their `repr`."""
+    two = read(question="Q?", contexts="['It\\'s one.', \"two\"]", answer="A.")
+    assert two.contexts == (Passage("It's one."), Passage("two"))
+    many = read(
+        question="Q?",
+        ground_truths="['E.']",
+        contexts="[{'id': 'p9', 'text': 'one'}]",
+        categories="['perturbed']",
+        relationships="[{'type': 'perturbation_source', 'target': 'k'}]",
+        output_schema="{'type': 'object'}",
+        constraints="['a', ['b', 'REGEXP:c']]",
+    )
+    assert (many.expected, many.contexts) == ("E.", (Passage("one", "p9"),))
+    assert (many.categories, many.source) == (("perturbed",), "k")
+    assert (many.schema, many.condition) == ({"type": "object"}, '"a" AND ("b" OR regexp("c"))')
+    assert read(query="Q?", passages="{'p9': 'one'}").contexts == (Passage("one", "p9"),)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "['secret', 'cut off",
+        "[1] secret",
+        "['secret' 'and another']",  # as numpy writes two texts
+        "['secret', nan]",
+        "[__import__('os').getcwd()]",
+        "['secret' * 9]",
+        "{'secret', 'of a set'}",
+        "[" * 100_000,
+        "[" * 100 + "'secret'" + "]" * 100,
+        "['secret', " + "-" * 100_000 + "1]",
+        f"['{'secret' * 200_000}']",
+    ],
+)
+def test_a_list_that_nothing_can_read_is_no_passage(cell: str) -> None:
+    """Read as one text it would be scored as one."""
+    with pytest.raises(
+        ConfigurationError, match=r"lab\.csv: row 7: contexts: found str"
+    ) as refused:
+        read(question="Q?", contexts=cell)
+    assert "in JSON or as Python writes it" in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
 def test_links_numbers_and_words_are_read() -> None:
     """From JSON or from cells."""
     found = read(

@@ -121,7 +121,8 @@ def read_texts(path: Path) -> Texts:
         InputError: If the file cannot be read or a line is not such a record.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        with path.open(encoding="utf-8") as stream:
+            lines = stream.readlines()  # splitlines also divides at U+2028, which JSON may hold
     except OSError as error:
         raise InputError(
             f"{path}: {error.strerror}; expected JSON lines with contexts and question. Only a "

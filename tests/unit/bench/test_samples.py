@@ -131,6 +131,16 @@ def test_a_missing_file_says_what_was_expected(tmp_path: Path) -> None:
         read_texts(tmp_path / "none.jsonl")
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\x85"])
+def test_a_text_may_hold_any_kind_of_line_end(tmp_path: Path, mark: str) -> None:
+    """A record ends at a line feed and nowhere else."""
+    path = tmp_path / "texts.jsonl"
+    english = "The library opens at seven in the morning. It closes at ten in the late evening."
+    record = {"contexts": [english], "question": f"When{mark}exactly?"}
+    path.write_text(json.dumps(record, ensure_ascii=False) + "\n", "utf-8")
+    assert read_texts(path).questions == [f"When{mark}exactly?"]
+
+
 def test_texts_in_other_languages_are_left_out(tmp_path: Path) -> None:
     """The embedded model reads English."""
     path = tmp_path / "texts.jsonl"

@@ -244,7 +244,8 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         ConfigurationError: Naming file and line.
     """
     try:
-        lines = path.read_text("utf-8-sig").splitlines()
+        # Not splitlines: it also divides at U+2028 and U+0085, which JSON leaves as they are.
+        lines = path.read_text("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(str(path), type(error).__name__, "JSON lines in UTF-8") from error
     records = []

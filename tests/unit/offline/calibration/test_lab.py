@@ -40,6 +40,25 @@ def test_a_lab_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert other.sha256 != lab.sha256
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x0c", "\x1e", "\r\n"])
+def test_a_text_with_any_kind_of_line_end_reads_back(tmp_path: Path, mark: str) -> None:
+    """A record ends at a line feed and nowhere else."""
+    text = f"one{mark}two"
+    cases = (labs.case("a", "g", question=text, answer=text, contexts=(text,)),)
+    lab = ScoredLab("memory", cases, labs.FINGERPRINTS)
+    assert read_lab(written(tmp_path / "lab.jsonl", lab)).cases == cases
+
+
+def test_lines_may_end_as_windows_ends_them(tmp_path: Path) -> None:
+    """And blank ones are passed over, yet counted."""
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n\r\n{"a": 2}\r\n')
+    assert read_records(path) == [{"a": 1}, {"a": 2}]
+    path.write_bytes(b'{"a": 1}\n\n[2]\n')
+    with pytest.raises(ConfigurationError, match="line 3"):
+        read_records(path)
+
+
 def run_folder(folder: Path, **changes: Any) -> Path:
     """Write a run folder with two result files in the layout of guardrail evaluate."""
     (folder / "results").mkdir(parents=True)

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from guardrail_service.offline.cases import Model
-from guardrail_service.offline.tallies import EvaluatorTally
+from guardrail_service.offline.tallies import EvaluatorTally, fails
 from guardrail_service.types import Direction
 
 _SHADES = ("🟥", "🟧", "🟨", "🟩")
-"""By the share of cases on the right side of the threshold, in quarters."""
+"""By the share of cases on the right side of the threshold, in quarters; where a metric exists per
+model only, by the side its value is on."""
 
 
 def leaderboard(tally: EvaluatorTally, models: Sequence[Model]) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def leaderboard(tally: EvaluatorTally, models: Sequence[Model]) -> dict[str, Any
         "surrogate": spec.surrogate or None,
         "primary_metric": spec.primary.key,
         "direction": spec.primary.direction.value,
+        "directions": {metric.key: metric.direction.value for metric in spec.metrics},
         "thresholds": tally.thresholds,
         "rows": sorted(rows, key=lambda row: _order(row, spec.primary.direction, spec.primary.key)),
     }
@@ -80,20 +82,27 @@ def _table(board: Mapping[str, Any]) -> str:
         lines += [f"Surrogate: {board['surrogate']}.", ""]
     lines += ["| model | n | " + " | ".join(keys) + " |", "|---|---|" + "---|" * len(keys)]
     for row in board["rows"]:
-        cells = [_cell(row["metrics"][key], board["thresholds"][key]) for key in keys]
+        cells = [
+            _cell(
+                row["metrics"][key], Direction(board["directions"][key]), board["thresholds"][key]
+            )
+            for key in keys
+        ]
         count = max((row["metrics"][key]["n"] for key in keys), default=0)
         lines.append(f"| {_escaped(row['name'])} | {count} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def _cell(cell: Mapping[str, Any], threshold: float | None) -> str:
+def _cell(cell: Mapping[str, Any], direction: Direction, threshold: float | None) -> str:
     value = cell["value"]
     if value is None:
         return "-"
     text = f"{value:.3f}"
     if threshold is None:
         return text
-    share = 1 - cell["failing"] / cell["n"] if cell["n"] else 0.0
+    cases = cell["n"] + cell["infinite"]
+    failing = cell["failing"] / cases if cases else fails(value, direction, threshold)
+    share = 1 - failing
     return f"{_SHADES[min(3, int(4 * share))]} {text}"
 
 

@@ -59,8 +59,8 @@ def plan_command(
     out.print(shown)
     say(
         [
-            f"For at most {alpha:.1%} at {1 - delta:.0%} confidence: {found.least} at least, "
-            f"{found.comfortable} to rest on more than the single worst answer, "
+            f"For at most {100 * alpha:.3g}% at {1 - delta:.0%} confidence: {found.least} at "
+            f"least, {found.comfortable} to rest on more than the single worst answer, "
             f"{found.anytime} if you want to look more than once.",
             f"If people pass {good_share:.0%} of answers, label {found.labels} questions "
             f"({found.least_labels} at the very least).",

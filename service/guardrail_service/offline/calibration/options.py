@@ -14,6 +14,8 @@ Unit = Literal["one_per_group", "worst_of_group"]
 Looks = Literal["fixed", "anytime"]
 PROMISING: frozenset[Rule] = frozenset({"joint", "false_flag", "average", "recall"})
 """Rules whose thresholds carry a promise; the others are for comparison."""
+LEAST = 1e-9
+"""Smallest alpha and delta: the distribution functions are not exact far below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Options:
         """Refuse values that make no sense, alone or together."""
         for name in ("alpha", "delta", "recall"):
             _refuse(not 0 < getattr(self, name) < 1, name, getattr(self, name), "in (0, 1)")
+        for name in ("alpha", "delta"):
+            _refuse(getattr(self, name) < LEAST, name, getattr(self, name), f"at least {LEAST:g}")
         _refuse(not 0 <= self.split < 1, "split", self.split, "in [0, 1)")
         _refuse(self.miss_cost < 0, "miss-cost", self.miss_cost, "at least 0")
         for name, kind in (("rule", Rule), ("method", Method), ("unit", Unit), ("looks", Looks)):

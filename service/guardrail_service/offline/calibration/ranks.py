@@ -13,6 +13,7 @@ Source:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import betainc, betaln
@@ -74,17 +75,7 @@ def anytime_rank(n: int, alpha: float, delta: float) -> int:
 
 def labels_needed(alpha: float, delta: float, rank: int = 1) -> int:
     """Return how many good units the guaranteed cut at `rank` takes."""
-    low = rank
-    high = max(rank, 1)
-    while guaranteed_rank(high, alpha, delta) < rank:
-        low, high = high, 2 * high
-    while low < high:
-        middle = (low + high) // 2
-        if guaranteed_rank(middle, alpha, delta) >= rank:
-            high = middle
-        else:
-            low = middle + 1
-    return high
+    return _least(rank, lambda n: guaranteed_rank(n, alpha, delta) >= rank)
 
 
 def labels_needed_on_average(alpha: float) -> int:
@@ -93,11 +84,26 @@ def labels_needed_on_average(alpha: float) -> int:
 
 
 def labels_needed_anytime(alpha: float, delta: float) -> int:
-    """Return how many good units the anytime cut takes before it admits a first rank."""
-    n = labels_needed(alpha, delta)
-    while anytime_rank(n, alpha, delta) < 1:
-        n += 1
-    return n
+    """Return how many good units the anytime cut takes before it admits a first rank.
+
+    With no score below the quantile, every ratio in the mixture is ((1 - p) / (1 - alpha)) ** n,
+    which grows with n: a size above one that admits a rank admits one.
+    """
+    return _least(labels_needed(alpha, delta), lambda n: anytime_rank(n, alpha, delta) >= 1)
+
+
+def _least(low: int, enough: Callable[[int], bool]) -> int:
+    """Return the smallest count from `low` that is enough, where every larger one is."""
+    high = max(low, 1)
+    while not enough(high):
+        low, high = high + 1, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
 
 
 def share_bound(n: int, rank: int, delta: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from guardrail_service.offline.calibration.planning import best_promise, plan, t
     [
         ({"alpha": 0.0}, "--alpha: found 0.0"),
         ({"delta": 1.0}, "--delta: found 1.0"),
+        ({"alpha": 1e-50}, "--alpha: found 1e-50; expected at least 1e-09"),
+        ({"delta": 1e-10}, "--delta: found 1e-10; expected at least 1e-09"),
         ({"recall": 2}, "--recall"),
         ({"split": 1.0}, "--split"),
         ({"miss_cost": -1}, "--miss-cost"),
@@ -61,6 +64,13 @@ def test_a_plan_counts_bad_answers_and_the_design_part() -> None:
     assert found.least_labels == 90
     assert found.anytime > found.least
     assert found.as_json()["questions_to_label"] == 263
+
+
+def test_the_strictest_plan_is_quick() -> None:
+    """It takes thousands of millions of labels, and saying so takes no time."""
+    found = plan(Options(alpha=1e-9, delta=0.10), 0.7)
+    assert found.least == pytest.approx(-math.log(0.10) * 1e9, rel=1e-6)
+    assert 1.5 < found.anytime / found.least < 1.6
 
 
 def test_what_some_labels_can_promise_at_best() -> None:

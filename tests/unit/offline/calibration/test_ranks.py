@@ -113,6 +113,17 @@ def test_the_anytime_rank_holds_at_all_sizes_at_once() -> None:
     assert labels_needed_anytime(alpha, delta) == int(np.argmax(anytime > 0)) + 1
 
 
+@given(shares, st.floats(0.01, 0.3))
+def test_labels_needed_anytime_is_the_smallest_count_with_a_rank(
+    alpha: float, delta: float
+) -> None:
+    """The same as counting up from one, and no larger count has none: halving may be used."""
+    n = labels_needed_anytime(alpha, delta)
+    assert [anytime_rank(size, alpha, delta) > 0 for size in range(1, n + 60)] == [
+        size >= n for size in range(1, n + 60)
+    ]
+
+
 @given(st.integers(1, 200), shares)
 def test_the_bound_of_a_rank_is_what_its_beta_says(n: int, delta: float) -> None:
     """And a rank beyond the sample bounds nothing."""

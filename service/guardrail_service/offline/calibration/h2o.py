@@ -9,7 +9,7 @@ public, so `response` holds the threshold under our names beside what it promise
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,9 +19,9 @@ from guardrail_service.errors import ConfigurationError
 from guardrail_service.offline.calibration.joint import between
 from guardrail_service.offline.calibration.measure import Mask, rate
 from guardrail_service.offline.calibration.options import Options
-from guardrail_service.offline.calibration.ranks import labels_needed
+from guardrail_service.offline.calibration.ranks import guaranteed_rank, labels_needed
 from guardrail_service.offline.calibration.rules import false_flag_cut
-from guardrail_service.offline.calibration.scales import Axis
+from guardrail_service.offline.calibration.scales import Axis, Vector
 from guardrail_service.registry import DetectorSpec, MetricSpec, Registry
 
 
@@ -103,11 +103,13 @@ def _response(request: Request, metric: MetricSpec, options: Options) -> dict[st
     if good.all() or not good.any():
         raise ConfigurationError("trainSet", "labels of one kind only", "both true and false")
     cut = false_flag_cut(values[good], options.alpha, options.delta)
-    if cut is None or cut == -math.inf:
+    if cut is None:
         needed = labels_needed(options.alpha, options.delta)
         raise ConfigurationError(
-            "trainSet", f"{int(good.sum())} scored answers labelled true", f"at least {needed}"
+            "trainSet", f"{int(good.sum())} answers labelled true", f"at least {needed}"
         )
+    if cut == -math.inf:
+        _refuse_missing(values[good], options)
     placed = between(cut, values, axis)
     if not math.isfinite(placed):
         raise ConfigurationError("trainSet", "no score to cut at", "scores of answers that pass")
@@ -120,6 +122,17 @@ def _response(request: Request, metric: MetricSpec, options: Options) -> dict[st
         "falseFlag": rate(values[good] < placed).as_json(),
         "recall": rate(values[~good] < placed).as_json(),
     }
+
+
+def _refuse_missing(good: Vector, options: Options) -> NoReturn:
+    """Say that answers without a score, which count as flagged, use up all that may be flagged."""
+    most = guaranteed_rank(len(good), options.alpha, options.delta) - 1
+    raise ConfigurationError(
+        "trainSet.metricValue",
+        f"null in {int(np.sum(good == -math.inf))} of {len(good)} answers labelled true",
+        f"at most {most} for alpha {options.alpha:g} and delta {options.delta:g}: an answer "
+        "without a score counts as flagged",
+    )
 
 
 def _oriented(axis: Axis, item: Labeled, index: int) -> float:

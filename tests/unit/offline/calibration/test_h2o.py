@@ -68,7 +68,7 @@ def test_without_a_metric_the_first_one_is_meant() -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (request(21), "found 21 scored answers labelled true; expected at least 22"),
+        (request(21), "found 21 answers labelled true; expected at least 22"),
         (request(0), "labels of one kind only"),
     ],
 )
@@ -77,6 +77,19 @@ def test_too_few_labels_end_the_operation_in_an_error(content: dict[str, Any], s
     operation = answered(content)
     assert "response" not in operation
     assert says in operation["error"]["message"]
+
+
+def test_missing_scores_are_named_where_they_are_the_reason() -> None:
+    """There are labels enough; six of sixty passing answers have no score."""
+    content = request()
+    for item in content["trainSet"][:6]:
+        item["metricValue"] = None
+    message = answered(content)["error"]["message"]
+    assert "trainSet.metricValue: found null in 6 of 60 answers labelled true" in message
+    assert "expected at most 2 for alpha 0.1 and delta 0.1" in message
+    for item in content["trainSet"][2:6]:
+        item["metricValue"] = 0.01
+    assert "response" in answered(content)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,8 @@ def join(requests: Path, replies: Path, policy: Policy, fingerprints: Mapping[st
         fingerprints: Of the models they were served with.
 
     Raises:
-        ConfigurationError: If counts or ids differ, or replies are of another configuration.
+        ConfigurationError: If counts or ids differ, replies are of another configuration, or none
+            of them has scores.
     """
     asked, answered = read_records(requests), read_records(replies)
     if len(asked) != len(answered):
@@ -57,6 +58,9 @@ def join(requests: Path, replies: Path, policy: Policy, fingerprints: Mapping[st
             where = f"{replies}: line {number}"
             _check(where, request, reply, policy)
             cases.append(_case(where, number, request, reply))
+    if not cases:
+        found = f"{len(answered)} replies, all of them errors" if answered else "no reply"
+        raise ConfigurationError(str(replies), found, "at least one reply with scores")
     parameters = {
         name: rule.parameters.model_dump(mode="json", by_alias=True)
         for name, rule in policy.rules.items()

@@ -86,6 +86,14 @@ def test_requests_in_error_are_left_out_and_counted(tmp_path: Path) -> None:
     assert found.errors == 1
 
 
+def test_a_lab_of_nothing_but_errors_is_refused(tmp_path: Path) -> None:
+    """It would hold no case, and nothing could read it."""
+    with pytest.raises(ConfigurationError, match="found 2 replies, all of them errors"):
+        joined(tmp_path, [{"answer": "A."}] * 2, [{"error": {"code": "x"}}] * 2)
+    with pytest.raises(ConfigurationError, match="found no reply; expected at least one"):
+        joined(tmp_path, [], [])
+
+
 @pytest.mark.parametrize(
     ("request_", "changes", "says"),
     [

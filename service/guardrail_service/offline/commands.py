@@ -227,7 +227,7 @@ def perturb(
     """
     from guardrail_service.offline.cases import Lab, models_of
     from guardrail_service.offline.formats.h2o import lab_json
-    from guardrail_service.offline.formats.labs import open_lab
+    from guardrail_service.offline.formats.labs import beside, open_lab
     from guardrail_service.offline.perturbation import variants
     from guardrail_service.offline.shards import write_json
 
@@ -239,13 +239,23 @@ def perturb(
     chains = [variants.parse(name) for name in _names(by)]
     made = variants.perturb(source.cases(), chains, levels, seed)
     models = models_of(made.cases, source.models)
-    write_json(out_file, lab_json(Lab(made.cases, models, source.name)))
-    report = {"cases": len(made.cases), "added": made.added, "unchanged": list(made.unchanged)}
+    cases = tuple(beside(case, out_file) for case in made.cases)
+    try:
+        write_json(out_file, lab_json(Lab(cases, models, source.name)))
+    except OSError as error:
+        raise ConfigurationError("--out", type(error).__name__, "a file to write") from error
+    report = {
+        "cases": len(made.cases),
+        "added": made.added,
+        "unchanged": list(made.unchanged),
+        "present": list(made.present),
+    }
     if as_json:
         out.print_json(json.dumps(report), ensure_ascii=True)
         return
     out.print(
-        f"{made.added} variants added, {len(made.unchanged)} had nothing to change; "
+        f"{made.added} variants added, {len(made.present)} were there already, "
+        f"{len(made.unchanged)} had nothing to change; "
         f"{len(made.cases)} cases in {plain(str(out_file))}"
     )
 

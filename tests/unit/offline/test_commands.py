@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from guardrail_service.cli import app
+from guardrail_service.offline.formats.labs import open_lab
 
 WIDE = {"COLUMNS": "250"}
 
@@ -89,6 +90,38 @@ def test_perturb_writes_a_lab_with_linked_variants(tmp_path: Path) -> None:
     assert [len(i["relationships"]) for i in inputs] == [0, 1, 1, 0, 1, 1]
 
 
+def test_a_perturbed_lab_can_be_perturbed_and_evaluated(tmp_path: Path) -> None:
+    """What is there is kept and counted."""
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    run("perturb", str(lab(tmp_path, "nine")), "-o", str(first), "--by", "comma")
+    shown = run("perturb", str(first), "-o", str(second), "--by", "comma,base64", "--json")
+    report = json.loads(shown.output)
+    assert (report["added"], report["present"]) == (1, ["q0~comma~medium"])
+    shown = run("perturb", str(first), "-o", str(second), "--by", "comma,base64")
+    assert "1 variants added, 1 were there already" in shown.output
+    evaluated = run("evaluate", str(second), "-e", "rouge", "-o", str(tmp_path / "o"))
+    assert evaluated.exit_code == 0, evaluated.output
+
+
+def test_perturb_keeps_artifacts_beside_the_lab(tmp_path: Path) -> None:
+    """A lab that is moved with its folder is still read; one elsewhere would be refused."""
+    (tmp_path / "here" / "runs" / "1").mkdir(parents=True)
+    path = tmp_path / "here" / "lab.jsonl"
+    path.write_text('{"key": "q", "question": "What is it, and why?", "artifacts": "runs/1"}\n')
+    beside = tmp_path / "here" / "p.json"
+    run("perturb", str(path), "-o", str(beside), "--by", "base64")
+    inputs = json.loads(beside.read_text("utf-8"))["dataset"]["inputs"]
+    assert [one["actual_output_artifacts"] for one in inputs] == ["runs/1", None]
+    (tmp_path / "here").rename(tmp_path / "there")
+    moved = open_lab(tmp_path / "there" / "p.json").cases()
+    assert next(moved).artifacts == str(tmp_path.resolve() / "there" / "runs" / "1")
+    elsewhere = tmp_path / "elsewhere" / "p.json"
+    shown = run("perturb", str(tmp_path / "there" / "lab.jsonl"), "-o", str(elsewhere))
+    assert shown.exit_code == 2
+    assert "--out: found a folder without the artifacts of case 'q'; expected" in shown.output
+    assert not elsewhere.exists()
+
+
 def test_perturb_reports_a_key_that_utf8_cannot_hold(tmp_path: Path) -> None:
     """A lone surrogate, escaped."""
     path = tmp_path / "lab.jsonl"
@@ -104,6 +137,8 @@ def test_perturb_reports_a_key_that_utf8_cannot_hold(tmp_path: Path) -> None:
     [
         (["perturb", "LAB", "-o", "x.json", "--intensity", "extreme"], "--intensity"),
         (["perturb", "LAB", "-o", "x.json", "--by", "nonsense"], "--by"),
+        (["perturb", "LAB", "-o", "FOLDER"], "--out: found IsADirectoryError"),
+        (["perturb", "LAB", "-o", "LAB/x.json"], "--out: found "),
         (["evaluate", "no-such-lab.json", "-o", "x", "-e", "rouge"], "no such file"),
         (["compare", "no-such-run", "neither"], "no results"),
     ],
@@ -113,6 +148,7 @@ def test_a_wrong_argument_ends_with_two_and_one_line(
 ) -> None:
     """Naming what was found."""
     path = str(lab(tmp_path, "nine"))
-    shown = run(*(path if word == "LAB" else word for word in words))
+    places = {"LAB": path, "FOLDER": str(tmp_path), "LAB/x.json": f"{path}/x.json"}
+    shown = run(*(places.get(word, word) for word in words))
     assert shown.exit_code == 2
     assert found in shown.output

@@ -87,3 +87,18 @@ def _located(case: Case, lab: Path) -> Case:
             f"{lab}: case {case.key!r}: artifacts", "a folder elsewhere", "one beside the lab"
         )
     return replace(case, artifacts=str(folder))
+
+
+def beside(case: Case, lab: Path) -> Case:
+    """Return a case as it is written into a lab: its artifacts' folder relative to the lab's.
+
+    Raises:
+        ConfigurationError: If the folder lies elsewhere: whoever reads the lab would refuse it.
+    """
+    if case.artifacts is None:
+        return case
+    root, folder = lab.parent.resolve(), Path(case.artifacts)
+    if not folder.is_relative_to(root):
+        found = f"a folder without the artifacts of case {case.key!r}"
+        raise ConfigurationError("--out", found, "a file in the folder of the lab that is read")
+    return replace(case, artifacts=folder.relative_to(root).as_posix())

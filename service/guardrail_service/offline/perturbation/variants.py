@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Literal
 
 from guardrail_service.errors import ConfigurationError
@@ -110,17 +111,21 @@ def _applied(text: str, perturbation: Perturbation, intensity: Intensity, seed: 
     raise Unchanged
 
 
+def variant_key(case: Case, chain: Sequence[str], intensity: Intensity) -> str:
+    """Return the key of a variant; the seed is no part of it."""
+    return f"{case.key}~{'+'.join(chain)}~{intensity}"
+
+
 def variant(case: Case, chain: Sequence[str], intensity: Intensity, seed: int) -> Case:
     """Return a perturbed case without an answer, linked to its source and in its group.
 
     Raises:
         Unchanged: If there was nothing to change.
     """
-    name = "+".join(chain)
     question = perturbed(case.question, chain, intensity, f"{seed}\0{case.key}")
     return replace(
         case,
-        key=f"{case.key}~{name}~{intensity}",
+        key=variant_key(case, chain, intensity),
         question=question,
         answer=None,
         duration_s=None,
@@ -139,11 +144,19 @@ def variant(case: Case, chain: Sequence[str], intensity: Intensity, seed: int) -
 
 @dataclass(frozen=True)
 class Perturbed:
-    """Cases with their variants behind them, and those that had nothing to change."""
+    """Cases with their variants behind them.
+
+    Attributes:
+        cases: The lab's, and the new ones.
+        added: How many are new.
+        unchanged: Keys of variants for which there was nothing to change.
+        present: Keys of variants that the lab has already, or that were asked for twice.
+    """
 
     cases: tuple[Case, ...]
     added: int
     unchanged: tuple[str, ...]
+    present: tuple[str, ...]
 
 
 def perturb(
@@ -154,21 +167,26 @@ def perturb(
 ) -> Perturbed:
     """Return all cases with a variant per chain and intensity behind each original.
 
-    Variants are not perturbed again. Their answers are to be asked for anew: an answer to the
+    Variants are not perturbed again, and one that is there is not made again, whatever its seed.
+    Their answers are to be asked for anew: an answer to the
     original question would say nothing about robustness.
     """
+    originals = list(cases)
+    keys = {case.key for case in originals}
     out: list[Case] = []
-    unchanged = []
-    added = 0
-    for case in cases:
+    unchanged, present = [], []
+    for case in originals:
         out.append(case)
         if case.source is not None:
             continue
-        for chain in chains:
-            for intensity in intensities:
-                try:
-                    out.append(variant(case, chain, intensity, seed))
-                    added += 1
-                except Unchanged:
-                    unchanged.append(f"{case.key}~{'+'.join(chain)}~{intensity}")
-    return Perturbed(tuple(out), added, tuple(unchanged))
+        for chain, intensity in product(chains, intensities):
+            key = variant_key(case, chain, intensity)
+            if key in keys:
+                present.append(key)
+                continue
+            try:
+                out.append(variant(case, chain, intensity, seed))
+                keys.add(key)
+            except Unchanged:
+                unchanged.append(key)
+    return Perturbed(tuple(out), len(out) - len(originals), tuple(unchanged), tuple(present))

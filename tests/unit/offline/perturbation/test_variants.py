@@ -86,6 +86,16 @@ def test_variants_are_not_perturbed_again() -> None:
     assert (first.added, again.added) == (2, 1)
 
 
+def test_a_variant_that_is_there_is_not_made_again() -> None:
+    """A key must occur once; whether it was read or was asked for twice."""
+    first = perturb([CASE], [["comma"]], ["low"], 1)
+    again = perturb(first.cases, [["comma"], ["qwerty"]], ["low"], 2)
+    assert (again.added, again.present) == (1, ("k~comma~low",))
+    assert [case.key for case in again.cases] == ["k", "k~qwerty~low", "k~comma~low"]
+    twice = perturb([CASE], [["comma"], ["comma"]], ["low"], 1)
+    assert (twice.added, twice.present) == (1, ("k~comma~low",))
+
+
 def test_names_are_checked() -> None:
     """With what there is."""
     assert parse("comma + qwerty") == ("comma", "qwerty")

@@ -26,7 +26,8 @@ class Events:
     """Cuts bytes into events, whatever the chunks and line ends."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
+        self._returned = False  # the last byte was "\r", a line end whose "\n" may follow
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield the events that are complete, without the blank line behind them.
@@ -34,22 +35,37 @@ class Events:
         Raises:
             UnreadableBody: If an event is too large.
         """
-        self._rest = (self._rest + data).replace(b"\r\n", b"\n")
-        if self._rest.endswith(b"\r"):  # its other half may be on the way
-            return
-        *events, self._rest = self._rest.replace(b"\r", b"\n").split(b"\n\n")
+        at = max(0, len(self._rest) - 1)  # a blank line may have begun with what is there
+        self._rest += self._with_newlines(data)
+        start = 0
+        events = []
+        while (end := self._rest.find(b"\n\n", at)) >= 0:
+            events.append(bytes(self._rest[start:end]).strip(b"\n"))
+            start = at = end + 2
+        del self._rest[:start]
+        for event in events:
+            if len(event) > MAX_EVENT:
+                raise UnreadableBody("event_too_large")
+            if event:
+                yield event
         if len(self._rest) > MAX_EVENT:
             raise UnreadableBody("event_too_large")
-        for event in events:
-            if event.strip(b"\n"):
-                yield event.strip(b"\n")
 
     def end(self) -> Iterator[bytes]:
         """Yield what is left at the end of the stream."""
-        rest = self._rest.replace(b"\r", b"\n").strip(b"\n")
-        self._rest = b""
+        rest = bytes(self._rest).strip(b"\n")
+        self._rest.clear()
         if rest:
             yield rest
+
+    def _with_newlines(self, data: bytes) -> bytes:
+        """Return bytes with line ends of one kind; a "\r" ends its line without waiting."""
+        if not data:
+            return data
+        if self._returned and data.startswith(b"\n"):
+            data = data[1:]
+        self._returned = data.endswith(b"\r")
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def data_of(event: bytes) -> str | None:

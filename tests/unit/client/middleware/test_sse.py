@@ -39,11 +39,38 @@ def test_events_do_not_depend_on_the_pieces(size: int) -> None:
     assert cut(STREAM, size)[:2] == [b"data: a", b": note"]
 
 
-def test_an_endless_event_is_refused() -> None:
-    """Memory is bounded."""
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_an_event_is_out_with_its_blank_line(end: bytes) -> None:
+    """Not when the next one comes; nothing of it is kept."""
     events = Events()
+    for number in range(3):
+        event = b"data: %d" % number
+        assert list(events.feed(event + end + end)) == [event]
+    assert list(events.end()) == []
+
+
+def test_a_line_end_cut_in_two_is_one() -> None:
+    """The half behind the cut is no second, blank line."""
+    events = Events()
+    pieces = [b"data: a\r", b"", b"\ndata: b\r", b"\n\r", b"\n", b"\n", b"data: c\n\n"]
+    found = [list(events.feed(piece)) for piece in pieces]
+    assert found == [[], [], [], [b"data: a\ndata: b"], [], [], [b"data: c"]]
+
+
+@pytest.mark.parametrize("end", [b"", b"\r", b"\n", b"\r\n", b"\r\r", b"\n\n"])
+def test_an_endless_event_is_refused(end: bytes) -> None:
+    """Memory is bounded, however the event ends and whatever pieces it comes in."""
+    large = b"data: " + b"x" * sse.MAX_EVENT + end
+    for size in (len(large), 1_000, sse.MAX_EVENT):
+        with pytest.raises(UnreadableBody):
+            cut(large, size)
+
+
+def test_lines_without_an_end_are_refused_too() -> None:
+    """Each piece ends with half a line end."""
+    line = b"data: " + b"x" * 1_000 + b"\r"
     with pytest.raises(UnreadableBody):
-        list(events.feed(b"data: " + b"x" * sse.MAX_EVENT))
+        cut(line * (sse.MAX_EVENT // 1_000 + 1), len(line))
 
 
 def test_the_texts_of_a_chunk_are_found_by_choice_and_field() -> None:

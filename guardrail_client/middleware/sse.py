@@ -20,12 +20,15 @@ TEXT_FIELDS = ("content", "refusal", "reasoning_content", "reasoning")
 """Fields of a chunk's delta that readers may be shown."""
 Lane = tuple[int, str]
 DONE = "[DONE]"
+BOM = b"\xef\xbb\xbf"
+"""Readers of events skip one at the very beginning."""
 
 
 class Events:
     """Cuts bytes into events, whatever the chunks and line ends."""
 
     def __init__(self) -> None:
+        self._first: bytes | None = b""  # what may yet become a byte-order mark; None: behind it
         self._rest = bytearray()
         self._returned = False  # the last byte was "\r", a line end whose "\n" may follow
 
@@ -36,7 +39,7 @@ class Events:
             UnreadableBody: If an event is too large.
         """
         at = max(0, len(self._rest) - 1)  # a blank line may have begun with what is there
-        self._rest += self._with_newlines(data)
+        self._rest += self._with_newlines(self._without_mark(data))
         start = 0
         events = []
         while (end := self._rest.find(b"\n\n", at)) >= 0:
@@ -53,10 +56,22 @@ class Events:
 
     def end(self) -> Iterator[bytes]:
         """Yield what is left at the end of the stream."""
-        rest = bytes(self._rest).strip(b"\n")
+        rest = ((self._first or b"") + self._rest).strip(b"\n")
+        self._first = None
         self._rest.clear()
         if rest:
             yield rest
+
+    def _without_mark(self, data: bytes) -> bytes:
+        """Return bytes without the byte-order mark of the stream, which may come in pieces."""
+        if self._first is None:
+            return data
+        first = self._first + data
+        if len(first) < len(BOM) and BOM.startswith(first):
+            self._first = first
+            return b""
+        self._first = None
+        return first.removeprefix(BOM)
 
     def _with_newlines(self, data: bytes) -> bytes:
         """Return bytes with line ends of one kind; a "\r" ends its line without waiting."""

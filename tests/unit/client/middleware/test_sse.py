@@ -57,6 +57,21 @@ def test_a_line_end_cut_in_two_is_one() -> None:
     assert found == [[], [], [], [b"data: a\ndata: b"], [], [], [b"data: c"]]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 100])
+def test_a_byte_order_mark_does_not_hide_the_first_event(size: int) -> None:
+    """Readers skip one, so its text is checked; a second one is text of a name nobody knows."""
+    stream = b"data: a\n\ndata: b\n\n"
+    assert cut(sse.BOM + stream, size) == [b"data: a", b"data: b"]
+    assert cut(sse.BOM * 2 + stream, size) == [sse.BOM + b"data: a", b"data: b"]
+    assert cut(b"data: a\n\n" + sse.BOM + stream, size)[1] == sse.BOM + b"data: a"
+
+
+@pytest.mark.parametrize("data", [b"", sse.BOM[:2], sse.BOM[:1] + b"data: a"])
+def test_half_a_byte_order_mark_is_kept(data: bytes) -> None:
+    """It is none."""
+    assert cut(data, 1) == ([data] if data else [])
+
+
 @pytest.mark.parametrize("end", [b"", b"\r", b"\n", b"\r\n", b"\r\r", b"\n\n"])
 def test_an_endless_event_is_refused(end: bytes) -> None:
     """Memory is bounded, however the event ends and whatever pieces it comes in."""

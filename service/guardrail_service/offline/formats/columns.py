@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from guardrail_service.detectors.condition import from_constraints, parse_condition
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.offline.cases import Case, Relationship, group_of, row_key
-from guardrail_service.offline.formats.literals import parsed
+from guardrail_service.offline.formats.literals import is_json, parsed
 from guardrail_service.types import Passage
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -131,7 +131,7 @@ class _Cells:
             return None
         try:
             number = float(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise self._place.refuse(name, value, "a number") from error
         if isinstance(value, bool) or not math.isfinite(number) or number < 0:
             raise self._place.refuse(name, value, "a number of at least 0")
@@ -173,6 +173,8 @@ class _Cells:
             return None
         if not isinstance(value, Mapping):
             raise self._place.refuse(name, value, "a JSON object")
+        if not is_json(value):
+            raise self._place.refuse(name, value, "a JSON object without NaN and Infinity")
         return value
 
     def passages(self) -> tuple[Passage, ...] | None:

@@ -13,6 +13,7 @@ from guardrail_service.errors import ConfigurationError
 from guardrail_service.offline.cases import (
     Case,
     Lab,
+    Model,
     Relationship,
     case_json,
     model_from_json,
@@ -20,6 +21,7 @@ from guardrail_service.offline.cases import (
     models_of,
 )
 from guardrail_service.offline.formats.columns import Place, case_of
+from guardrail_service.offline.formats.literals import is_json
 
 
 def read_json(path: Path) -> Lab:
@@ -29,8 +31,8 @@ def read_json(path: Path) -> Lab:
         ConfigurationError: If it is none of them; messages name the place.
     """
     try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        content = json.loads(path.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
         expected = "a test suite or test lab in JSON"
         raise ConfigurationError(str(path), type(error).__name__, expected) from error
     if isinstance(content, list):
@@ -64,13 +66,24 @@ def lab_json(lab: Lab) -> dict[str, Any]:
 
 def _lab(path: Path, content: Mapping[str, Any], records: Iterable[Any]) -> Lab:
     cases = tuple(_cases(path, records))
-    known = [model_from_json(model) for model in content.get("models") or ()]
     return Lab(
         cases=_with_own_keys(cases),
-        models=models_of(cases, known),
+        models=models_of(cases, _models(path, content.get("models") or [])),
         name=str(content.get("name") or ""),
         description=str(content.get("description") or ""),
     )
+
+
+def _models(path: Path, models: Any) -> Iterator[Model]:
+    if not isinstance(models, list):
+        raise ConfigurationError(f"{path}: models", type(models).__name__, "a list")
+    for number, model in enumerate(models):
+        where, expected = f"{path}: models[{number}]", "an object with key and name"
+        if not isinstance(model, Mapping):
+            raise ConfigurationError(where, type(model).__name__, expected)
+        if not is_json(model):
+            raise ConfigurationError(where, "NaN or Infinity", "values of strict JSON")
+        yield model_from_json(model)
 
 
 def _cases(path: Path, records: Iterable[Any]) -> Iterator[Case]:
@@ -96,7 +109,11 @@ def _suite_records(path: Path, tests: Any) -> Iterator[Any]:
 
 def _lab_records(path: Path, content: Mapping[str, Any]) -> list[Any]:
     for name in ("dataset", "raw_dataset"):
-        inputs = (content.get(name) or {}).get("inputs")
+        part = content.get(name) or {}
+        if not isinstance(part, Mapping):
+            found = type(part).__name__
+            raise ConfigurationError(f"{path}: {name}", found, "an object with inputs")
+        inputs = part.get("inputs")
         if isinstance(inputs, list) and inputs:
             return inputs
     raise ConfigurationError(f"{path}: dataset.inputs", "nothing", "a list of cases")

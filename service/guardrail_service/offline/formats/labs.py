@@ -47,7 +47,7 @@ def open_lab(path: Path) -> LabSource:
     digest = file_sha256(path)
     if path.suffix.lower() == ".json":
         lab = read_json(path)
-        located = [_located(case, path) for case in lab.cases]
+        located = [_located(case, path, row) for row, case in enumerate(lab.cases, start=1)]
         return LabSource(lab.name or path.stem, lambda: iter(located), lab.models, digest)
     return LabSource(path.stem, lambda: _rows(path), (), digest)
 
@@ -73,19 +73,21 @@ def file_sha256(path: Path) -> str:
 
 def _rows(path: Path) -> Iterator[Case]:
     for number, record in enumerate(read_records(path), start=1):
-        yield _located(case_of(record, Place(str(path), number)), path)
+        yield _located(case_of(record, Place(str(path), number)), path, number)
 
 
-def _located(case: Case, lab: Path) -> Case:
+def _located(case: Case, lab: Path, row: int) -> Case:
     """Return the case with its artifacts' folder made absolute; it must lie beside the lab."""
     if case.artifacts is None:
         return case
+    where, expected = f"{lab}: row {row}: artifacts", "a folder beside the lab"
     root = lab.resolve().parent
-    folder = (root / case.artifacts).resolve()
+    try:
+        folder = (root / case.artifacts).resolve()
+    except (ValueError, OSError, RuntimeError) as error:  # a NUL, too long, links in a circle
+        raise ConfigurationError(where, "no folder's name", expected) from error
     if not folder.is_relative_to(root):
-        raise ConfigurationError(
-            f"{lab}: case {case.key!r}: artifacts", "a folder elsewhere", "one beside the lab"
-        )
+        raise ConfigurationError(where, "a folder elsewhere", expected)
     return replace(case, artifacts=str(folder))
 
 

@@ -33,6 +33,14 @@ def parsed(text: str) -> list[Any] | dict[Any, Any]:
     return found
 
 
+def is_json(value: Any) -> bool:
+    """Return whether strict JSON can hold a value and gives it back as it was."""
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
 def _literal(text: str) -> Any:
     if len(text) > MAX_CHARACTERS:
         raise ValueError("too long")

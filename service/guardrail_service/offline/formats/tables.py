@@ -43,7 +43,7 @@ def _json_lines(path: Path) -> Iterator[Record]:
                 continue
             try:
                 record = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 where = f"{path}: line {number}"
                 raise ConfigurationError(where, "no JSON", "a JSON object a line") from error
             if not isinstance(record, dict):
@@ -54,14 +54,21 @@ def _json_lines(path: Path) -> Iterator[Record]:
 
 def _csv(path: Path) -> Iterator[Record]:
     csv.field_size_limit(sys.maxsize)  # a passage is often longer than the default 131,072
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            for row in csv.DictReader(stream, strict=True):
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = csv.DictReader(stream, strict=True)
+        try:
+            for number, row in enumerate(rows, start=1):
                 if None in row:
-                    raise ConfigurationError(str(path), "a row with more cells", "one per column")
+                    columns = len(row) - 1
+                    found = f"{columns + len(row[None])} cells"
+                    where = f"{path}: row {number}"
+                    raise ConfigurationError(where, found, f"at most {columns}, one per column")
                 yield {key: value or None for key, value in row.items()}
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ConfigurationError(str(path), type(error).__name__, "CSV in UTF-8") from error
+        except csv.Error as error:
+            where = f"{path}: line {rows.reader.line_num}"
+            raise ConfigurationError(where, type(error).__name__, "CSV") from error
+        except UnicodeDecodeError as error:  # met in a block of lines
+            raise ConfigurationError(str(path), type(error).__name__, "CSV in UTF-8") from error
 
 
 def _parquet(path: Path) -> Iterator[Record]:

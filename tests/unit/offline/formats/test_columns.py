@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -147,6 +148,12 @@ def test_links_numbers_and_words_are_read() -> None:
         ({"input": ["secret", "text"]}, "input: found list; expected text"),
         ({"input": "Q?", "cost": "secret"}, "cost: found str; expected a number"),
         ({"input": "Q?", "cost": -1}, "cost: found int; expected a number of at least 0"),
+        ({"input": "Q?", "cost": 10**400}, "cost: found int; expected a number"),
+        (
+            {"input": "Q?", "output_schema": {"minimum": math.nan}},
+            "output_schema: found dict; expected a JSON object without NaN and Infinity",
+        ),
+        ({"input": "Q?", "output_schema": "{'a': (1,)}"}, "output_schema: found dict; expected"),
         ({"input": "Q?", "context": 3}, "context: found int; expected a list of passages"),
         ({"input": "Q?", "context": [3]}, "context: found int; expected texts"),
         ({"input": "Q?", "categories": [3]}, "categories: found list; expected a list of texts"),

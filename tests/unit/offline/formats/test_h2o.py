@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,10 @@ def test_a_lab_survives_being_written_and_read(tmp_path: Path) -> None:
         ({"tests": 3}, "tests: found int"),
         ({"dataset": {"inputs": []}}, "dataset.inputs"),
         ({"dataset": {"inputs": [3]}}, "row 1: found int"),
+        ({"dataset": [{"input": "Q?"}]}, "dataset: found list; expected an object with inputs"),
+        (lab({"input": "Q?"}, models=["m"]), r"models\[0\]: found str; expected an object"),
+        (lab({"input": "Q?"}, models={"m": 1}), "models: found dict; expected a list"),
+        (lab({"input": "Q?"}, models=[{}, {"size": math.nan}]), r"models\[1\]: found NaN or Inf"),
     ],
 )
 def test_another_json_is_refused_with_what_was_found(
@@ -104,6 +109,20 @@ def test_another_json_is_refused_with_what_was_found(
     """And what was expected."""
     with pytest.raises(ConfigurationError, match=found):
         read_json(written(tmp_path, content))
+
+
+def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    """Windows' editors write one."""
+    path = tmp_path / "lab.json"
+    path.write_text(json.dumps([{"input": "Q?"}]), "utf-8-sig")
+    assert [case.question for case in read_json(path).cases] == ["Q?"]
+
+
+def test_json_that_is_nested_without_end_is_refused(tmp_path: Path) -> None:
+    """Before it fills the stack."""
+    (tmp_path / "lab.json").write_text("[" * 100_000)
+    with pytest.raises(ConfigurationError, match="RecursionError"):
+        read_json(tmp_path / "lab.json")
 
 
 def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:

@@ -40,6 +40,16 @@ def test_an_artifacts_folder_is_found_beside_the_lab_and_nowhere_else(tmp_path: 
         list(open_lab(path).cases())
 
 
+@pytest.mark.parametrize("name", ["x\\u0000y", "\\ud800"])
+def test_what_cannot_be_a_folders_name_is_refused_with_its_row(tmp_path: Path, name: str) -> None:
+    """From a table and from JSON."""
+    record = f'{{"question": "Q?", "artifacts": "{name}"}}'
+    for path, text in ((tmp_path / "a.jsonl", f"{record}\n"), (tmp_path / "a.json", f"[{record}]")):
+        path.write_text(text)
+        with pytest.raises(ConfigurationError, match="row 1: artifacts: found no folder's name"):
+            list(open_lab(path).cases())
+
+
 def test_a_hash_changes_with_the_content_and_with_a_files_name(tmp_path: Path) -> None:
     """Of a file, and of a folder's files."""
     (tmp_path / "a").write_text("x")

@@ -106,7 +106,9 @@ def test_a_record_is_read_only_when_it_is_asked_for(tmp_path: Path) -> None:
         ("lab.xlsx", b"", "the ending '.xlsx'"),
         ("lab.jsonl", b"[]\n", "line 1: found list"),
         ("lab.parquet", b"no parquet at all", "no Parquet"),
-        ("lab.csv", b"a,b\n1,2,3\n", "a row with more cells"),
+        ("lab.jsonl", b"[" * 100_000, "line 1: found no JSON"),
+        ("lab.csv", b"a,b\n1,2\n1,2,3\n", "row 2: found 3 cells; expected at most 2"),
+        ("lab.csv", b'a\n1\n"2"3\n', "line 3: found Error; expected CSV"),
         ("lab.csv", b"a\n\xff\n", "UnicodeDecodeError"),
     ],
 )

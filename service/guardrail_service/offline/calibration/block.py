@@ -10,20 +10,18 @@ from guardrail_service import __version__
 from guardrail_service.offline.calibration.fit import Fitted
 from guardrail_service.offline.calibration.gates import used_fingerprints
 from guardrail_service.offline.calibration.lab import ScoredLab
-from guardrail_service.offline.calibration.labelled import counts
+from guardrail_service.offline.calibration.labelled import DIGEST, Labelled, counts
 from guardrail_service.offline.calibration.labels import Verdicts
 from guardrail_service.offline.calibration.looks import Spent
 from guardrail_service.offline.calibration.measure import rate, slices
 from guardrail_service.offline.calibration.metric_block import per_metric
+from guardrail_service.offline.calibration.options import Options
 from guardrail_service.offline.calibration.ranks import share_bound
 from guardrail_service.provenance import sha256_of
 
 UNSTATED = "unstated"
 LITTLE = 0.6
 """Kappa below which agreement is less than substantial (Landis and Koch 1977)."""
-
-DIGEST = 12
-"""Hexadecimal digits of a question's digest: enough to see it again, not to read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,15 @@ def _dataset(
         "agreement": verdicts.agreement.as_json() if verdicts.agreement else None,
         "date_range": list(verdicts.dates) if verdicts.dates else None,
         "group_digests": [digest(group) for group in groups],
+        **_units(fitted.data, fitted.options),
     }
+
+
+def _units(data: Labelled, options: Options) -> dict[str, Any]:
+    """Return what a later look at more labels must find again; nothing if there can be none."""
+    if options.looks == "fixed":
+        return {}
+    return {"unit_digests": data.unit_digests(data.good & ~data.design, options)}
 
 
 def _independent(fitted: Fitted) -> int:

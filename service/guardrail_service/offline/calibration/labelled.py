@@ -23,8 +23,13 @@ from guardrail_service.offline.calibration.units import (
     thinned,
     worst_per_group,
 )
+from guardrail_service.provenance import sha256_of
 
 Mask = NDArray[np.bool_]
+
+DIGEST = 12
+"""Hexadecimal digits of a question's or an answer's digest: enough to see it again, not to read
+it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,9 @@ class Labelled:
         good: Which of them a human passed. Shape (n,).
         design: Which of them choose the rule's shape and prove nothing. Shape (n,).
         values: Oriented scores per gate; see `gates`. Shape (n, gates).
+        speaks: Which of them may stand for their question. Where labels may be added at any time,
+            only the answer drawn from all of the lab's, labelled or not: were it drawn from the
+            labelled ones, a later label could put another in its place. Shape (n,).
         thinned_away: Cases left out to turn a weighted sample into an even one.
     """
 
@@ -43,6 +51,7 @@ class Labelled:
     good: Mask
     design: Mask
     values: Matrix
+    speaks: Mask
     thinned_away: int = 0
 
     @property
@@ -52,19 +61,31 @@ class Labelled:
 
     def units(self, which: Mask, options: Options) -> Matrix:
         """Return independent observations among the cases a mask picks, one row each."""
-        indices = np.flatnonzero(which)
-        groups = [self.cases[i].group for i in indices]
-        values = self.values[indices]
-        if options.unit == "worst_of_group":
-            return worst_per_group(values, groups)[0]
-        keys = [self.cases[i].key for i in indices]
-        return values[one_per_group(keys, groups, options.seed)]
+        return self._named_units(which, options)[0]
 
-    def unit_cases(self, which: Mask, options: Options) -> list[LabCase]:
-        """Return the case that speaks for each question among those a mask picks."""
-        picked = [self.cases[i] for i in np.flatnonzero(which)]
-        drawn = one_per_group([c.key for c in picked], [c.group for c in picked], options.seed)
-        return [picked[i] for i in drawn]
+    def unit_digests(self, which: Mask, options: Options) -> list[str]:
+        """Return a digest of each of these observations, by which a change to it is seen."""
+        values, names = self._named_units(which, options)
+        rows = ([name, *map(repr, row)] for name, row in zip(names, values.tolist(), strict=True))
+        return [sha256_of(row)[:DIGEST] for row in rows]
+
+    def without_speaker(self) -> int:
+        """Return how many questions have labels, but none of an answer that may stand for them."""
+        speaking = {
+            case.group for case, speaks in zip(self.cases, self.speaks, strict=True) if speaks
+        }
+        return len(set(self.groups) - speaking)
+
+    def _named_units(self, which: Mask, options: Options) -> tuple[Matrix, list[str]]:
+        """Return one row per observation, and the answer or the question each of them is."""
+        worst = options.unit == "worst_of_group"
+        indices = np.flatnonzero(which if worst else which & self.speaks)
+        groups = [self.cases[i].group for i in indices]
+        if worst:
+            return worst_per_group(self.values[indices], groups)
+        keys = [self.cases[i].key for i in indices]
+        drawn = one_per_group(keys, groups, options.seed)
+        return self.values[indices[drawn]], [keys[i] for i in drawn]
 
 
 def labelled(
@@ -113,8 +134,17 @@ def labelled(
         good=good,
         design=np.array([is_design(c.group, split, options.seed) for c in used], dtype=np.bool_),
         values=matrix(gates, used),
+        speaks=_speaks(lab.cases, used, options),
         thinned_away=len(cases) - len(used),
     )
+
+
+def _speaks(cases: Sequence[LabCase], used: Sequence[LabCase], options: Options) -> Mask:
+    if options.looks == "fixed" or options.unit == "worst_of_group":
+        return np.ones(len(used), dtype=np.bool_)
+    keys, groups = [case.key for case in cases], [case.group for case in cases]
+    drawn = {keys[i] for i in one_per_group(keys, groups, options.seed)}
+    return np.array([case.key in drawn for case in used], dtype=np.bool_)
 
 
 def refuse_leaks(cases: Sequence[LabCase]) -> None:
@@ -166,6 +196,13 @@ def _even(
         raise ConfigurationError("--sample", found, "the sample these labels were drawn with")
     groups = [case.group for case in cases]
     _refuse_two_weights(cases, weights)
+    if options.looks == "anytime" and len({weights[case.key] for case in cases}) > 1:
+        raise ConfigurationError(
+            "--sample",
+            "uneven weights with --looks anytime",
+            "a simple random sample: weights change as a sample grows, and thinning by them would "
+            "drop answers that earlier looks rest on",
+        )
     return thinned([case.key for case in cases], groups, weights, options.seed)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -35,12 +35,32 @@ def refuse_too_few(n: int, data: Labelled, options: Options) -> NoReturn:
     labels = f"about {math.ceil(more / share)} more labelled questions" if share else "more labels"
     design = f"; {options.split:.0%} of questions are kept for the design part"
     kept = design if data.design.any() else ""
+    if silent := data.without_speaker():
+        kept += f"; {silent} more whose drawn answer has no label (sample under the same --seed)"
     raise ConfigurationError(
         "labels",
         f"{n} questions with a good answer{kept}",
         f"at least {needed} for alpha {options.alpha:g} and delta {options.delta:g}: "
         f"{more} more, {labels}",
     )
+
+
+def refuse_changed(data: Labelled, options: Options, previous: Mapping[str, Any]) -> None:
+    """Refuse to look again if answers that an earlier look rests on are gone or have changed.
+
+    Raises:
+        ConfigurationError: If they are: labels may be added under an anytime rule, and only added.
+    """
+    dataset = previous.get("dataset")
+    before = dataset.get("unit_digests", ()) if isinstance(dataset, Mapping) else ()
+    now = set(data.unit_digests(data.good & ~data.design, options))
+    changed = [unit for unit in before if unit not in now]
+    if options.looks == "anytime" and changed:
+        raise ConfigurationError(
+            "--previous",
+            f"{len(changed)} of {len(before)} answers it rests on without their label or score",
+            "labels added and none changed; without --previous this is a new look",
+        )
 
 
 def refuse_always_flagged(

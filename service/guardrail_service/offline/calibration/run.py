@@ -30,6 +30,7 @@ from guardrail_service.offline.calibration.looks import (
     spend,
 )
 from guardrail_service.offline.calibration.options import Options
+from guardrail_service.offline.calibration.refusals import refuse_changed
 from guardrail_service.policy import Policy
 from guardrail_service.provenance import sha256_of
 from guardrail_service.resources import configs_dir
@@ -97,8 +98,11 @@ def run_fit(inputs: Inputs, options: Options, serving: Serving) -> Run:
     gates = gates_of(base, lab, inputs.metrics)
     refuse_mismatch(lab, gates, serving)
     weights, sampling = _sample(inputs.sample, lab, words)
-    shape = _previous_shape(inputs.previous)
+    previous = _previous(inputs.previous)
+    shape = previous["shape"] if previous else None
     fitted = fit(lab, words.passes, gates, options, weights, shape, words.abstained)
+    if previous:
+        refuse_changed(fitted.data, options, previous)
     look = _look(fitted, lab, words)
     ledger = ledger_of(inputs.labels)
     sources = Sources(
@@ -184,15 +188,15 @@ def _sample(
     return weights, f"stratified, {questions} questions, thinned to an even sample"
 
 
-def _previous_shape(path: Path | None) -> Mapping[str, Any] | None:
+def _previous(path: Path | None) -> Mapping[str, Any] | None:
+    """Return the calibration block of an earlier file, which has a shape."""
     if path is None:
         return None
     content = read_json(path)
     block = content.get("calibration") if isinstance(content, Mapping) else None
-    shape = block.get("shape") if isinstance(block, Mapping) else None
-    if not isinstance(shape, Mapping):
+    if not isinstance(block, Mapping) or not isinstance(block.get("shape"), Mapping):
         raise ConfigurationError(str(path), "no calibration.shape", "a file of the joint rule")
-    return shape
+    return block
 
 
 def _look(fitted: Fitted, lab: ScoredLab, words: Verdicts) -> Look:

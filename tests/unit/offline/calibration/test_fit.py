@@ -16,6 +16,7 @@ from guardrail_service.offline.calibration.gates import gates_of, matrix
 from guardrail_service.offline.calibration.lab import ScoredLab
 from guardrail_service.offline.calibration.options import Looks, Options
 from guardrail_service.offline.calibration.ranks import guaranteed_rank
+from guardrail_service.offline.calibration.sampling import draw
 from tests.unit.offline.calibration import labs
 
 TEN = Options(alpha=0.10, delta=0.10)
@@ -266,6 +267,32 @@ def test_an_earlier_shape_is_kept(tmp_path: Path) -> None:
     assert second.shape.scales == first.shape.scales
     with pytest.raises(ConfigurationError, match="--previous"):
         fit(lab, passes, gates, options, previous=first.shape.as_json(["a.b", "c.d"]))
+
+
+def test_a_label_added_at_any_time_leaves_earlier_answers_in_place(tmp_path: Path) -> None:
+    """Else the walk that the anytime rule bounds would have another past at every look."""
+    lab, passes = labs.lab(240, reruns=4)
+    gates = gates_of(labs.policy(tmp_path), lab)
+    options = dataclasses.replace(TEN, alpha=0.2, method="scaled_min", looks="anytime")
+    drawn = {item.case.key for item in draw(lab.cases, 240, options.seed)}
+    few = {key: word for key, word in passes.items() if (key in drawn) == (int(key[1:-2]) < 180)}
+    looks = [fit(lab, words, gates, options).data for words in (few, passes)]
+    before, after = (data.unit_digests(data.good & ~data.design, options) for data in looks)
+    assert set(before) < set(after)
+    others = {key: word for key, word in passes.items() if key not in drawn}
+    with pytest.raises(ConfigurationError, match="240 more whose drawn answer has no label"):
+        fit(lab, others, gates, options)
+
+
+def test_an_uneven_sample_cannot_grow_at_any_time(tmp_path: Path) -> None:
+    """Its weights change, and with them what is thinned away."""
+    lab, passes = labs.lab(300)
+    gates = gates_of(labs.policy(tmp_path), lab)
+    options = dataclasses.replace(TEN, method="scaled_min", looks="anytime")
+    weights = {case.key: 3.0 if n < 150 else 1.0 for n, case in enumerate(lab.cases)}
+    with pytest.raises(ConfigurationError, match="uneven weights with --looks anytime"):
+        fit(lab, passes, gates, options, weights)
+    assert fit(lab, passes, gates, options, dict.fromkeys(weights, 3.0)).rank
 
 
 @pytest.mark.parametrize("looks", ["fixed", "anytime"])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from guardrail_service.config import load_file
@@ -156,6 +157,27 @@ def test_labels_may_grow_under_an_anytime_rule_for_one_delta(files: Files, tmp_p
     assert (again["looks"]["count"], again["looks"]["delta_total"]) == (1, 0.10)
     assert again["shape"]["scales"] == first["calibration"]["shape"]["scales"]
     assert run(files, options).content["calibration"]["looks"]["count"] == 2
+
+
+def test_labels_changed_between_looks_at_any_time_are_refused(files: Files, tmp_path: Path) -> None:
+    """They may grow; one that is turned around changes what the earlier look saw."""
+    options = Options(alpha=0.15, looks="anytime", method="scaled_min")
+    first = run(files, options)
+    (tmp_path / "first.json").write_text(file_text(first.content))
+    data = first.fitted.data
+    proving = np.flatnonzero(data.good & ~data.design)
+    key = data.cases[proving[0]].key
+    labels = tmp_path / "labels.jsonl"
+    whole = labels.read_text()
+    turned = whole.replace(
+        f'{{"case": "{key}", "label": "pass"', f'{{"case": "{key}", "label": "fail"'
+    )
+    labels.write_text(turned)
+    found = f"1 of {len(proving)} answers it rests on without their label or score"
+    with pytest.raises(ConfigurationError, match=found):
+        run(files, options, previous=tmp_path / "first.json")
+    labels.write_text(whole)
+    assert run(files, options, previous=tmp_path / "first.json").content == first.content
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"calibration": null}'])

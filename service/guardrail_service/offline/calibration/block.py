@@ -15,7 +15,7 @@ from guardrail_service.offline.calibration.labels import Verdicts
 from guardrail_service.offline.calibration.looks import Spent
 from guardrail_service.offline.calibration.measure import rate, slices
 from guardrail_service.offline.calibration.metric_block import per_metric
-from guardrail_service.offline.calibration.options import Options
+from guardrail_service.offline.calibration.options import CONFIDENT, Options
 from guardrail_service.offline.calibration.ranks import share_bound
 from guardrail_service.provenance import sha256_of
 
@@ -88,12 +88,11 @@ def _method(fitted: Fitted) -> str:
 
 def _target(fitted: Fitted) -> dict[str, Any]:
     options = fitted.options
-    bounded = options.rule in ("joint", "false_flag")
     kind = "recall" if options.rule == "recall" else "false_flag_rate"
     return {
         "kind": kind if fitted.promising else "none",
         "alpha": options.recall if options.rule == "recall" else options.alpha,
-        "delta": options.delta if bounded or options.rule == "recall" else None,
+        "delta": options.delta if options.rule in CONFIDENT else None,
         "scope": "joint" if options.rule == "joint" else "per_metric",
         "unit": options.unit,
     }
@@ -180,13 +179,15 @@ def _warnings(fitted: Fitted, verdicts: Verdicts, sources: Sources) -> list[str]
         if not gate.metric.boolean and fitted.cuts[j] <= gate.axis.low
     ]
     look = (
-        f"look {sources.spent.count} at these labels: all promises made of them hold together "
-        f"with confidence {1 - sources.spent.delta:.3f}"
+        f"look {sources.spent.count} at these labels: all promises with a confidence that were "
+        f"made of them hold together with confidence {1 - sources.spent.delta:.3f}"
     )
     possible = {
         "one annotator: nobody knows how far another would agree": verdicts.annotators < 2,
         f"annotators agree little: kappa {kappa or 0:.2f}": kappa is not None and kappa < LITTLE,
-        look: sources.spent.count > 1,
+        look: sources.spent.count > 1 and sources.spent.delta > 0,
+        f"look {sources.spent.count} at these labels: a promise on average holds for a rule that "
+        "no other look chose": sources.spent.count > 1 and fitted.options.rule == "average",
         f"{fitted.options.rule} carries no promise about new answers": not fitted.promising,
         "each metric alone: together they flag more good answers than alpha": fitted.promising
         and fitted.options.rule != "joint",

@@ -59,11 +59,14 @@ def _promise(block: Mapping[str, Any]) -> Iterator[str]:
             f"{alpha:.1%}, with confidence {1 - delta:.0%}. Several metrics together flag more."
         )
     looks = block.get("looks", {})
-    if looks.get("count", 1) > 1:
-        yield (
-            f"These labels were looked at {looks['count']} times. All promises made of them hold "
-            f"together with confidence {1 - looks['delta_total']:.1%}."
+    if looks.get("count", 1) > 1 and target["kind"] != "none":
+        together = (
+            "All promises with a confidence that were made of them hold together with confidence "
+            f"{1 - looks['delta_total']:.1%}."
+            if delta is not None
+            else "A promise on average holds for a rule that no other look chose."
         )
+        yield f"These labels were looked at {looks['count']} times. {together}"
 
 
 def _basis(block: Mapping[str, Any]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 Trying a rule, seeing the result and trying another is choosing on the data that are to prove the
 choice. With a bound that fails with chance delta each time, m looks fail with chance at most
-m delta. The ledger lies beside the labels; a fit that repeats an earlier one is no new look.
+m delta; a promise on average has no such chance, so its look is counted and costs nothing. The
+ledger lies beside the labels; a fit that repeats an earlier one is no new look.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ Unit = Literal["one_per_group", "worst_of_group"]
 Looks = Literal["fixed", "anytime"]
 PROMISING: frozenset[Rule] = frozenset({"joint", "false_flag", "average", "recall"})
 """Rules whose thresholds carry a promise; the others are for comparison."""
+CONFIDENT: frozenset[Rule] = PROMISING - {"average"}
+"""Rules whose promise has a confidence, and may be false with chance delta."""
 LEAST = 1e-9
 """Smallest alpha and delta: the distribution functions are not exact far below."""
 
@@ -81,6 +83,11 @@ class Options:
             f"anytime with {self.rule} {self.method}",
             "the joint rule scaled_min, whose shape stays as it is while labels are added",
         )
+
+    @property
+    def risk(self) -> float:
+        """Return the chance that the promise is false; none on average, or where there is none."""
+        return self.delta if self.rule in CONFIDENT else 0.0
 
     def as_json(self) -> dict[str, Any]:
         """Return the options as plain JSON, in full: they identify the rule in the ledger."""

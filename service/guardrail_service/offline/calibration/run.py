@@ -207,4 +207,4 @@ def _look(fitted: Fitted, lab: ScoredLab, words: Verdicts) -> Look:
         fitted_names = [gate.name for gate in fitted.gates if not gate.metric.boolean]
         rule.append(fitted.shape.as_json(fitted_names))
     data = [lab.sha256, sorted(words.passes.items())]
-    return Look(sha256_of(rule), sha256_of(data), options.delta, options.looks)
+    return Look(sha256_of(rule), sha256_of(data), options.risk, options.looks)

@@ -143,6 +143,21 @@ def test_a_second_look_is_recorded_and_stated(files: Files, tmp_path: Path) -> N
     assert len(read_looks(ledger_of(tmp_path / "labels.jsonl"))) == 2
 
 
+def test_a_promise_on_average_spends_no_delta(files: Files, tmp_path: Path) -> None:
+    """It has none; nor has a comparison. Other looks cost it the words it makes, not a number."""
+    run(files)
+    average = run(files, Options(rule="average", alpha=0.1)).content
+    assert average["calibration"]["looks"] == {"mode": "fixed", "count": 2, "delta_total": 0.1}
+    assert "holds for a rule that no other look chose" in " ".join(explain(average))
+    assert any("no other look chose" in text for text in average["calibration"]["warnings"])
+    third = run(files, Options(alpha=0.2)).content
+    assert third["calibration"]["looks"] == {"mode": "fixed", "count": 3, "delta_total": 0.2}
+    compared = run(files, Options(rule="youden")).content
+    assert "looked at" not in " ".join(explain(compared))
+    assert compared["calibration"]["looks"]["delta_total"] == 0.2
+    assert len(read_looks(ledger_of(tmp_path / "labels.jsonl"))) == 3
+
+
 def test_labels_may_grow_under_an_anytime_rule_for_one_delta(files: Files, tmp_path: Path) -> None:
     """With the earlier file's scales; without them it is another rule and another delta."""
     options = Options(alpha=0.15, looks="anytime", method="scaled_min")

@@ -38,12 +38,20 @@ from guardrail_service.offline.shards import (
     read_scored,
     whole_file,
     write_json,
+    written_name,
 )
 from guardrail_service.offline.tallies import EvaluatorTally
 from guardrail_service.offline.worker import models_for, write_scores
 
 SHARD_ROWS = 200
 MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
+OUTPUTS = frozenset({
+    MANIFEST, SUMMARY, "scores.parquet", "open_rag_eval.csv", "leaderboards.json",
+    "leaderboards.md", "flips.json", "problems.json", "insights.json",
+})  # fmt: skip
+"""Files of a run, beside its result files and shards."""
+_WANTED = "an empty folder, or a run to go on with"
 
 
 @dataclass(frozen=True)
@@ -93,25 +101,40 @@ class Summary:
 def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: Options) -> Summary:
     """Run evaluators over a lab and write everything under `options.out`.
 
+    A finished run whose shards were deleted is not computed again: what it found is returned.
+
     Raises:
-        ConfigurationError: If the lab is empty or wrong, or the folder holds another run.
+        ConfigurationError: If the lab is empty or wrong, or the folder holds another run or
+            anything else.
         MissingExtra: If the extra `offline` is not installed.
     """
     layout = Layout(options.out)
-    _sweep(layout)
     fingerprints = fingerprints_of(configured, options.pack)
     manifest = _manifest(lab, configured, options, fingerprints)
     plan = _planned(lab, layout, manifest, options)
+    _sweep(layout, plan, configured)
     options.begin(plan.cases)
+    if not _is_cut(layout, plan):
+        if (layout.out / SUMMARY).exists():
+            options.advance(plan.cases)
+            return _stored(layout.out / SUMMARY)
+        cut(lab, layout, options.shard_rows)
     _score(layout, plan, configured, options)
     return _assemble(layout, plan, configured, fingerprints, options)
 
 
-def _sweep(layout: Layout) -> None:
-    """Remove what an earlier run was writing when it was stopped."""
-    for folder in (layout.out, layout.work, layout.out / "results"):
+def _sweep(layout: Layout, plan: Plan, configured: Sequence[Configured]) -> None:
+    """Remove what an earlier run was writing when it was stopped; only files of our own names."""
+    shards = range(plan.shards)
+    written = {
+        layout.out: OUTPUTS,
+        layout.work: {path(n).name for n in shards for path in (layout.cases, layout.scores)},
+        layout.out / "results": {f"{one.id}.json" for one in configured},
+    }
+    for folder, names in written.items():
         for leftover in folder.glob(".*.tmp"):
-            leftover.unlink()
+            if written_name(leftover) in names:
+                leftover.unlink()
 
 
 def fingerprints_of(configured: Sequence[Configured], pack: str) -> dict[str, str]:
@@ -146,24 +169,74 @@ def _manifest(
 
 def _planned(lab: LabSource, layout: Layout, manifest: dict[str, Any], options: Options) -> Plan:
     """Return the plan of an earlier run of the same thing, or cut the lab."""
+    _refuse_a_file(layout.out)
     path = layout.out / MANIFEST
     if path.exists():
-        found = json.loads(path.read_text("utf-8"))
-        plan = found.pop("plan")
+        found, plan = _recorded(path)
         if found != manifest:
-            different = sorted(k for k in manifest if found.get(k) != manifest[k])
+            different = sorted(k for k in {**found, **manifest} if found.get(k) != manifest.get(k))
             raise ConfigurationError(
                 str(layout.out), f"a run with other {', '.join(different)}", "an empty folder"
             )
-        models = tuple(model_from_json(model) for model in plan["models"])
-        return Plan(plan["cases"], plan["shards"], models)
-    if layout.out.exists() and any(p for p in layout.out.iterdir() if p.name != "work"):
-        expected = "an empty folder, or a run to go on with"
-        raise ConfigurationError(str(layout.out), "other files", expected)
+        return plan
+    if any(_others(layout)):
+        raise ConfigurationError(str(layout.out), "other files", _WANTED)
     plan = cut(lab, layout, options.shard_rows)
     described = asdict(plan) | {"models": [model_json(model) for model in plan.models]}
     write_json(path, manifest | {"plan": described})
     return plan
+
+
+def _refuse_a_file(out: Path) -> None:
+    nearest = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise ConfigurationError(str(nearest), "a file", "a folder")
+
+
+def _recorded(path: Path) -> tuple[dict[str, Any], Plan]:
+    """Return what a manifest says beside the plan, and the plan."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        plan = found.pop("plan")
+        models = tuple(model_from_json(model) for model in plan["models"])
+        return found, Plan(int(plan["cases"]), int(plan["shards"]), models)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigurationError(str(path), "no manifest of a run", _WANTED) from error
+
+
+def _others(layout: Layout) -> Iterator[Path]:
+    """Yield what is in a folder without a manifest and not of a run that was stopped before it."""
+    for path in layout.out.iterdir() if layout.out.exists() else ():
+        if path != layout.work and written_name(path) != MANIFEST:
+            yield path
+    for path in layout.work.iterdir() if layout.work.is_dir() else ():
+        if not layout.is_cases(written_name(path) or path.name):
+            yield path
+
+
+def _is_cut(layout: Layout, plan: Plan) -> bool:
+    """Return True if the lab lies there in shards, False if nothing is left of them.
+
+    Raises:
+        ConfigurationError: If some are missing.
+    """
+    there = sum(layout.cases(shard).exists() for shard in range(plan.shards))
+    scored = any(layout.scores(shard).exists() for shard in range(plan.shards))
+    if there == plan.shards:
+        return True
+    if there or scored:
+        found = f"{there} of {plan.shards} shards"
+        raise ConfigurationError(str(layout.work), found, "all of them, or no such folder")
+    return False
+
+
+def _stored(path: Path) -> Summary:
+    """Return the summary of a finished run."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        return Summary(**content | {"declined": tuple(content["declined"])})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(str(path), "no summary of a run", "what evaluate wrote") from error
 
 
 def _score(layout: Layout, plan: Plan, configured: Sequence[Configured], options: Options) -> None:
@@ -243,7 +316,7 @@ def _findings(
     write_json(layout.out / "problems.json", found)
     write_json(layout.out / "insights.json", insights(tallies, plan.models, notes))
     summary = _summary(plan, tallies, len(found), len(flipped["flips"]))
-    write_json(layout.out / "summary.json", asdict(summary))
+    write_json(layout.out / SUMMARY, asdict(summary))
     return summary
 
 

@@ -63,6 +63,10 @@ class Layout(NamedTuple):
         """Return the file with a shard's scores; it exists once the shard is finished."""
         return self.work / f"scores-{shard:05d}.jsonl"
 
+    def is_cases(self, name: str) -> bool:
+        """Return whether a file of the folder of shards holds cases, by its name."""
+        return name.startswith("cases-") and name.endswith(".jsonl")
+
 
 def cut(lab: LabSource, layout: Layout, shard_rows: int) -> Plan:
     """Write a lab's cases as shards and return how many there are.
@@ -119,6 +123,16 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def written_name(path: Path) -> str | None:
+    """Return the name of the file that a temporary one was to become; None for any other file."""
+    name = path.name
+    if not name.startswith(".") or not name.endswith(".tmp"):
+        return None
+    stem = name[1 : -len(".tmp")]
+    name, _, process = stem.rpartition(".")
+    return name if process.isdecimal() else stem
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -183,7 +183,8 @@ def refuse_wrong(
     if faults:
         raise ExportFailed(
             f"{export.file.path}: scores differ from the original's: {'; '.join(faults)}. Look at "
-            "labels, pooling, token types, cut input and padding; or accept more with --limits"
+            "labels, pooling, token types, cut input and padding; or accept more with --largest, "
+            "--mean or --max-flips"
         )
 
 

@@ -27,18 +27,22 @@ def bundle(folder: Path, target: Path) -> str:
     compressed, because weights do not shrink.
 
     Raises:
-        PackError: If a file of the pack is missing or changed, or there are others beside it.
+        PackError: If a file of the pack is missing or changed, or the archive cannot be written.
     """
     pack = load_pack(folder)
     names = sorted(_named(pack.manifest) | {MANIFEST})
     listing = {name: content_hash(folder / name) for name in names}
     head = json.dumps({"schema_version": "1", "files": listing}, indent=1).encode() + b"\n"
-    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
-        archive.addfile(_plain(LISTING, len(head)), io.BytesIO(head))
-        for name in names:
-            path = folder / name
-            with path.open("rb") as stream:
-                archive.addfile(_plain(name, path.stat().st_size), stream)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
+            archive.addfile(_plain(LISTING, len(head)), io.BytesIO(head))
+            for name in names:
+                path = folder / name
+                with path.open("rb") as stream:
+                    archive.addfile(_plain(name, path.stat().st_size), stream)
+    except OSError as error:
+        raise PackError(f"{target}: {type(error).__name__}; expected a file to write") from error
     return content_hash(target)
 
 

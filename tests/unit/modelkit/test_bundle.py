@@ -79,6 +79,21 @@ def test_the_same_pack_gives_the_same_bytes(tiny: Path, archive: Path, tmp_path:
     assert digest == hashlib.sha256(archive.read_bytes()).hexdigest()
 
 
+def test_the_archives_folder_is_made(tiny: Path, archive: Path, tmp_path: Path) -> None:
+    """As `unbundle` makes the pack's."""
+    bundle(tiny, tmp_path / "new" / "folder" / "tiny.tar")
+    again = tmp_path / "new" / "folder" / "tiny.tar"
+    assert again.read_bytes() == archive.read_bytes()
+
+
+def test_what_cannot_be_an_archive_is_named(tiny: Path, archive: Path, tmp_path: Path) -> None:
+    """A folder, and a file below a file."""
+    with pytest.raises(PackError, match=f"{tmp_path}: IsADirectoryError; expected a file"):
+        bundle(tiny, tmp_path)
+    with pytest.raises(PackError, match=r"x\.tar: .*; expected a file to write"):
+        bundle(tiny, archive / "x.tar")
+
+
 def test_a_damaged_pack_is_not_bundled(tiny: Path, tmp_path: Path) -> None:
     """What is sent is what was exported."""
     copy = Path(shutil.copytree(tiny, tmp_path / "copy"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -101,7 +102,7 @@ def run(task: str, data: Path) -> QualityReport:
         data: JSON lines, plain or gzip: `{"text", "spans": [{"start", "end", "type"}]}`.
 
     Raises:
-        InputError: If the task is unknown, or a line is not such a record.
+        InputError: If the task is unknown, the file no gzip, or a line not such a record.
     """
     if task not in TASKS:
         raise InputError(f"found task {task!r}; expected one of {', '.join(sorted(TASKS))}")
@@ -133,10 +134,14 @@ def _labels(found: Iterable[tuple[str, int, int]]) -> list[Labelled]:
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield _record(line, f"{path.name}:{number}")
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _record(line, f"{path.name}:{number}")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        found = type(error).__name__
+        raise InputError(f"{path.name}: found {found}; expected gzip, or another ending") from error
 
 
 def _record(line: bytes, where: str) -> dict[str, Any]:
@@ -146,7 +151,7 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
             0 <= s["start"] < s["end"] <= len(record["text"]) and isinstance(s["type"], str)
             for s in record["spans"]
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{where}: expected an object with text and spans") from error
     if not valid:
         raise InputError(f"{where}: expected spans with type and start < end within the text")

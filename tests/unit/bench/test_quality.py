@@ -86,6 +86,7 @@ def test_wilson_intervals() -> None:
     "line",
     [
         "not json",
+        "[" * 100_000,
         "[]",
         '{"text": "a"}',
         '{"text": 1, "spans": []}',
@@ -99,6 +100,17 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: str) -> None:
     path.write_text('{"text": "", "spans": []}\n' + line + "\n")
     with pytest.raises(InputError, match=r"x\.jsonl:2: expected"):
         run("pii", path)
+
+
+def test_a_file_that_is_no_gzip_is_named(tmp_path: Path) -> None:
+    """Nor is one that was cut off or damaged."""
+    whole = write(tmp_path / "x.jsonl.gz", RECORDS * 99).read_bytes()
+    flipped = whole[:60] + bytes(byte ^ 255 for byte in whole[60:80]) + whole[80:]
+    for content in (b"not gzip", whole[:-20], flipped, whole[:-8] + b"12345678"):
+        (tmp_path / "y.jsonl.gz").write_bytes(content)
+        with pytest.raises(InputError, match=r"y\.jsonl\.gz: found .*; expected gzip") as refused:
+            run("pii", tmp_path / "y.jsonl.gz")
+        assert "example.com" not in str(refused.value)
 
 
 def test_an_unknown_task_lists_what_exists(tmp_path: Path) -> None:

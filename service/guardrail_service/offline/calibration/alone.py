@@ -34,12 +34,10 @@ def cuts_alone(
     refuse_too_few_alone(good, bad, data, options)
     cuts = []
     for j, gate in enumerate(gates):
-        if gate.metric.boolean:
-            cuts.append(MIDDLE)
-            continue
         cut = _alone(good[:, j], bad[:, j], options)
         refuse_out_of_reach(cut, gate, options)
-        cuts.append(_placed(cut, data.values[:, j], gate, options))
+        placed = _placed(cut, data.values[:, j], gate, options)
+        cuts.append(MIDDLE if gate.metric.boolean else placed)
     return tuple(cuts), good
 
 

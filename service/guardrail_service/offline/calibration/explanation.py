@@ -39,8 +39,8 @@ def _promise(block: Mapping[str, Any]) -> Iterator[str]:
             "more of these are flagged",
         }[target["unit"]]
         yield (
-            f"Promise, per metric: {caught}, with confidence {1 - delta:.0%}. How many good ones "
-            "are flagged is not bounded."
+            f"Promise, per metric that is no yes/no check: {caught}, with confidence "
+            f"{1 - delta:.0%}. How many good ones are flagged is not bounded."
         )
     elif target["scope"] == "joint":
         yield (

@@ -103,15 +103,21 @@ def refuse_too_few_alone(good: Matrix, bad: Matrix, data: Labelled, options: Opt
 
 def refuse_out_of_reach(cut: float, gate: Gate, options: Options) -> None:
     """Refuse a promise that no threshold of this metric can keep."""
-    if options.rule == "recall" and (cut > gate.axis.high or cut == math.inf):
+    fitted = not gate.metric.boolean  # a yes/no check is outside the promise of recall
+    if options.rule == "recall" and fitted and (cut > gate.axis.high or cut == math.inf):
         raise ConfigurationError(
             f"recall {options.recall:g}",
             f"too many bad answers that {gate.name} gives its best score, or does not judge",
             "a smaller recall, or another metric",
         )
+    flagged, instead = (
+        (f"without a score of {gate.name}", "under which missing scores pass")
+        if fitted
+        else (f"that fail {gate.name} or have no score of it", "without that check")
+    )
     if options.rule in ("false_flag", "average") and cut == -math.inf:
         raise ConfigurationError(
             f"alpha {options.alpha:g}",
-            f"more good answers without a score of {gate.name} than may be flagged",
-            "a policy under which missing scores pass, or a larger alpha",
+            f"more good answers {flagged} than may be flagged",
+            f"a policy {instead}, or a larger alpha",
         )

@@ -14,7 +14,7 @@ from guardrail_service.errors import ConfigurationError
 from guardrail_service.offline.calibration.fit import Fitted, fit
 from guardrail_service.offline.calibration.gates import gates_of, matrix
 from guardrail_service.offline.calibration.lab import ScoredLab
-from guardrail_service.offline.calibration.options import Looks, Options
+from guardrail_service.offline.calibration.options import Looks, Options, Rule
 from guardrail_service.offline.calibration.ranks import guaranteed_rank
 from guardrail_service.offline.calibration.sampling import draw
 from tests.unit.offline.calibration import labs
@@ -156,6 +156,22 @@ def test_a_rule_per_metric_bounds_each_alone(tmp_path: Path, rule: str) -> None:
         assert (found.units[:, j] < found.cuts[j]).mean() <= TEN.alpha
     assert found.joint.flags(found.units).mean() > TEN.alpha / 2
     assert found.promising
+
+
+@pytest.mark.parametrize("rule", ["false_flag", "average"])
+def test_a_check_that_flags_too_many_good_answers_keeps_no_promise(
+    tmp_path: Path, rule: Rule
+) -> None:
+    """There is nothing to fit, and its own false flags are promised as any metric's."""
+    lab, passes = labs.lab(100)
+    cases = tuple(
+        labs.case(c.key, c.group, language=float(n % 3 > 0)) for n, c in enumerate(lab.cases)
+    )
+    failing = ScoredLab(lab.where, cases, lab.fingerprints)
+    gates = gates_of(labs.policy(tmp_path), failing)
+    with pytest.raises(ConfigurationError, match=r"that fail language_mismatch\.model_passes"):
+        fit(failing, passes, gates, dataclasses.replace(TEN, rule=rule))
+    assert fit(failing, passes, gates, Options(rule="recall", recall=0.01)).cuts[-1] == 0.5
 
 
 def test_a_recall_rule_catches_its_share_of_bad_answers(tmp_path: Path) -> None:

@@ -99,7 +99,11 @@ def fit(
         cuts, units = cuts_alone(data, gates, options)
         return Fitted(tuple(gates), cuts, data, units, 0, None, None, options)
     data = labelled(lab, passes, gates, options, weights, abstained=abstained)
-    if _may_drop_split(options) and _rank(_count(data, options), options) < COMFORT:
+    if (
+        previous is None
+        and _may_drop_split(options)
+        and _rank(_count(data, options), options) < COMFORT
+    ):
         data = labelled(lab, passes, gates, options, weights, 0.0, abstained)
     return _joint(data, tuple(gates), options, previous)
 

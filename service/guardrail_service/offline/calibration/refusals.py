@@ -45,6 +45,23 @@ def refuse_too_few(n: int, data: Labelled, options: Options) -> NoReturn:
     )
 
 
+def refuse_other_division(options: Options, previous: Mapping[str, Any]) -> None:
+    """Refuse to divide questions otherwise than the fit whose shape is kept.
+
+    Raises:
+        ConfigurationError: If split or seed differ: questions that chose the shape would prove it.
+    """
+    before = previous.get("options")
+    for name in ("split", "seed"):
+        kept = before.get(name) if isinstance(before, Mapping) else None
+        if kept != getattr(options, name):
+            raise ConfigurationError(
+                f"--{name}",
+                str(getattr(options, name)),
+                f"{kept}, as in --previous: questions that chose its scales would prove them",
+            )
+
+
 def refuse_changed(data: Labelled, options: Options, previous: Mapping[str, Any]) -> None:
     """Refuse to look again if answers that an earlier look rests on are gone or have changed.
 

@@ -30,7 +30,7 @@ from guardrail_service.offline.calibration.looks import (
     spend,
 )
 from guardrail_service.offline.calibration.options import Options
-from guardrail_service.offline.calibration.refusals import refuse_changed
+from guardrail_service.offline.calibration.refusals import refuse_changed, refuse_other_division
 from guardrail_service.policy import Policy
 from guardrail_service.provenance import sha256_of
 from guardrail_service.resources import configs_dir
@@ -100,6 +100,8 @@ def run_fit(inputs: Inputs, options: Options, serving: Serving) -> Run:
     weights, sampling = _sample(inputs.sample, lab, words)
     previous = _previous(inputs.previous)
     shape = previous["shape"] if previous else None
+    if previous:
+        refuse_other_division(options, previous)
     fitted = fit(lab, words.passes, gates, options, weights, shape, words.abstained)
     if previous:
         refuse_changed(fitted.data, options, previous)

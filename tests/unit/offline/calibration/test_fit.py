@@ -285,6 +285,20 @@ def test_an_earlier_shape_is_kept(tmp_path: Path) -> None:
         fit(lab, passes, gates, options, previous=first.shape.as_json(["a.b", "c.d"]))
 
 
+def test_questions_that_chose_an_earlier_shape_do_not_prove_it(tmp_path: Path) -> None:
+    """With few labels all of them go into the bound, unless a shape was chosen by some."""
+    first = fitted(tmp_path, dataclasses.replace(TEN, method="scaled_min", alpha=0.2), 60)
+    assert first.shape is not None
+    kept = first.shape.as_json([gate.name for gate in first.gates if not gate.metric.boolean])
+    lab, passes = labs.lab(60)
+    gates = gates_of(labs.policy(tmp_path), lab)
+    options = dataclasses.replace(TEN, alpha=0.2)
+    assert fit(lab, passes, gates, options, previous=kept).data.design.any()
+    fewer = dataclasses.replace(TEN, alpha=0.1)
+    with pytest.raises(ConfigurationError, match="more"):
+        fit(lab, dict(list(passes.items())[:35]), gates, fewer, previous=kept)
+
+
 def test_a_label_added_at_any_time_leaves_earlier_answers_in_place(tmp_path: Path) -> None:
     """Else the walk that the anytime rule bounds would have another past at every look."""
     lab, passes = labs.lab(240, reruns=4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,20 @@ def test_labels_may_grow_under_an_anytime_rule_for_one_delta(files: Files, tmp_p
     assert (again["looks"]["count"], again["looks"]["delta_total"]) == (1, 0.10)
     assert again["shape"]["scales"] == first["calibration"]["shape"]["scales"]
     assert run(files, options).content["calibration"]["looks"]["count"] == 2
+
+
+@pytest.mark.parametrize("changes", [{"split": 0.2}, {"seed": 8}])
+def test_an_earlier_shape_is_kept_with_its_division(
+    files: Files, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """Else questions that chose the scales would prove them."""
+    options = Options(alpha=0.15, method="scaled_min")
+    (tmp_path / "first.json").write_text(file_text(run(files, options).content))
+    (name,) = changes
+    with pytest.raises(ConfigurationError, match=f"--{name}: found .*as in --previous"):
+        run(files, replace(options, **changes), previous=tmp_path / "first.json")
+    again = run(files, replace(options, method="auto"), previous=tmp_path / "first.json")
+    assert again.content["calibration"]["dataset"]["n_design"]
 
 
 def test_labels_changed_between_looks_at_any_time_are_refused(files: Files, tmp_path: Path) -> None:

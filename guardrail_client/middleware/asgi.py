@@ -143,7 +143,9 @@ class _Shadowed(Guarded):
             return [answer] if isinstance(answer, str) else []
         if kind == "text/event-stream":
             return _streamed_texts(data, self.route.sse)
-        return [data.decode("utf-8", "replace")] if kind in TEXT_TYPES else []
+        if kind not in TEXT_TYPES:
+            return []
+        return [data.decode(bodies.charset(self.headers), "replace")]
 
 
 def _streamed_texts(data: bytes, shape: str) -> list[str]:

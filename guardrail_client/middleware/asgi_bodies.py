@@ -211,11 +211,7 @@ class TextBody(StreamBody):
     async def begin(self) -> None:
         """Send the headers; the verdict comes later."""
         self._charset = bodies.charset(self.guarded.headers)
-        try:
-            self._decoder = codecs.getincrementaldecoder(self._charset)("replace")
-        except LookupError:
-            self._charset = "utf-8"
-            self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = codecs.getincrementaldecoder(self._charset)("replace")
         await super().begin()
 
     async def take(self, data: bytes, more: bool) -> None:

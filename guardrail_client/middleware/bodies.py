@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import zlib
 from collections.abc import Iterable, Sequence
@@ -37,9 +38,20 @@ def media_type(headers: Iterable[Header]) -> str:
 
 
 def charset(headers: Iterable[Header]) -> str:
-    """Return the charset a content type names; UTF-8 if it names none."""
+    """Return the charset a content type names; UTF-8 if it names none that can be read here."""
     found = value(headers, b"content-type").partition("charset=")[2].partition(";")[0]
-    return found.strip(' "') or "utf-8"
+    name = found.strip(' "')
+    return name if _is_charset(name) else "utf-8"
+
+
+def _is_charset(name: str) -> bool:
+    """Return whether text can be read and written under a name; not all codecs are charsets."""
+    try:
+        "".encode(name, "replace")
+        codecs.getincrementaldecoder(name)("replace").decode(b"\xff", final=True)
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 def is_json(kind: str) -> bool:

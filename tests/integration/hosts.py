@@ -29,6 +29,8 @@ LEAK = f"Guests may stay for two weeks. Write to {ADDRESS} for more. The pool op
 SECRET = "Guests may stay for two weeks. The key is AKIA3FY2HCUKSR6LZQKV here. The pool opens."
 SAYS = {"clean": CLEAN, "leak": LEAK, "secret": SECRET, "long": (CLEAN + " ") * 30, "blank": " "}
 
+ODD_TYPE = "text/plain; charset=utf8mb4"
+
 
 async def answer(request: Request) -> Response:
     """A JSON answer with its passages."""
@@ -149,6 +151,17 @@ async def text(request: Request) -> Response:
     return StreamingResponse(parts(), media_type="text/plain; charset=utf-8")
 
 
+async def odd(request: Request) -> Response:
+    """Plain text in a charset that its header calls by the name of a database."""
+    return Response(SAYS[request.query_params["say"]], media_type=ODD_TYPE)
+
+
+async def western(request: Request) -> Response:
+    """Plain text in another charset than UTF-8."""
+    data = f"Grüße! {SAYS[request.query_params['say']]}".encode("latin-1")
+    return Response(data, headers={"Content-Type": "text/plain; charset=latin-1"})
+
+
 SEEN = threading.Event()
 """Set by the reader of `/paced` when the first part has arrived."""
 
@@ -188,6 +201,8 @@ ROUTES = [
     Route("/v1/chat/completions", chat, methods=["POST"]),
     Route("/events", events),
     Route("/text", text),
+    Route("/odd", odd),
+    Route("/western", western),
     Route("/crash", crash),
     Route("/paced", paced),
 ]
@@ -257,6 +272,10 @@ def flask_application() -> Flask:
     def flask_text() -> Any:
         return FlaskResponse(pieces_of(SAYS[asked.args["say"]]), mimetype="text/plain")
 
+    @app.get("/odd")
+    def flask_odd() -> Any:
+        return FlaskResponse(pieces_of(SAYS[asked.args["say"]]), content_type=ODD_TYPE)
+
     return app
 
 
@@ -271,6 +290,8 @@ def serving_wsgi(app: Callable[..., Any]) -> Iterator[str]:
     with make_server("127.0.0.1", 0, app, handler_class=_Quiet) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

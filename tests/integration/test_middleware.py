@@ -351,6 +351,15 @@ def test_chunked_text_is_guarded(name: str, text: str, host: httpx.Client) -> No
     assert host.get(f"/text?say={name}").text == f"Grüße! {text}"
 
 
+@pytest.mark.parametrize(("name", "text"), [("clean", CLEAN), ("leak", REDACTED)])
+def test_text_is_read_in_its_charset_and_in_utf_8_if_nobody_knows_it(
+    name: str, text: str, host: httpx.Client
+) -> None:
+    """And sent in the same."""
+    assert host.get(f"/odd?say={name}").text == text
+    assert host.get(f"/western?say={name}").content == f"Grüße! {text}".encode("latin-1")
+
+
 def test_a_stream_stays_a_stream(host: httpx.Client) -> None:
     """Its first sentence arrives while the host still waits to write the rest."""
     SEEN.clear()
@@ -449,6 +458,8 @@ def test_flask_is_guarded_the_same_way(service: Served) -> None:
             assert client.get("/page").text == f"<p>{ADDRESS}</p>"
             assert client.get("/broken").json() == {"answer": ADDRESS}
             assert client.get("/text?say=leak").text == REDACTED
+            assert client.get("/odd?say=clean").text == CLEAN
+            assert client.get("/odd?say=leak").text == REDACTED
             body = {"messages": [{"content": "leak"}]}
             streamed = client.post("/chat", json=body).text
             assert ADDRESS not in streamed

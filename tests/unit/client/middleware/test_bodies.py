@@ -55,6 +55,15 @@ def test_types_and_charsets_are_read_from_the_header() -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["utf8mb4", "x-unknown", "base64", "rot13", "idna", "undefined", "", '""', "ü", "a b"]
+)
+def test_a_charset_that_cannot_be_read_is_utf_8(name: str) -> None:
+    """Names that nobody knows, and codecs that are no charsets."""
+    kind = f"text/plain; charset={name}".encode("latin-1")
+    assert bodies.charset([(b"content-type", kind)]) == "utf-8"
+
+
+@pytest.mark.parametrize(
     ("encoding", "body"),
     [("", b"{}"), ("identity", b"{}"), ("gzip", gzip.compress(b"{}")),
      ("deflate", zlib.compress(b"{}"))],

@@ -16,7 +16,7 @@ from guardrail_client.middleware.asgi_bodies import Body, body_kind
 from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send, judged
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.outcome import unchecked
-from guardrail_client.middleware.routes import TEXT_TYPES, Route, matching
+from guardrail_client.middleware.routes import TEXT_TYPES, Route, matching, paths
 from guardrail_client.middleware.sse import Events, Lane
 
 SHADOWS = 64
@@ -42,7 +42,7 @@ class GuardrailMiddleware:
         """Serve one request."""
         route = None
         if scope["type"] == "http" and scope["method"] not in ("HEAD", "OPTIONS"):
-            route = matching(self._routes, scope["path"])
+            route = matching(self._routes, *paths(scope["path"], scope.get("root_path", "")))
         if route is None:
             await self._app(scope, receive, send)
             return

@@ -22,7 +22,8 @@ class Route:
     """How one endpoint is guarded.
 
     Attributes:
-        path: The path; a `*` at its end stands for any rest.
+        path: The path, with or without that under which the application is mounted; a `*` at its
+            end stands for any rest.
         answer: Where the answer is; in the response unless it says otherwise.
         question: Where the question is; in the request unless it says otherwise.
         contexts: Where the passages are; in the response unless it says otherwise. What the
@@ -97,6 +98,16 @@ class Route:
             self.on_outcome(outcome)
 
 
-def matching(routes: Sequence[Route], path: str) -> Route | None:
-    """Return the first route of a path."""
-    return next((route for route in routes if route.matches(path)), None)
+def matching(routes: Sequence[Route], *paths: str) -> Route | None:
+    """Return the first route of a request, by any of the paths it may be known under."""
+    return next((r for r in routes if any(r.matches(path) for path in paths)), None)
+
+
+def paths(path: str, root: str) -> list[str]:
+    """Return a path of ASGI, and it without the root path that it may begin with.
+
+    Applications route by the second; not every server puts the root path in front.
+    """
+    roots = dict.fromkeys((root, root.rstrip("/")))
+    inner = [path.removeprefix(root) or "/" for root in roots if root and path.startswith(root)]
+    return [path, *(rest for rest in inner if rest.startswith("/"))]

@@ -46,7 +46,8 @@ class GuardrailWSGI:
         """Serve one request."""
         route = None
         if environ["REQUEST_METHOD"] not in ("HEAD", "OPTIONS"):
-            route = matching(self._routes, environ.get("PATH_INFO", ""))
+            path = environ.get("PATH_INFO", "")
+            route = matching(self._routes, path, environ.get("SCRIPT_NAME", "") + path)
         if route is None:
             return self._app(environ, start_response)
         return _Guarded(self._client, route, environ, start_response).serve(self._app)

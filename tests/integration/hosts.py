@@ -18,7 +18,7 @@ from flask import request as asked
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from tests.integration.conftest import PATIENCE_S, until
 
@@ -215,19 +215,32 @@ def application(close: Callable[[], Awaitable[None]] | None = None) -> Starlette
         close: Called on its own loop when it shuts down.
     """
 
+    return Starlette(routes=ROUTES, lifespan=closing(close))
+
+
+def mounted(path: str, app: Any, close: Callable[[], Awaitable[None]]) -> Starlette:
+    """Return an application with another one under a path."""
+    return Starlette(routes=[Mount(path, app)], lifespan=closing(close))
+
+
+def closing(close: Callable[[], Awaitable[None]] | None) -> Any:
+    """Return a lifespan that ends with a call."""
+
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         if close is not None:
             await close()
 
-    return Starlette(routes=ROUTES, lifespan=lifespan)
+    return lifespan
 
 
 @contextmanager
-def serving(app: Any) -> Iterator[str]:
+def serving(app: Any, **settings: Any) -> Iterator[str]:
     """Serve an ASGI application on a free port, from a thread, and yield its address."""
-    config = uvicorn.Config(app, port=0, log_config=None, loop="asyncio")  # logging is not ours
+    config = uvicorn.Config(  # logging is not ours
+        app, port=0, log_config=None, loop="asyncio", **settings
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

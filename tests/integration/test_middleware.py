@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from flask import Flask
+from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 import guardrail_client as gc
 from guardrail_client.middleware import (
@@ -32,6 +34,7 @@ from tests.integration.hosts import (
     SEEN,
     application,
     flask_application,
+    mounted,
     serving,
     serving_wsgi,
 )
@@ -281,6 +284,52 @@ def test_a_mere_flag_replaces_where_that_is_asked_for(service: Served) -> None:
         assert say(client, "leak").json()["answer"] == "Nein."
         assert say(client, "clean").json()["answer"] == CLEAN
     assert [outcome.shown for outcome in seen] == ["replaced", "as_is"]
+
+
+# Where the application is mounted
+
+
+def test_a_host_under_a_root_path_is_guarded(service: Served) -> None:
+    """Its server puts the root path in front of every path; routes may name either."""
+    made = gc.AsyncGuardrailClient(service.address, max_retries=0)
+    inner = [Route("/answer", timeout=PATIENCE_S), Route("/api/text", timeout=PATIENCE_S)]
+    app = GuardrailMiddleware(application(made.close), made, inner)
+    with (
+        serving(app, root_path="/api") as url,
+        httpx.Client(base_url=url, timeout=PATIENCE_S) as client,
+    ):
+        assert say(client, "leak").json()["answer"] == REDACTED
+        assert client.get("/text?say=leak").text == f"Grüße! {REDACTED}"
+
+
+@pytest.mark.parametrize("root", ["", "/proxy"])
+@pytest.mark.parametrize("place", ["inside", "outside"])
+def test_a_mounted_application_is_guarded(root: str, place: str, service: Served) -> None:
+    """From inside of the mount by its own paths, from outside by the whole ones."""
+    made = gc.AsyncGuardrailClient(service.address, max_retries=0)
+    inside = place == "inside"
+    route = Route("/answer" if inside else "/api/answer", timeout=PATIENCE_S)
+    app: Any = application()
+    if inside:
+        app = GuardrailMiddleware(app, made, [route])
+    app = mounted("/api", app, made.close)
+    if not inside:
+        app = GuardrailMiddleware(app, made, [route])
+    with (
+        serving(app, root_path=root) as url,
+        httpx.Client(base_url=url, timeout=PATIENCE_S) as client,
+    ):
+        assert say(client, "leak", "/api/answer").json()["answer"] == REDACTED
+
+
+@pytest.mark.parametrize("path", ["/answer", "/api/answer"])
+def test_a_mounted_wsgi_application_is_guarded(path: str, service: Served) -> None:
+    """By either path."""
+    with gc.GuardrailClient(service.address) as made:
+        guarded_app = GuardrailWSGI(flask_application(), made, [Route(path, timeout=PATIENCE_S)])
+        app = DispatcherMiddleware(Flask("outer"), {"/api": guarded_app})
+        with serving_wsgi(app) as url, httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
+            assert say(client, "leak", "/api/answer").json()["answer"] == REDACTED
 
 
 # Streams

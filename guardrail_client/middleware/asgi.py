@@ -82,6 +82,7 @@ class _Enforced(Guarded):
         self._task.cancel()
 
     async def _on_message(self, message: Message) -> None:
+        self.refuse_unseen(message)
         if message["type"] == "http.response.start":
             self.start = dict(message)
             kind = body_kind(self.start["status"], self.headers)

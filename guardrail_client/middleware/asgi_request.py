@@ -20,6 +20,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+UNSEEN = frozenset({"http.response.pathsend", "http.response.zerocopysend"})
+"""Extensions, and messages of theirs, by which the server reads a body that we would not see."""
 
 
 class Guarded(ABC):
@@ -38,6 +40,8 @@ class Guarded(ABC):
         self.route = route
         self.scope = {**scope, "headers": bodies.asked(scope["headers"])}
         self.scope.setdefault("guardrail", {})
+        offered = scope.get("extensions") or {}
+        self.scope["extensions"] = {k: v for k, v in offered.items() if k not in UNSEEN}
         self.exchange = Exchange(
             scope["path"],
             queried(scope.get("query_string", b"").decode("latin-1")),
@@ -55,6 +59,13 @@ class Guarded(ABC):
         if message["type"] == "http.request":
             self._asked += message.get("body", b"")[: self.route.max_bytes - len(self._asked)]
         return message
+
+    def refuse_unseen(self, message: Message) -> None:
+        """Raise for a body that would leave without being read here."""
+        if message["type"] in UNSEEN:
+            raise RuntimeError(
+                f"found {message['type']}, expected what the scope's extensions offer"
+            )
 
     def know_the_question(self) -> Exchange:
         """Return the exchange with the request's JSON, as far as the application has read it."""

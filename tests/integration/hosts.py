@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
@@ -17,7 +18,13 @@ from flask import Response as FlaskResponse
 from flask import request as asked
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    FileResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 
 from tests.integration.conftest import PATIENCE_S, until
@@ -162,6 +169,23 @@ async def western(request: Request) -> Response:
     return Response(data, headers={"Content-Type": "text/plain; charset=latin-1"})
 
 
+async def file(request: Request) -> Response:
+    """Plain text from a file."""
+    return FileResponse(request.query_params["path"], media_type="text/plain")
+
+
+async def insistent(request: Request) -> Response:
+    """A file for the server to send, whether or not it can."""
+
+    class Insistent(Response):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            headers = [(b"content-type", b"text/plain")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.pathsend", "path": request.query_params["path"]})
+
+    return Insistent()
+
+
 SEEN = threading.Event()
 """Set by the reader of `/paced` when the first part has arrived."""
 
@@ -203,6 +227,8 @@ ROUTES = [
     Route("/text", text),
     Route("/odd", odd),
     Route("/western", western),
+    Route("/file", file),
+    Route("/insistent", insistent),
     Route("/crash", crash),
     Route("/paced", paced),
 ]
@@ -250,6 +276,22 @@ def serving(app: Any, **settings: Any) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(30)
+
+
+def sending_files(app: Any) -> Any:
+    """Return an application behind what a server does that sends files itself."""
+
+    async def call(scope: Any, receive: Any, send: Any) -> None:
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.pathsend":
+                data = await asyncio.to_thread(Path(message["path"]).read_bytes)
+                message = {"type": "http.response.body", "body": data}
+            await send(message)
+
+        extensions = {"http.response.pathsend": {}, "http.response.zerocopysend": {}}
+        await app({**scope, "extensions": extensions}, receive, sent)
+
+    return call
 
 
 def flask_application() -> Flask:

@@ -35,6 +35,7 @@ from tests.integration.hosts import (
     application,
     flask_application,
     mounted,
+    sending_files,
     serving,
     serving_wsgi,
 )
@@ -479,6 +480,28 @@ def test_a_slow_reader_slows_the_host(host: httpx.Client) -> None:
     with host.stream("GET", "/text?say=long") as reply:
         seen = b"".join(reply.iter_raw(chunk_size=1))
     assert seen.decode() == f"Grüße! {(CLEAN + ' ') * 30}"
+
+
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_a_file_that_the_server_could_send_itself_is_guarded(
+    mode: Any, service: Served, tmp_path: Path
+) -> None:
+    """The application is not offered what would pass the guard by, and cannot insist on it."""
+    said = tmp_path / "said.txt"
+    said.write_text(LEAK)
+    seen: list[Outcome] = []
+    made = gc.AsyncGuardrailClient(service.address, max_retries=0)
+    guard = routes(mode=mode, on_outcome=seen.append)
+    app = sending_files(GuardrailMiddleware(application(made.close), made, guard))
+    with serving(app) as url, httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
+        shown = client.get("/file", params={"path": str(said)}).text
+        assert shown == (LEAK if mode == "shadow" else REDACTED)
+        until(lambda: len(seen) == 1, "it was judged")
+        assert seen[0].result is not None
+        assert seen[0].result.flagged_detectors == ("pii",)
+        if mode == "enforce":
+            with pytest.raises(httpx.RemoteProtocolError):
+                client.get("/insistent", params={"path": str(said)})
 
 
 # The guard in the same process, WSGI, functions

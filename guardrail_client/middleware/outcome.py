@@ -55,7 +55,7 @@ def decided(route: Route, path: str, answer: str, result: CheckResult) -> tuple[
     action = result.action
     if route.mode == "shadow":
         return Outcome(path, "as_is", result), answer
-    if _SEVERITY.index(action) >= _SEVERITY.index(route.stop_on) or _cannot_redact(result):
+    if _SEVERITY.index(action) >= _SEVERITY.index(route.stop_on) or _cannot_redact(answer, result):
         return Outcome(path, "replaced", result), route.fallback
     if action == "redact" and result.redacted_answer is not None:
         return Outcome(path, "redacted", result), result.redacted_answer
@@ -74,12 +74,15 @@ def streamed(path: str, stream: CheckStream | AsyncCheckStream) -> Outcome:
     return Outcome(path, "redacted" if result.action == "redact" else "as_is", result)
 
 
-def _cannot_redact(result: CheckResult) -> bool:
-    """Return whether a detector that flagged for want of a result may be one that should redact."""
+def _cannot_redact(answer: str, result: CheckResult) -> bool:
+    """Return whether what should be redacted would be shown: nothing in the answer was replaced.
+
+    Or a detector that flagged for want of a result may be one that should redact.
+    """
     if result.action != "redact":
         return False
     flagged = (d for d in result.detectors.values() if d.flagged)
-    return result.redacted_answer is None or any(d.state != "evaluated" for d in flagged)
+    return result.redacted_answer in (None, answer) or any(d.state != "evaluated" for d in flagged)
 
 
 def unchecked(route: Route, path: str, error: Exception | str) -> Outcome:

@@ -211,6 +211,7 @@ class _Reader:
         self._registry = serving.registry
         self._registry.load_plugins(file.evaluator_ids)
         self._specs = self._resolve_ids()
+        self._actions = self._checked_actions()
 
     def loaded(self) -> Loaded:
         mismatches = tuple(self._mismatches())
@@ -303,16 +304,25 @@ class _Reader:
                 ),
             ),
             cuts=cuts,
-            action=self._action(spec),
+            action=self._actions.get(spec.id, Action.FLAG),
             on_error=self._on("on_error", block.on_error, spec),
             on_timeout=self._on("on_timeout", block.on_timeout, spec),
             on_unverified=self._on("on_unverified", block.on_unverified, spec),
             report_only=self._is_report_only(spec),
         )
 
-    def _action(self, spec: DetectorSpec) -> Action:
-        actions = self._by_detector("policy.actions", self._file.policy.actions)
-        return Action[actions.get(spec.id, "flag").upper()]
+    def _checked_actions(self) -> dict[str, Action]:
+        """Return the actions by our detector id; `redact` only where there is a replacement."""
+        named = self._by_detector("policy.actions", self._file.policy.actions)
+        for name, action in named.items():
+            if action == "redact" and not self._specs[name].redacts:
+                able = ", ".join(sorted(s.id for s in self._registry.specs() if s.redacts))
+                raise self._error(
+                    f"policy.actions.{name}",
+                    "'redact' for a detector that has nothing to put in place of what it finds",
+                    f"allow, flag or block; redact only for {able}",
+                )
+        return {name: Action[action.upper()] for name, action in named.items()}
 
     def _is_report_only(self, spec: DetectorSpec) -> bool:
         names = dict.fromkeys(self._file.policy.report_only, True)

@@ -21,6 +21,8 @@ PLUGIN_GROUP = "rag_guardrail.detectors"
 CostClass = Literal["text", "pattern", "model"]
 CLASSIFIERS: frozenset[Role] = frozenset({"toxicity", "bias"})
 """Roles whose models give a probability per label; detectors report metrics of those names."""
+REPLACING = frozenset({"pii", "secrets", "encoding"})
+"""Built-in detectors whose findings say what to show in their place."""
 Input = Literal["question", "answer", "contexts", "condition", "schema"]
 
 
@@ -61,6 +63,7 @@ class DetectorSpec:
         request_parameters: Parameters that belong to the sample, so any request may set them.
         default_thresholds: Cuts that follow from the metric itself (0.5 for a boolean). Cuts that
             need data are shipped in `configs/defaults/thresholds.json`.
+        replaces: Its findings say what to show in their place, so its action may be `redact`.
     """
 
     id: str
@@ -73,6 +76,12 @@ class DetectorSpec:
     skip_on_abstention: bool = False
     request_parameters: frozenset[str] = frozenset()
     default_thresholds: Mapping[str, float] | None = None
+    replaces: bool = False
+
+    @property
+    def redacts(self) -> bool:
+        """Return whether `redact` means something for this detector."""
+        return self.replaces or self.id in REPLACING
 
     def metric(self, key: str) -> MetricSpec:
         """Return one metric by key; KeyError if the detector has no such metric."""

@@ -129,6 +129,14 @@ def test_the_damaged_spelling_is_refused_with_the_repaired_one(write_config: Wri
             ["policy.actions.groundedness", "burn"],
         ),
         (
+            {"evaluator_ids": [GROUNDEDNESS], "policy": {"actions": {GROUNDEDNESS: "redact"}}},
+            ["policy.actions.groundedness", "'redact'", "allow, flag or block", "encoding, pii"],
+        ),
+        (
+            {"evaluator_ids": ["toxicity"], "policy": {"actions": {"toxicity": "redact"}}},
+            ["policy.actions.toxicity", "'redact'"],
+        ),
+        (
             {"evaluator_ids": ["groundedness"], "policy": {"on_error": {"looping": "flag"}}},
             ["policy.on_error", "'looping'"],
         ),
@@ -285,6 +293,28 @@ def test_every_policy_key_reaches_its_rule(write_config: Write) -> None:
     assert looping.report_only
     assert not rule.report_only
     assert rule.parameters.model_dump() == {"h2o_compatible": True}
+
+
+def test_what_finds_a_replacement_may_redact(write_config: Write) -> None:
+    """The detectors of this package that have one."""
+    names = ["pii", "secrets", "encoding"]
+    path = write_config(evaluator_ids=names, policy={"actions": dict.fromkeys(names, "redact")})
+    rules = load_file(path, SERVING).policy.rules
+    assert {rule.action for rule in rules.values()} == {Action.REDACT}
+    assert {spec.id for spec in REGISTRY.specs() if spec.redacts} == set(names)
+
+
+def test_a_detector_of_others_may_redact_if_its_spec_says_so(write_config: Write) -> None:
+    """The name is not what counts."""
+    registry = Registry()
+
+    @registry.register
+    class Masking(REGISTRY["looping"].__class__):  # type: ignore[misc,name-defined]
+        spec = dataclasses.replace(REGISTRY["looping"].spec, id="own", h2o_id=None, replaces=True)
+
+    serving = dataclasses.replace(SERVING, registry=registry)
+    path = write_config(evaluator_ids=["own"], policy={"actions": {"own": "redact"}})
+    assert load_file(path, serving).policy.rules["own"].action is Action.REDACT
 
 
 def test_the_policy_hash_ignores_layout_and_nothing_else(write_config: Write) -> None:

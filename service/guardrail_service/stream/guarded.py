@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from guardrail_service.guard import Cancellation, Guard
-from guardrail_service.policy import Policy, span_action
+from guardrail_service.policy import Policy, Rule, span_action
 from guardrail_service.redaction import redact
 from guardrail_service.stream.state import Holdback
 from guardrail_service.types import (
@@ -204,7 +204,8 @@ class StreamedCheck:
     def _severity(self, verdict: Verdict) -> Action:
         """Return what the flagged detectors ask for.
 
-        One that should redact and could not look says nothing about where: that blocks.
+        One that should redact and could not look says nothing about where, and one whose findings
+        have no replacement would show them: both block.
         """
         if self._mode == "shadow":
             return Action.ALLOW
@@ -216,7 +217,10 @@ class StreamedCheck:
             return Action.ALLOW
         if result.state is not State.EVALUATED:
             return rule.action if rule.action < Action.REDACT else Action.BLOCK
-        return max((span_action(rule, span) for span in result.spans), default=rule.action)
+        asked = max((span_action(rule, span) for span in result.spans), default=rule.action)
+        if asked is Action.REDACT and not _can_redact(rule, result):
+            return Action.BLOCK
+        return asked
 
     def _must_not_overflow(self) -> bool:
         """Return whether a run that cannot be searched to its end must not leave."""
@@ -224,6 +228,12 @@ class StreamedCheck:
         return self._mode == "enforce" and any(
             rule.on_unverified == "flag" and not rule.report_only for rule in rules
         )
+
+
+def _can_redact(rule: Rule, result: DetectorResult) -> bool:
+    """Return whether there is something to redact, and what to show in the place of all of it."""
+    wanted = [span for span in result.spans if span_action(rule, span) is Action.REDACT]
+    return bool(wanted) and all(span.replacement is not None for span in wanted)
 
 
 def _part(policy: Policy, names: frozenset[str]) -> Policy:

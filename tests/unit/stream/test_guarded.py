@@ -7,6 +7,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -18,7 +19,7 @@ from guardrail_service.guard import Cancellation, Guard
 from guardrail_service.policy import Policy
 from guardrail_service.stream.guarded import READ, SEARCHED, Ended, Release, StreamedCheck
 from guardrail_service.stream.state import MAX_HOLD
-from guardrail_service.types import Action, DetectorResult, Sample, State
+from guardrail_service.types import Action, DetectorResult, Outcome, Sample, State
 from tests.unit.stream.conftest import begin, chunks, pattern_policy, streamed
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
@@ -260,6 +261,30 @@ def test_a_detector_that_should_redact_and_fails_stops_the_stream(
     releases, ended = streamed(begin(guard, "redact"), chunks(PROSE[0] * 3, [9]))
     assert (releases, ended.reason) == ([], "blocked")
     assert ended.verdict.detectors["pii"].state is State.ERROR
+
+
+@pytest.mark.parametrize("change", ["no span", "no replacement", "one replacement"])
+def test_what_should_be_redacted_and_cannot_be_stops_the_stream(
+    change: str, guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finding without a replacement would leave as it is."""
+    detector = guard._registry["pii"]
+    reduce = detector.reduce
+
+    def changed(*asked: Any) -> Outcome:
+        outcome = reduce(*asked)
+        spans = () if change == "no span" else outcome.spans
+        kept = 1 if change == "one replacement" else 0
+        bare = [dataclasses.replace(span, replacement=None) for span in spans[kept:]]
+        return dataclasses.replace(outcome, spans=(*spans[:kept], *bare))
+
+    monkeypatch.setattr(detector, "reduce", changed)
+    text = f"{PROSE[0]}Write to {ADDRESS} or office@{ADDRESS.partition('@')[2]} now. {PROSE[1]}"
+    releases, ended = streamed(begin(guard, "redact"), chunks(text, [9]))
+    assert ended.reason == "blocked"
+    assert "@" not in "".join(release.text for release in releases)
+    releases, ended = streamed(begin(guard, "redact", mode="shadow"), chunks(text, [9]))
+    assert (ended.reason, "".join(release.text for release in releases)) == ("complete", text)
 
 
 def test_an_error_passes_only_where_the_policy_says_so(

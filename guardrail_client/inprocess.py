@@ -69,7 +69,7 @@ def load_app(settings: Mapping[str, Any]) -> App:
 
 
 class Host:
-    """A started application on its own thread, until `close()`."""
+    """A started application on its own thread, until `close()` or the end of the main thread."""
 
     def __init__(self, app: App) -> None:
         with ExitStack() as stack:  # a start-up that fails must not leave the thread behind
@@ -81,6 +81,7 @@ class Host:
             self._app = _with_state(app, state)
             self._asgi = httpx.ASGITransport(self._app, raise_app_exceptions=False)
             self._stack = stack.pop_all()
+        _OPEN.add(self)
 
     def submit(self, request: httpx.Request) -> Future[httpx.Response]:
         """Start answering a request; cancelling the future cancels the work."""
@@ -92,6 +93,7 @@ class Host:
 
     def close(self) -> None:
         """Shut the application down and end the thread; later calls do nothing."""
+        _OPEN.discard(self)
         self._stack.close()
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
@@ -103,6 +105,40 @@ class Host:
                 response.status_code, headers=response.headers, stream=httpx.ByteStream(content)
             )
         raise httpx.ReadTimeout(f"no reply within {seconds:g} s", request=request)
+
+
+class _OpenHosts:
+    """Closes the hosts that are still open when the main thread ends.
+
+    Their threads would keep a program alive for good that never calls `close()`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._hosts: set[Host] = set()
+        self._waits = False
+
+    def add(self, host: Host) -> None:
+        """Close a host with the main thread."""
+        with self._lock:
+            self._hosts.add(host)
+            if self._waits:
+                return
+            self._waits = True
+        threading.Thread(target=self._wait, name="rag-guardrail-end", daemon=True).start()
+
+    def discard(self, host: Host) -> None:
+        """Forget a host that its owner closes."""
+        with self._lock:
+            self._hosts.discard(host)
+
+    def _wait(self) -> None:
+        threading.main_thread().join()
+        for host in tuple(self._hosts):
+            host.close()
+
+
+_OPEN = _OpenHosts()
 
 
 class InProcessChannel:

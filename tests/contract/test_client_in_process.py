@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -192,3 +194,18 @@ def test_two_services_can_run_in_one_process(settings: dict[str, Any]) -> None:
         with gc.GuardrailClient.in_process(**settings) as two:
             assert two.ready()
         assert one.check(ANSWER, contexts=PASSAGES, timeout=60).policy.name == "tiny"
+
+
+def test_a_program_that_closes_nothing_ends(settings: dict[str, Any]) -> None:
+    """The service's threads do not keep it alive."""
+    program = (
+        "import sys; from pathlib import Path; from guardrail_client import GuardrailClient\n"
+        "c = GuardrailClient.in_process(model_pack=sys.argv[1], config=(Path(sys.argv[2]),))\n"
+        "print(c.check('Guests may stay.', contexts=['Guests may stay.'], timeout=60).decision)"
+    )
+    arguments = [settings["model_pack"], str(settings["config"][0])]
+    ended = subprocess.run(  # it raises if the program does not end
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=240
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() in ("pass", "flag")

@@ -27,6 +27,7 @@ from torch.nn import functional as F
 from branch_graph import upper_layers
 from build_embedding import source_folder
 from guardrail_service.bench.ranking import auroc
+from precision import autocast
 from progress import draw_curves, rate_at
 
 HERE = Path(__file__).resolve().parent
@@ -64,7 +65,7 @@ def supported(
     for start in range(0, len(order), 64):
         part = order[start : start + 64]
         examples = [(rows[i]["claim"], rows[i]["sentences"], 0, "") for i in part]
-        with torch.autocast("cpu", torch.bfloat16):
+        with autocast():
             logits = model(collate(examples, texts, config))
         found[part] = logits.float().softmax(-1)[:, 0].numpy()
     model.train()
@@ -186,7 +187,7 @@ class Run:
         labels = torch.tensor([label for _, _, label, _ in examples])
         for group in self.optimizer.param_groups:
             group["lr"] = group["top"] * rate_at(self.step, self.config)
-        with torch.autocast("cpu", torch.bfloat16):
+        with autocast():
             logits = self.model(batch)
         loss = loss_of(logits.float(), labels)
         self.optimizer.zero_grad()

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 from branch_graph import Branch
 from guardrail_service.bench.ranking import auroc
+from precision import autocast
 from progress import draw_curves, rate_at
 
 CHECKPOINT_S = 300
@@ -39,7 +40,7 @@ DEV = {
 
 def sentence_odds(branch: Branch, batch: Batch) -> Tensor:
     """Return every sentence's log-odds, in the order of `batch.owner`."""
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with autocast():
         found = [branch(states, mask) for states, mask in batch.chunks]
     return torch.cat(found).float()
 
@@ -124,7 +125,7 @@ class Run:
 
     def __init__(self, config: dict[str, Any], cache: Path, folder: Path, source: Path) -> None:
         torch.manual_seed(config["seed"])
-        torch.set_num_threads(1)
+        torch.set_num_threads(config["threads"])
         self.config, self.folder = config, folder
         folder.mkdir(parents=True, exist_ok=True)
         names = sorted(path.stem for path in cache.glob("*.npz"))

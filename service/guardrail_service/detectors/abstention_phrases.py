@@ -169,28 +169,50 @@ SOFTENER_UNSPACED = (
 )
 """The same in scripts without blanks."""
 
+_WORDS = r"(?: [^\s\d]+)"
+_FEW = f"{_WORDS}{{0,6}}"
+"""Open ends of courtesy are short and without digits: "if you have a code the hotel pays you 90" is a
+claim, and so is a telephone number."""
 _ADVISE = (
     "(?:please |kindly |you (?:may|might|can|could|should|may want to|might want to|can also)(?: try to)? |"
-    "try |i(?:'d| would)? (?:recommend|suggest)(?: that you)? |consider )"
+    "try |i(?:'d| would)? (?:recommend|suggest)(?: that you)? |consider )?"
 )
+_WHO = (
+    "(?:them|us|me|him|her|someone|somebody|again|directly|(?:with |in )?(?:(?:the|our|their|your|its|his|her|a|an|my|this|that|any|one of our) )?(?:[^\\s\\d]+ ){0,4}"
+    "(?:web ?site|site|home ?page|page|portal|app|faqs?|help cent(?:er|re)|manual|guide|handbook|instructions|documentation|documents?|docs|policy|policies|terms|contract|agreement|sources?|label|leaflet|"
+    "doctor|physician|gp|nurse|pharmacist|therapist|dentist|vet|lawyer|attorney|solicitor|notary|adviser|advisor|accountant|bank|insurer|professional|expert|specialist|"
+    "reception|desk|concierge|support|service|services|team|staff|manager|management|employer|landlord|provider|supplier|manufacturer|dealer|retailer|seller|operator|owner|administrator|admin|"
+    "hotel|restaurant|shop|store|school|university|library|museum|clinic|hospital|company|organi[sz]ation|agency|department|office|authority|authorities|embassy|consulate|police|police station|hotline|helpline|representative|colleague|agent)s?)"
+)
+_ABOUT_WHAT = (
+    "(?:for|about|on|regarding|concerning|with|to (?:get|obtain|find out|learn|ask|check|confirm|verify|see|be sure))"
+    "(?: (?:the|your|this|that|these|any|some|more|further|additional|other|specific|detailed|exact|precise|accurate|current|latest|most|up-to-date|recent|official|about|on|personali[sz]ed|individual|medical|legal|financial|professional))*"
+    " (?:information|info|details?|help|assistance|support|advice|guidance|clarification|answers?|instructions|questions?|specifics|updates?|recommendations?|opening hours|hours|prices?|rates?|matter|topic|issue|situation|case)"
+    f"(?: (?:about|on|regarding|concerning|of|for|from){_FEW})?"
+)
+_REFERRED = f"{_WHO}(?: (?:directly|online|instead|first))?(?: (?:or|and) (?:(?:contact |consult |ask |check |visit )?{_WHO}|contact{_WORDS}{{1,4}}?)(?: directly)?)?(?: {_ABOUT_WHAT})?(?: (?:before|if|when|as) you{_FEW})?"
 COURTESY = (
     "(?:i'm|i am)?(?: )?(?:so |very )?sorry (?:about|for) (?:that|this|(?:the|any) (?:inconvenience|confusion))",
     "(?:i|we) apologi[sz]e(?: for (?:the|any|this) (?:inconvenience|confusion))",
-    f"{_ADVISE}(?:contact|contacting|consult|consulting|check|checking|refer to|referring to|visit|visiting|reach out to|ask|asking|try asking)(?: with)?…",
+    f"{_ADVISE}(?:contact|contacting|consult|consulting|check|checking|refer to|referring to|visit|visiting|see|reach out to|ask|asking|try asking)(?: with)? {_REFERRED}",
+    f"{_ADVISE}(?:contact|contacting|consult|consulting|reach out to){_WORDS}{{1,4}}(?: directly)?(?: {_ABOUT_WHAT})?",
     "(?:about|for) (?:that|this|(?:the|any) (?:inconvenience|confusion))",
-    "(?:please )?(?:let me know|feel free to (?:ask|reach out|contact|rephrase))…",
+    f"(?:please )?(?:let me know|(?:feel free|(?:do not|don't) hesitate) to (?:ask|reach out|contact|rephrase)){_WORDS}{{0,10}}",
+    "(?:i )?hope (?:this|that|it) (?:helps?|was helpful|answers your question)(?: you)?",
     "please (?:provide|share|give|clarify|rephrase|specify)(?: me)?(?: with)?(?: (?:more|additional|further|some|the|your|a))*(?: specific)?(?: (?:context|information|details|documents?|question))?",
     "(?:can|could|would) you (?:please )?(?:provide|share|clarify|tell|rephrase|specify|give)…",
-    "(?:i'd|i would|i'll|i will|i am|i'm)(?: be)? (?:happy|glad) to (?:help|assist)…",
-    "(?:if|for) (?:you (?:have|need|can|could|would like|provide|share|give)|more|further|additional)…",
-    "is there anything else…",
-    "thank you(?: for…)?|thanks",
-    "bitte wenden sie sich an…|bitte kontaktieren sie…|bitte fragen sie…",
-    "veuillez (?:contacter|consulter)…",
-    "por favor (?:contacte|consulte)…|póngase en contacto con…",
-    "(?:si prega di )?(?:contattare|contatti|consulti)…",
-    "por favor entre em contato com…",
-    "neem contact op met…",
+    f"(?:i'd|i would|i'll|i will|i am|i'm)(?: be)? (?:happy|glad) to (?:help|assist)(?: you)?(?: (?:with|further|if|by|in|find|more|out){_FEW})?",
+    f"if you(?:'d| would| can| could)?(?: please)?(?: (?:have|need|want|like|require|provide|share|give|clarify|specify|tell|rephrase|upload))+(?: (?:me|us|with|some|any|the|your|a|an|more|further|additional|other|specific|relevant|exact|me with))*"
+    f" (?:information|info|details?|help|assistance|support|clarification|context|documents?|documentation|questions?|concerns?|passages?|text|sources?|data|specifics|anything else|to know more)(?: (?:about|on|regarding|concerning|with|of|or|that){_FEW})?",
+    f"{_ABOUT_WHAT}(?: (?:please )?(?:contact|consult|check|refer to|visit|see|ask) {_REFERRED})?",
+    f"is there anything else{_WORDS}{{0,10}}",
+    f"thank you(?: for{_FEW})?|thanks",
+    f"bitte (?:wenden sie sich an|kontaktieren sie|fragen sie){_WORDS}{{1,8}}",
+    f"veuillez (?:contacter|consulter){_WORDS}{{1,8}}",
+    f"(?:por favor (?:contacte|consulte)|póngase en contacto con){_WORDS}{{1,8}}",
+    f"(?:si prega di )?(?:contattare|contatti|consulti){_WORDS}{{1,8}}",
+    f"por favor entre em contato com{_WORDS}{{1,8}}",
+    f"neem contact op met{_WORDS}{{1,8}}",
     "请(?:联系|咨询|查阅|查看|提供)§",
     ".*お問い合わせください|.*ご確認ください",
 )

@@ -15,7 +15,7 @@ from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.text.sentences import Sentence, merge_short
 from guardrail_service.types import Role
 
-CLAIMS_VERSION = "rag-guardrail-claims/1"
+CLAIMS_VERSION = "rag-guardrail-claims/2"
 """Part of the evidence fingerprint: whoever changes a rule here changes scores and thresholds."""
 
 MIN_CLAIM_CHARS = 50

@@ -21,7 +21,7 @@ from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.text.sentences import Sentence
 from guardrail_service.types import Role
 
-GATE_VERSION: Final = "rag-guardrail-verbatim/1"
+GATE_VERSION: Final = "rag-guardrail-verbatim/2"
 """Part of the evidence fingerprint: whoever changes a rule here changes scores and thresholds."""
 SUPPORT: Final = 0.99
 """P(supported) of a settled claim. Not 1: a copied sentence can still be out of place."""
@@ -68,7 +68,8 @@ _DOUBT = re2.compile(
     r"untrue|incorrect(?:ly)?|wrong(?:ly)?|mistaken(?:ly)?|not true|not the case|debunk\w*|"
     r"dispro\w+|refut\w+|retract\w*|alleg\w+|purported\w*|suppos\w+|hypothe\w+|imagin\w+|"
     r"fiction\w*|pretend\w*|satir\w+|contrary|misleading|no longer|obsolete|outdated|superseded|"
-    r"repealed|invalid|used to be|(?:the|as) follow(?:ing|s))\b|~~|```|<(?:del|s|strike|!--)"
+    r"repealed|invalid|used to be|den(?:y|ies|ied|ying|ials?)|"
+    r"disput\w+|contradict\w*|not so|(?:the|as) follow(?:ing|s))\b|~~|```|<(?:del|s|strike|!--)"
 )
 """A passage with one of these may quote what it denies, so it settles nothing."""
 
@@ -86,6 +87,25 @@ class Words(NamedTuple):
 
     words: tuple[str, ...]
     ended: bool
+
+
+class OpenMarks(NamedTuple):
+    """Quotation marks so far, and of each sort of pair how many more were opened than closed."""
+
+    quotes: int
+    pairs: tuple[int, ...]
+
+    def after(self, text: str) -> OpenMarks:
+        """Return the same behind a text."""
+        pairs = (
+            more + text.count(opens) - text.count(closes)
+            for more, (opens, closes) in zip(self.pairs, _PAIRED, strict=True)
+        )
+        return OpenMarks(self.quotes + text.count('"'), tuple(pairs))
+
+    def are_closed(self) -> bool:
+        """Return whether nothing is open."""
+        return self.quotes % 2 == 0 and all(more <= 0 for more in self.pairs)
 
 
 class Source:
@@ -115,8 +135,17 @@ class Source:
         text = self.sentences[place].text
         if text[0] in _QUOTE_MARKS or any(sign in text for sign in _NO_STATEMENT):
             return False
-        before = self.text[: self.sentences[place].start]
-        return self.words(place).ended and _is_balanced(before) and _is_balanced(text)
+        return self.words(place).ended and self._begins_outside[place] and _is_balanced(text)
+
+    @cached_property
+    def _begins_outside(self) -> list[bool]:
+        """Return for each sentence whether no quotation and no bracket is open where it begins."""
+        found, end, open_marks = [], 0, OpenMarks(0, (0,) * len(_PAIRED))
+        for sentence in self.sentences:
+            open_marks = open_marks.after(self.text[end : sentence.start])
+            end = sentence.start
+            found.append(open_marks.are_closed())
+        return found
 
     def may_begin(self, place: int) -> bool:
         """Return whether a sentence says the same without the one before it."""
@@ -136,10 +165,10 @@ class Source:
         """Return the last sentence of the run from `place` on that has a claim's words, or None."""
         at = 0
         for last in range(place, len(self.sentences)):
-            if not self.is_plain(last):
-                return None
             words = self.words(last).words
             if not _same(claim[at : at + len(words)], words, at + len(words) == len(claim)):
+                return None
+            if not self.is_plain(last):
                 return None
             at += len(words)
             if at == len(claim):
@@ -245,12 +274,18 @@ def _words(text: str, *, cites: bool = False) -> Words:
 
     Args:
         text: A claim or a passage sentence.
-        cites: Whether a mark right behind a word ("per night[1]") is a citation, too. In a passage
-            it may be what tells "a[1]" from "a[2]", so there it stays.
+        cites: Whether a mark right behind a word ("per night[1]") or before the final sign is a
+            citation, too. In a passage it may be what tells "a[1]" from "a[2]", so there it stays.
     """
     words: list[str] = []
-    for word in text.translate(_QUOTES).split():
-        plain = word if word.isalnum() else _plain(word, cites)
+    found = text.translate(_QUOTES).split()
+    for place, word in enumerate(found):
+        if word.isalnum():
+            plain = word
+        else:
+            is_last = cites and place == len(found) - 1
+            ends = is_last or bool(words and words[-1][-1] in _ENDS)
+            plain = _plain(word, cites, ends)
         if plain in _ENDS and words:
             words[-1] += plain
         elif plain:
@@ -263,16 +298,22 @@ def _words(text: str, *, cites: bool = False) -> Words:
     return Words((*words[:-1], last), ended)
 
 
-def _plain(word: str, cites: bool) -> str:
-    """Return a word without emphasis and citation marks; "" if nothing else was there."""
+def _plain(word: str, cites: bool, ends: bool) -> str:
+    """Return a word without emphasis and citation marks; "" if nothing else was there.
+
+    A mark that is a word of its own is a citation only where a sentence `ends`; elsewhere it may be
+    a number in brackets ("notice of [60] days"). One star behind a number is part of it ("5*").
+    """
     body = word.rstrip(_SIGNS)
     signs = word[len(body) :]
     while body.endswith("]") and (at := body.rfind("[")) >= 0:
         if not body[at + 1 : -1].replace(",", "").isdigit():
             break
-        if at and body[at - 1].isalnum() and not cites:
+        if (at and body[at - 1].isalnum() and not cites) or (not at and not ends):
             break
         body = body[:at]
+    if body[-1:] == "*" and body[-2:-1].isdigit():
+        return body + signs
     return (body.strip(_EMPHASIS) or body) + signs
 
 
@@ -325,9 +366,7 @@ def _is_item(text: str) -> bool:
 
 def _is_balanced(text: str) -> bool:
     """Return whether a text leaves no quotation and no bracket open."""
-    if text.count('"') % 2:
-        return False
-    return all(text.count(opens) <= text.count(closes) for opens, closes in _PAIRED)
+    return OpenMarks(0, (0,) * len(_PAIRED)).after(text).are_closed()
 
 
 def _names_all(question: str, claim: str) -> bool:

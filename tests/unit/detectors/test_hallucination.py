@@ -28,7 +28,7 @@ CONTEXTS = (Passage(f"{FIRST} Dogs are not allowed."), Passage(SECOND))
 
 
 class Words:
-    """A windower for which every word is a token."""
+    """A windower for which every word is a token; one without letter or digit is unknown."""
 
     max_tokens = 64
 
@@ -38,7 +38,7 @@ class Words:
         for word in text.split():
             start = text.index(word, at)
             at = start + len(word)
-            found.append(TokenSpan(start, at, True))
+            found.append(TokenSpan(start, at, any(map(str.isalnum, word))))
         return found
 
 
@@ -116,6 +116,22 @@ def test_layout_is_not_read() -> None:
     assert quoted[-1].text == f"summary : {AT_SEVEN}"
 
 
+def test_numbers_in_brackets_are_read_where_passages_have_them() -> None:
+    """ "[7] days" is no citation if a passage gives notice of "[60] days"."""
+    answer = "The tenant must give written notice of [7] days before moving out."
+    passage = "The tenant must give notice of [60] days before moving out of the flat."
+    assert " 7 days " in rows(Sample(answer, None, (Passage(passage),)))[-1].text
+    assert " 7 " not in rows(Sample(answer, None, CONTEXTS))[-1].text
+
+
+def test_passages_without_a_readable_token_are_unverified_and_not_asked_about() -> None:
+    """A row without evidence would fail, and an error says less."""
+    sample = Sample(AT_SEVEN, None, (Passage("\x00"), Passage("\ufeff")))
+    assert rows(sample) == []
+    found = Hallucination().reduce(view(sample), (), HallucinationParameters())
+    assert (found.state, found.reason) == (State.UNVERIFIED, "unreadable_text")
+
+
 def test_a_copied_claim_is_supported_without_the_model() -> None:
     """Only the other claim has a row; spans keep the answer's order, coverage counts both."""
     answer = f"{SECOND} {IN_SUMMER}"
@@ -180,6 +196,13 @@ def test_a_language_the_model_does_not_read_is_unverified() -> None:
         ("Although the documents do not say so, the warranty is five years.", True),
         ("The documents do not say it, but the warranty is five years long.", True),
         ("You cannot find parking near the station on a Saturday morning.", True),
+        ("The documents do not mention parking, pets or the opening hours.", False),
+        ("The documents do not say who pays, when it opens and what it costs.", False),
+        ("The documents do not mention parking, so the pool costs fifty euros.", True),
+        ("The documents do not mention parking, which costs fifty euros.", True),
+        ("The documents do not mention parking and the pool costs fifty euros.", True),
+        ("The documents do not mention parking, the pool is fifty euros a day.", True),
+        ("The documents do not mention parking because the hotel was sold in May.", True),
     ],
 )
 def test_what_the_passages_lack_is_no_claim(sentence: str, *, is_claim: bool) -> None:
@@ -209,3 +232,26 @@ def test_an_opaque_word_with_a_label_is_no_claim() -> None:
     answer = "The digest is checked at the terminal. Remark: " + "c2Vh" * 12
     pieces = judged(view(Sample(answer)))
     assert [piece.text for piece in pieces] == ["The digest is checked at the terminal."]
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u202f", "\u2003", "-", "_", ".", "\u2013"])
+def test_a_sentence_without_plain_blanks_is_a_claim(blank: str) -> None:
+    """Whatever stands between its words."""
+    sentence = "Every guest receives a new car for the whole weekend.".replace(" ", blank)
+    assert [piece.text for piece in judged(view(Sample(sentence)))] == [sentence]
+    assert "receives" in rows(Sample(sentence, None, CONTEXTS))[-1].text
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "c2VhcmNoLWFuZC1yZXNjdWUtdGVhbXMgYXJlIG9u",
+        "c2Vh_Y2gtYW5kL-XJlc2N1ZS10ZWFt_cyBhcmUgb24",
+        "https://www.example.org/a-page/about-our-rooms-and-prices",
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822c",
+        "/usr/local/share/doc/service/readme-first.txt",
+    ],
+)
+def test_what_is_no_text_stays_opaque(word: str) -> None:
+    """Base64, addresses, digests and paths claim nothing that a passage could support."""
+    assert not judged(view(Sample(f"Reference: {word}")))

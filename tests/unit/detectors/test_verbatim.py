@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.detectors.hallucination import judged
-from guardrail_service.detectors.verbatim import CANDIDATES, Copy, copies
+from guardrail_service.detectors.verbatim import CANDIDATES, Copy, Source, copies
 from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.sentences import split_sentences
 from guardrail_service.types import ROLES, Passage, Sample
 from tests.unit.detectors.test_hallucination import Words
 
@@ -74,6 +75,7 @@ def test_a_run_of_sentences_is_settled_and_the_evidence_is_the_run() -> None:
         f"Here is a common myth about us. {PARKING}",
         f"{PARKING} That is wrong.",
         f"{PARKING} The fee was superseded in May.",
+        f"{PARKING} The manager denied this in May.",
         f"Not included:\n- {PARKING}",
         f"The old rules said: {PARKING}",
         f"What do you remember? {PARKING}",
@@ -105,6 +107,9 @@ def test_a_sentence_that_states_something_else_settles_nothing(passage: str) -> 
         ("The lowest reading so far was 5 °C.", "The lowest reading so far was -5 °C."),
         ("The price per kilo is 1,5 euros now.", "The price per kilo is 15 euros now."),
         ("Is parking free behind the hotel?", "Is parking free behind the hotel?"),
+        ("You must give notice of [7] days.", "You must give notice of [60] days."),
+        ("You must give notice of [7].", "You must give notice of [60]."),
+        ("The house was rated 5 by guests.", "The house was rated 5* by guests."),
     ],
 )  # fmt: skip
 def test_signs_that_change_the_sense_are_compared(claim: str, passage: str) -> None:
@@ -206,3 +211,19 @@ def test_a_copy_has_the_same_letters_and_digits(text: str) -> None:
     for piece, copy in zip(pieces, copies(view, pieces, "embedding"), strict=True):
         if copy is not None:
             assert bare(piece.text) == bare(passage[copy.start : copy.end])
+
+
+def test_a_passages_marks_are_counted_once() -> None:
+    """Where many sentences begin like claims, the text before them is not read again for each."""
+    reads: list[int] = []
+
+    class Counted(str):
+        def __getitem__(self, place: object) -> str:
+            found = super().__getitem__(place)  # type: ignore[index]
+            reads.append(len(found))
+            return found
+
+    text = Counted(" ".join(f"Room {n} of the hotel has a view of the lake." for n in range(400)))
+    source = Source(text, split_sentences(str(text)))
+    assert all(source.is_plain(place) for place in range(400))
+    assert sum(reads) <= 2 * len(text)

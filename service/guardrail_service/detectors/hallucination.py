@@ -59,7 +59,9 @@ _MORE = re2.compile(
     r"instead|generally|typically|usually|probably|likely|so|therefore|thus|hence|meaning)\b|,\s*which\b"
 )
 """What may follow such a remark is a claim again: "..., but the fee is 30 euros"."""
-_JOINTS = re2.compile(r"(?i),?\s+(?:and|or|because|since)\s+|,\s+")
+_JOINTS = re2.compile(r"(?i),\s+(?:(?:and|or)\s+)?|,?\s+(?:because|since)\s+")
+_AND = re2.compile(r"(?i)\s+and\s+")
+_ASKS = re2.compile(r"(?i)\b(?:who|whom|whose|what|when|where|which|why|how|whether|if)\b")
 _ASKING = re2.compile(
     r"(?i)(?:who|whom|whose|what|when|where|which|why|how|whether|if|nor|not|or|any|no)\b"
 )
@@ -70,7 +72,8 @@ _STATES = re2.compile(
     r"became|becomes?|remains?|stays?|works?|means|says|shows?|won|lost|died|said)\b"
 )
 """After a comma or "and" a remark may name one more thing that is lacking ("fees, and pets"), ask
-one more thing ("and what it costs") or state something ("and it costs five euros"): a claim."""
+one more thing ("and what it costs") or state something ("and it costs five euros"): a claim. Behind
+"whether" the "and" belongs to the question."""
 _LAYOUT = re2.compile(r"(?m)^\s*(?:\d{1,3}[.)]|[-+•*])\s+|[{}\[\]\"*`#|_]+")
 _CITATION = re2.compile(r"\[\d{1,3}\]")
 """List markers, markup, JSON's signs, citation marks, and opaque words such as base64: none of them
@@ -190,9 +193,12 @@ def _about_sources(text: str) -> bool:
     plain = text.encode("utf-8", "replace").decode()  # re2 takes no lone surrogates
     if _ABOUT_SOURCES.search(plain) is None or _MORE.search(plain) is not None:
         return False
+    first, *others = _JOINTS.split(plain)
+    if _ASKS.search(first) is None:
+        others += _AND.split(first)[1:]
     return not any(
         _STATES.search(part) and not (_ASKING.match(part) or _ABOUT_SOURCES.search(part))
-        for part in _JOINTS.split(plain)[1:]
+        for part in others
     )
 
 

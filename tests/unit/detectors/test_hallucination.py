@@ -197,6 +197,8 @@ def test_a_language_the_model_does_not_read_is_unverified() -> None:
         ("The documents do not say it, but the warranty is five years long.", True),
         ("You cannot find parking near the station on a Saturday morning.", True),
         ("The documents do not mention parking, pets or the opening hours.", False),
+        ("The documents do not say whether interns or guests have a budget.", False),
+        ("The documents do not say whether interns and guests have a budget.", False),
         ("The documents do not say who pays, when it opens and what it costs.", False),
         ("The documents do not mention parking, so the pool costs fifty euros.", True),
         ("The documents do not mention parking, which costs fifty euros.", True),

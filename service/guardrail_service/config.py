@@ -315,8 +315,8 @@ class _Reader:
         """Return the actions by our detector id; `redact` only where there is a replacement."""
         named = self._by_detector("policy.actions", self._file.policy.actions)
         for name, action in named.items():
-            if action == "redact" and not self._specs[name].redacts:
-                able = ", ".join(sorted(s.id for s in self._registry.specs() if s.redacts))
+            if action == "redact" and not self._specs[name].replaces:
+                able = ", ".join(sorted(s.id for s in self._registry.specs() if s.replaces))
                 raise self._error(
                     f"policy.actions.{name}",
                     "'redact' for a detector that has nothing to put in place of what it finds",

@@ -21,8 +21,6 @@ PLUGIN_GROUP = "rag_guardrail.detectors"
 CostClass = Literal["text", "pattern", "model"]
 CLASSIFIERS: frozenset[Role] = frozenset({"toxicity", "bias"})
 """Roles whose models give a probability per label; detectors report metrics of those names."""
-REPLACING = frozenset({"pii", "secrets", "encoding"})
-"""Built-in detectors whose findings say what to show in their place."""
 Input = Literal["question", "answer", "contexts", "condition", "schema"]
 
 
@@ -77,11 +75,6 @@ class DetectorSpec:
     request_parameters: frozenset[str] = frozenset()
     default_thresholds: Mapping[str, float] | None = None
     replaces: bool = False
-
-    @property
-    def redacts(self) -> bool:
-        """Return whether `redact` means something for this detector."""
-        return self.replaces or self.id in REPLACING
 
     def metric(self, key: str) -> MetricSpec:
         """Return one metric by key; KeyError if the detector has no such metric."""

@@ -301,7 +301,7 @@ def test_what_finds_a_replacement_may_redact(write_config: Write) -> None:
     path = write_config(evaluator_ids=names, policy={"actions": dict.fromkeys(names, "redact")})
     rules = load_file(path, SERVING).policy.rules
     assert {rule.action for rule in rules.values()} == {Action.REDACT}
-    assert {spec.id for spec in REGISTRY.specs() if spec.redacts} == set(names)
+    assert {spec.id for spec in REGISTRY.specs() if spec.replaces} == set(names)
 
 
 def test_a_detector_of_others_may_redact_if_its_spec_says_so(write_config: Write) -> None:

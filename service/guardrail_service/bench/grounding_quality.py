@@ -7,7 +7,6 @@ several passages, of which the best counts.
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import random
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from guardrail_service.bench.labelled_file import lines
 from guardrail_service.bench.ranking import (
     Array,
     Bools,
@@ -151,13 +151,11 @@ def read(path: Path) -> Iterator[Labelled]:
     Raises:
         InputError: If a line is no record.
     """
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as stream:
-        for number, line in enumerate(stream, 1):
-            yield _record(line, number)
+    for number, line in lines(path):
+        yield _record(line, number)
 
 
-def _record(line: str, number: int) -> Labelled:
+def _record(line: bytes, number: int) -> Labelled:
     try:
         row = json.loads(line)
         answer = row["hypothesis"] if "hypothesis" in row else row["answer"]
@@ -165,7 +163,7 @@ def _record(line: str, number: int) -> Labelled:
         texts = [c["text"] if isinstance(c, dict) else c for c in contexts]
         sample = Sample(answer, row.get("question"), tuple(Passage(t) for t in texts))
         return Labelled(sample, bool(row["supported"]), str(row.get("group", number)))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             "expected premise, hypothesis, supported or contexts, answer, supported",
             f"line {number}",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +16,7 @@ from rich.table import Table
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
 from guardrail_service.bench.baselines import presidio
+from guardrail_service.bench.labelled_file import lines
 from guardrail_service.bench.tasks import TASKS, Task
 from guardrail_service.errors import InputError
 
@@ -134,14 +133,8 @@ def _labels(found: Iterable[tuple[str, int, int]]) -> list[Labelled]:
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield _record(line, f"{path.name}:{number}")
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        found = type(error).__name__
-        raise InputError(f"{path.name}: found {found}; expected gzip, or another ending") from error
+    for number, line in lines(path):
+        yield _record(line, f"{path.name}:{number}")
 
 
 def _record(line: bytes, where: str) -> dict[str, Any]:

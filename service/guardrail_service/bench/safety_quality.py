@@ -6,7 +6,6 @@ about the metric that gates. `source`, `class` and `group` of a record, where gi
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import tempfile
@@ -22,6 +21,7 @@ import numpy as np
 from rich.console import Group
 from rich.table import Table
 
+from guardrail_service.bench.labelled_file import lines
 from guardrail_service.bench.quality import wilson
 from guardrail_service.bench.ranking import Array, Bools, auprc, auroc, interval
 from guardrail_service.bench.safety_baselines import Baseline, baselines
@@ -126,20 +126,17 @@ def read(task: str, path: Path) -> tuple[list[Labelled], dict[str, int]]:
     """
     known, ignored = set(metrics(task)), Counter[str]()
     records = []
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as stream:
-        for number, line in enumerate(stream, 1):
-            if line.strip():
-                text, labels, kept = _fields(line, f"{path.name}:{number}", GATING[task])
-                ignored.update(name for name in labels if name not in known)
-                own = {name: value for name, value in labels.items() if name in known}
-                records.append(Labelled(text, own, kept))
+    for number, line in lines(path):
+        text, labels, kept = _fields(line, f"{path.name}:{number}", GATING[task])
+        ignored.update(name for name in labels if name not in known)
+        own = {name: value for name, value in labels.items() if name in known}
+        records.append(Labelled(text, own, kept))
     if not records:
         raise InputError(f"{path.name}: found no record; expected JSON lines with text and labels")
     return records, dict(ignored)
 
 
-def _fields(line: str, where: str, gating: str) -> tuple[str, dict[str, bool], dict[str, str]]:
+def _fields(line: bytes, where: str, gating: str) -> tuple[str, dict[str, bool], dict[str, str]]:
     try:
         row = json.loads(line)
         text = row["text"]

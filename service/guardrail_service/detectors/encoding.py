@@ -94,6 +94,7 @@ class Encoding(Detector[EncodingParameters]):
         inputs=frozenset({"answer", "contexts"}),
         cost="pattern",
         default_thresholds={"model_passes": 0.5},
+        replaces=True,
     )
     parameters = EncodingParameters
 

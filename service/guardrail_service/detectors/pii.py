@@ -34,6 +34,7 @@ class PII(Detector[PIIParameters]):
         inputs=frozenset({"question", "answer", "contexts"}),
         cost="pattern",
         default_thresholds={"model_passes": 0.5},
+        replaces=True,
     )
     parameters = PIIParameters
 

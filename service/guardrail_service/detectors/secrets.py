@@ -179,6 +179,7 @@ class Secrets(Detector[SecretsParameters]):
         inputs=frozenset({"answer", "contexts"}),
         cost="pattern",
         default_thresholds={"model_passes": 0.5},
+        replaces=True,
     )
     parameters = SecretsParameters
 

@@ -38,6 +38,7 @@ Split = Annotated[
 Seed = Annotated[int, typer.Option("--seed", help="Of every draw.")]
 Adjudicator = Annotated[str, typer.Option("--adjudicator", help="Annotator whose word is final.")]
 THIRD = 1 / 3
+_ESCAPED = "backslashreplace"
 
 
 def calibrates(function: Callable[P, None]) -> Callable[P, None]:
@@ -68,16 +69,13 @@ def serving_at_hand(pack: str | None) -> tuple[Serving, dict[str, Any]]:
 
 
 def write(path: Path, data: str | bytes) -> None:
-    """Write a file.
+    """Write a file. A lone surrogate is written as JSON writes it: escaped.
 
     Raises:
         ConfigurationError: If it cannot be written.
     """
     try:
-        if isinstance(data, bytes):
-            path.write_bytes(data)
-        else:
-            path.write_text(data, "utf-8")
+        path.write_bytes(data if isinstance(data, bytes) else data.encode(errors=_ESCAPED))
     except OSError as error:
         found = error.strerror or type(error).__name__
         raise ConfigurationError(str(path), found, "a file to write to") from error

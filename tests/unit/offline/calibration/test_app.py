@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,9 @@ def test_sentences_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -
     """Brackets are no markup."""
     say(["[red]flags[/red]"])
     assert "[red]flags[/red]" in capsys.readouterr().out
+
+
+def test_what_utf8_cannot_hold_is_written_escaped(tmp_path: Path) -> None:
+    """As JSON escapes it, so that reading gives it back."""
+    write(tmp_path / "x.jsonl", json.dumps({"answer": "ü \ud800"}, ensure_ascii=False))
+    assert json.loads((tmp_path / "x.jsonl").read_text("utf-8")) == {"answer": "ü \ud800"}

@@ -46,11 +46,16 @@ class GuardrailWSGI:
         """Serve one request."""
         route = None
         if environ["REQUEST_METHOD"] not in ("HEAD", "OPTIONS"):
-            path = environ.get("PATH_INFO", "")
-            route = matching(self._routes, path, environ.get("SCRIPT_NAME", "") + path)
+            path = _text(environ, "PATH_INFO")
+            route = matching(self._routes, path, _text(environ, "SCRIPT_NAME") + path)
         if route is None:
             return self._app(environ, start_response)
         return _Guarded(self._client, route, environ, start_response).serve(self._app)
+
+
+def _text(environ: Environ, name: str) -> str:
+    """Return a path: WSGI gives its UTF-8 as if it were Latin-1."""
+    return str(environ.get(name, "")).encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 class _Guarded:
@@ -68,7 +73,7 @@ class _Guarded:
         for name in ("HTTP_ACCEPT_ENCODING", "HTTP_RANGE", "HTTP_IF_RANGE"):
             environ.pop(name, None)
         self.exchange = Exchange(
-            environ.get("PATH_INFO", ""),
+            _text(environ, "PATH_INFO"),
             queried(environ.get("QUERY_STRING", "")),
             bodies.parsed(self._asked()),
             own=environ.setdefault("guardrail", {}),

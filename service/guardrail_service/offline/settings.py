@@ -39,7 +39,7 @@ class Configured:
         return CATALOGUE[self.id]
 
     def thresholds(self) -> dict[str, float | None]:
-        """Return the cut of each metric: the run's, else the shipped one, else the seeds'."""
+        """Return the cut of each metric: the run's, else the shipped one, else the suite's."""
         wanted = self.common.metric_threshold
         spec = self.evaluator.spec
         own = wanted if isinstance(wanted, Mapping) else {spec.primary.key: wanted}

@@ -67,7 +67,7 @@ PERTURBATIONS: Mapping[str, Perturbation] = {
     "base16": Perturbation("the text is encoded", partial(_encoded, base=16), (1.0, 1.0, 1.0)),
     "base64": Perturbation("the text is encoded", partial(_encoded, base=64), (1.0, 1.0, 1.0)),
 }  # fmt: skip
-"""Of the seeds' list only contextual misinformation is missing: it needs an agent. The shares of
+"""Of Eval Studio's list only contextual misinformation is missing: it needs an agent. The shares of
 commas, swaps, synonyms, opposites and y/z are H2O's."""
 
 

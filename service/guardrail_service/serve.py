@@ -23,6 +23,9 @@ from guardrail_service.settings import Settings
 SWITCH_S = 0.001
 """Seconds a thread may keep the interpreter while others want it. With Python's 5 ms, the event
 loop and every model run wait that long for each of the checks that are being prepared."""
+KEEP_ALIVE_S = 75
+"""Seconds an idle connection stays open: longer than load balancers and clients keep theirs (mostly
+60), or a request would go out on a connection that closes at that moment, and be lost."""
 _LOG = logging.getLogger("guardrail.serve")
 
 
@@ -41,6 +44,7 @@ def serve(settings: Settings) -> None:
             log_config=None,
             access_log=False,
             server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=math.ceil(settings.drain_s) + 1,
         )
         listening, address = _listen(settings)

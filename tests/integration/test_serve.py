@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -314,3 +315,15 @@ def test_an_unknown_default_policy_is_named(tiny: Path, tiny_config: Callable[..
     ended = here("check", os.devnull, *options, GUARDRAIL_DEFAULT_POLICY="other")
     assert ended.exit_code == 2
     assert ended.stderr == "error: GUARDRAIL_DEFAULT_POLICY: found 'other'; expected tiny\n"
+
+
+def test_an_idle_connection_is_kept(serve: Serve, on_tiny: Options) -> None:
+    """A request on a connection that closes at that moment would be lost."""
+    service = serve(*on_tiny)
+    request = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
+    host, _, port = service.address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
+        for idle in (7, 0):  # seconds; servers mostly close after 5
+            connection.sendall(request)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+            time.sleep(idle)

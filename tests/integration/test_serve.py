@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import os
 import shutil
@@ -320,10 +321,10 @@ def test_an_unknown_default_policy_is_named(tiny: Path, tiny_config: Callable[..
 def test_an_idle_connection_is_kept(serve: Serve, on_tiny: Options) -> None:
     """A request on a connection that closes at that moment would be lost."""
     service = serve(*on_tiny)
-    request = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
-    host, _, port = service.address.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
-        for idle in (7, 0):  # seconds; servers mostly close after 5
-            connection.sendall(request)
-            assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
-            time.sleep(idle)
+    address = service.address.removeprefix("http://")
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
+    for idle in (7, 0):  # seconds; servers mostly close after 5
+        connection.request("GET", "/readyz")  # it would not connect again by itself
+        assert connection.getresponse().read().startswith(b'{"ready":true')
+        time.sleep(idle)
+    connection.close()

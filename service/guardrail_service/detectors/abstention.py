@@ -15,6 +15,7 @@ from typing import Any
 import re2
 
 from guardrail_service.detectors import abstention_phrases as phrases
+from guardrail_service.text.patterns import encodable
 
 MAX_SENTENCES = 6  # the longest abstention of the labelled sets has three
 MAX_SENTENCE_CHARS = 400
@@ -185,6 +186,6 @@ def _bare(clause: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a text with one spelling of case, blanks and apostrophes, without marks around it."""
-    text = text.encode("utf-8", "replace").decode()
+    text = encodable(text)
     text = unicodedata.normalize("NFC", text.casefold()).replace("’", "'").replace("**", "")
     return " ".join(text.split()).strip(_EDGES)

@@ -25,6 +25,7 @@ from guardrail_service.registry import (
     Parameters,
     detector,
 )
+from guardrail_service.text.patterns import encodable
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.text.sentences import Sentence
 from guardrail_service.text.windows import Window
@@ -190,7 +191,7 @@ def worst(spans: Sequence[Span]) -> float:
 
 
 def _about_sources(text: str) -> bool:
-    plain = text.encode("utf-8", "replace").decode()  # re2 takes no lone surrogates
+    plain = encodable(text)
     if _ABOUT_SOURCES.search(plain) is None or _MORE.search(plain) is not None:
         return False
     first, *others = _JOINTS.split(plain)
@@ -204,14 +205,14 @@ def _about_sources(text: str) -> bool:
 
 def _is_only_opaque(text: str) -> bool:
     """Return whether a piece is an opaque word with hardly a word beside it ("Note: c2Vh...")."""
-    plain = text.encode("utf-8", "replace").decode()
+    plain = encodable(text)
     rest = _without_opaque(plain)
     return rest != plain and sum(any(map(str.isalnum, w)) for w in rest.split()) < LEAST_WORDS
 
 
 def _opaque(text: str) -> int:
     """Return how many code points lie in words that are left out as opaque."""
-    plain = text.encode("utf-8", "replace").decode()
+    plain = encodable(text)
     return sum(len(word) for word in _LONG.findall(plain) if _is_opaque(word))
 
 
@@ -260,7 +261,7 @@ def claim_texts(sample: SegmentedSample) -> tuple[str, ...]:
 
 def _without_layout(sample: SegmentedSample, text: str) -> str:
     """Return a claim's words; the text itself where nothing else is left or it got too long."""
-    plain = _without_opaque(text.encode("utf-8", "replace").decode())
+    plain = _without_opaque(encodable(text))
     if not sample.once("bracketed", lambda: _has_bracketed_numbers(sample)):
         plain = _CITATION.sub(" ", plain)
     words = " ".join(_LAYOUT.sub(" ", plain).split())
@@ -271,7 +272,7 @@ def _without_layout(sample: SegmentedSample, text: str) -> str:
 
 
 def _has_bracketed_numbers(sample: SegmentedSample) -> bool:
-    texts = (passage.text.encode("utf-8", "replace").decode() for passage in sample.sample.contexts)
+    texts = (encodable(passage.text) for passage in sample.sample.contexts)
     return any(_BRACKETED.search(text) is not None for text in texts)
 
 

@@ -17,6 +17,7 @@ import re2
 
 from guardrail_service.detectors.claims import read_with_question
 from guardrail_service.inference.lexical import STOP
+from guardrail_service.text.patterns import encodable
 from guardrail_service.text.segmented import SegmentedSample
 from guardrail_service.text.sentences import Sentence
 from guardrail_service.types import Role
@@ -125,7 +126,7 @@ class Source:
     @cached_property
     def is_doubtful(self) -> bool:
         """Return whether the passage speaks of things that are not so."""
-        return _DOUBT.search(self.text.encode("utf-8", "replace").decode()) is not None
+        return _DOUBT.search(encodable(self.text)) is not None
 
     def is_plain(self, place: int) -> bool:
         """Return whether a sentence states something.

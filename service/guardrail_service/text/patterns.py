@@ -79,6 +79,11 @@ def prepared(text: str) -> Prepared:
     return Prepared(text)
 
 
+def encodable(text: str) -> str:
+    """Return a text of the same length that RE2 takes: a lone surrogate becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
 class PatternSet:
     """Compiled patterns; immutable and safe to share between threads.
 

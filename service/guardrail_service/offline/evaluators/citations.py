@@ -13,6 +13,7 @@ from guardrail_service.offline.evaluators.claim_scores import claim_f1
 from guardrail_service.offline.evaluators.support import SupportParameters
 from guardrail_service.offline.results import Result
 from guardrail_service.offline.views import Unavailable, View
+from guardrail_service.text.patterns import encodable
 from guardrail_service.types import State
 
 _CITATION = re2.compile(r"\[([^\[\]\n]{1,80})\]")
@@ -98,7 +99,7 @@ class Citations(Evaluator[CitationParameters]):
 
 def cited(text: str) -> list[str]:
     """Return the names a text cites in square brackets, each once."""
-    plain = text.encode("utf-8", "replace").decode()
+    plain = encodable(text)
     names = (name.strip() for found in _CITATION.findall(plain) for name in _BETWEEN.split(found))
     return list(dict.fromkeys(name for name in names if name))
 
@@ -117,7 +118,7 @@ def _part(
     places: dict[str, str],
     parameters: CitationParameters,
 ) -> list[tuple[str, float]]:
-    plain = _CITATION.sub(" ", text.encode("utf-8", "replace").decode())
+    plain = _CITATION.sub(" ", encodable(text))
     scored = []
     for name in names:
         if name in places and plain.strip():

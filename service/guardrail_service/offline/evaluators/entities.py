@@ -16,6 +16,7 @@ from guardrail_service.offline.catalogue import (
     evaluator,
 )
 from guardrail_service.offline.views import Unavailable, View
+from guardrail_service.text.patterns import encodable
 from guardrail_service.text.sentences import split_sentences
 from guardrail_service.types import State
 
@@ -58,7 +59,7 @@ def entities(texts: Iterable[str]) -> frozenset[str]:
     found: set[str] = set()
     for text in texts:
         for sentence in split_sentences(text):
-            plain = sentence.text.encode("utf-8", "replace").decode()
+            plain = encodable(sentence.text)
             found.update(_names(plain))
             found.update(" ".join(n.split()).casefold() for n in _NUMBER.findall(plain))
     return frozenset(found)

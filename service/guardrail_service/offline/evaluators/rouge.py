@@ -19,6 +19,7 @@ from guardrail_service.offline.catalogue import (
 )
 from guardrail_service.offline.evaluators.stemmer import stem
 from guardrail_service.offline.views import View
+from guardrail_service.text.patterns import encodable
 
 T = TypeVar("T")
 _WORD = re2.compile(r"[a-z0-9]+")
@@ -57,7 +58,7 @@ def rouge(expected: str, actual: str) -> dict[str, Overlap]:
 @lru_cache(maxsize=256)
 def rouge_words(text: str) -> tuple[str, ...]:
     """Return a text's words as ROUGE counts them."""
-    plain = text.lower().encode("utf-8", "replace").decode()
+    plain = encodable(text.lower())
     words = _WORD.findall(plain)
     return tuple(stem(word) if len(word) >= _STEMMED_FROM else word for word in words)
 

@@ -22,6 +22,7 @@ from guardrail_service.offline.catalogue import (
 from guardrail_service.offline.results import Details, Result
 from guardrail_service.offline.views import View
 from guardrail_service.registry import REGISTRY, Parameters
+from guardrail_service.text.patterns import encodable
 
 _H2O = "h2o_sonar.evaluators."
 _CONTACT = PIIParameters(
@@ -42,7 +43,7 @@ def contact_spans(text: str) -> list[Details]:
     Persons are found only behind a title or a phrase such as "contact"; a plain name is missed.
     """
     found = [(f.start, f.end, f.type) for f in pii.findings(text, _CONTACT)]
-    plain = text.encode("utf-8", "replace").decode()
+    plain = encodable(text)
     for label, pattern in (("user_name", _HANDLES), ("person", _PERSONS), ("medical", _MEDICAL)):
         found += [(m.start(), m.end(), label) for m in pattern.finditer(plain)]
     return [{"start": s, "end": e, "label": label, "score": 0.0} for s, e, label in sorted(found)]
@@ -81,7 +82,7 @@ def sexist_spans(text: str) -> list[Details]:
 
 def added_groups(question: str, answer: str) -> list[Details]:
     """Return demographic words of an answer of a kind the question does not mention."""
-    asked = question.encode("utf-8", "replace").decode()
+    asked = encodable(question)
     return [
         span
         for kind, pattern in _GROUPS.items()
@@ -92,7 +93,7 @@ def added_groups(question: str, answer: str) -> list[Details]:
 
 
 def _spans(text: str, pattern: Any, label: str) -> list[Details]:
-    plain = text.encode("utf-8", "replace").decode()
+    plain = encodable(text)
     return [
         {"start": m.start(), "end": m.end(), "label": label, "score": 0.0}
         for m in pattern.finditer(plain)

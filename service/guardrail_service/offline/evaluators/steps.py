@@ -22,6 +22,7 @@ from guardrail_service.offline.catalogue import (
 from guardrail_service.offline.evaluators.embeddings import whole_vector
 from guardrail_service.offline.views import Unavailable, View
 from guardrail_service.registry import Parameters
+from guardrail_service.text.patterns import encodable
 from guardrail_service.text.sentences import split_sentences
 from guardrail_service.types import State
 
@@ -54,7 +55,7 @@ def steps(text: str) -> list[str]:
 
 
 def _step(sentence: str) -> str:
-    plain = sentence.encode("utf-8", "replace").decode()
+    plain = encodable(sentence)
     for marker in (_MARKER, _ORDINAL):
         match = marker.match(plain)
         if match:

@@ -62,10 +62,9 @@ _MORE = re2.compile(
 """What may follow such a remark is a claim again: "..., but the fee is 30 euros"."""
 _JOINTS = re2.compile(r"(?i),\s+(?:(?:and|or)\s+)?|,?\s+(?:because|since)\s+")
 _AND = re2.compile(r"(?i)\s+and\s+")
-_ASKS = re2.compile(r"(?i)\b(?:who|whom|whose|what|when|where|which|why|how|whether|if)\b")
-_ASKING = re2.compile(
-    r"(?i)(?:who|whom|whose|what|when|where|which|why|how|whether|if|nor|not|or|any|no)\b"
-)
+_ASKED = "who|whom|whose|what|when|where|which|why|how|whether|if"
+_ASKS = re2.compile(rf"(?i)\b(?:{_ASKED})\b")
+_ASKING = re2.compile(rf"(?i)(?:{_ASKED}|nor|not|or|any|no)\b")
 _STATES = re2.compile(
     r"(?i)\pN|\b(?:is|are|was|were|has|have|had|will|would|can|could|may|might|must|should|does|do|"
     r"did|gets?|got|costs?|closes?|opens?|receives?|pays?|takes?|lasts?|begins?|starts?|ends?|"

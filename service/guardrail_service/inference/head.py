@@ -124,4 +124,4 @@ class HeadSession:
         }
 
     def _lexical(self, text: str) -> Lexical:
-        return lexical(text, self.tokenizer.tokens(text), self.tokenizer.ids(text)[1:-1])
+        return lexical(text, self.tokenizer.tokens(text), self.tokenizer.raw_ids(text))

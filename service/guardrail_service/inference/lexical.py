@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +68,9 @@ _NUMBER_WORDS = {word: str(value) for value, word in enumerate(_UNITS.split())} 
     "twice": "2",
 }
 _TENS = _listed("twenty thirty forty fifty sixty seventy eighty ninety")
+KEPT_WORDS = 8_192
+KEPT_CHARS = 32
+"""Words repeat more than anything else; 8,000 take about 2 MB, whatever the text at most 4 MB."""
 _ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "ly", "s", "e", "y")
 
 
@@ -95,6 +99,19 @@ class Lexical(NamedTuple):
     rarity: Floats
 
 
+class _Word(NamedTuple):
+    """What the columns of `Lexical` say about a word, wherever it stands."""
+
+    word: int
+    stem: int
+    is_number: bool
+    is_stop: bool
+    is_negation: bool
+    is_capital: bool
+    is_quantifier: bool
+    is_word: bool
+
+
 class PairFeatures(NamedTuple):
     """Inputs of the head beside the embeddings: (n, 15), (m, 11), (n, m) and (22,)."""
 
@@ -110,19 +127,11 @@ def lexical(text: str, spans: Sequence[TokenSpan], ids: Sequence[int]) -> Lexica
     first = True
     for start, end in _words(text, spans):
         raw = text[spans[start].start : spans[end - 1].end]
-        plain = _normal(raw)
-        is_word = any(map(str.isalnum, raw))
-        facts = (
-            _hash(plain),
-            _hash(_stem(plain)),
-            plain[:1].isdigit(),
-            plain in STOP or not is_word,
-            plain in _NEGATION,
-            raw[:1].isupper() and not first,
-            plain in _QUANTIFIER,
-        )
-        first = first and not is_word
-        columns += [(*facts, token > start, is_word) for token in range(start, end)]
+        found = _known(raw) if len(raw) <= KEPT_CHARS else _word(raw)
+        facts = (*found[:5], found.is_capital and not first, found.is_quantifier)
+        first = first and not found.is_word
+        columns.append((*facts, False, found.is_word))
+        columns += [(*facts, True, found.is_word)] * (end - start - 1)
     table = np.array(columns, dtype=np.int64).reshape(-1, 9)
     flags = table[:, 2:].astype(bool)
     known = np.array(ids, dtype=np.int64)
@@ -149,11 +158,11 @@ def pair_features(
     stems = np.concatenate([s.stems for s in sentences])
     lengths = [len(s.ids) for s in sentences]
     match = (claim.ids[:, None] == ids[None, :]).astype(np.float32)
-    exact = np.isin(claim.words, words)
-    near = exact | np.isin(claim.stems, stems)
-    pairs = _bigrams(words)
-    own = _bigrams(claim.words)
-    follows = np.isin(own, pairs)
+    same_words = claim.words[:, None] == words
+    same_stems = claim.stems[:, None] == stems
+    exact = same_words.any(axis=1)
+    near = exact | same_stems.any(axis=1)
+    follows = (_bigrams(claim.words)[:, None] == _bigrams(words)).any(axis=1)
     left = np.append(False, follows)[: len(exact)]
     right = np.append(follows, False)[: len(exact)]
     claim_columns = (
@@ -166,7 +175,7 @@ def pair_features(
         return np.concatenate([getattr(s, name) for s in sentences])
 
     passage_columns = (
-        np.isin(words, claim.words), np.isin(stems, claim.stems), joined("number"), joined("stop"),
+        same_words.any(axis=0), same_stems.any(axis=0), joined("number"), joined("stop"),
         joined("negation"), joined("capital"), joined("quantifier"), joined("inner"),
         joined("rarity"), np.repeat(np.asarray(cosines, np.float32), lengths),
         np.repeat(np.arange(len(lengths), dtype=np.float32) / 6.0, lengths),
@@ -192,7 +201,7 @@ def _pair(
     names = claim.capital & ~claim.inner
     quantifiers = claim.quantifier & ~claim.inner
     top = sentences[0]
-    near_top = np.isin(claim.stems, top.stems)
+    near_top = (claim.stems[:, None] == top.stems).any(axis=1)
     negated = claim.negation.any()
     negated_top = top.negation.any()
     rare = claim.rarity * content
@@ -221,6 +230,24 @@ def _bigrams(words: Ints) -> Ints:
     return words[:-1] * 31 + words[1:]
 
 
+def _word(raw: str) -> _Word:
+    plain = _normal(raw)
+    is_word = any(map(str.isalnum, raw))
+    return _Word(
+        _hash(plain),
+        _hash(_stem(plain)),
+        plain[:1].isdigit(),
+        plain in STOP or not is_word,
+        plain in _NEGATION,
+        raw[:1].isupper(),
+        plain in _QUANTIFIER,
+        is_word,
+    )
+
+
+_known = lru_cache(KEPT_WORDS)(_word)
+
+
 def _words(text: str, spans: Sequence[TokenSpan]) -> list[tuple[int, int]]:
     """Return token ranges [first, last) that make up words; "1,200" is one word."""
     found: list[tuple[int, int]] = []
@@ -238,6 +265,8 @@ def _joined_numbers(
     text: str, spans: Sequence[TokenSpan], words: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     """Return the words with "twenty-six" as one."""
+    if "-" not in text:
+        return words
     joined: list[tuple[int, int]] = []
     for first, last in words:
         joined.append((first, last))

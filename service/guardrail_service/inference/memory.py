@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -55,7 +55,7 @@ class Memory:
         self._lock = threading.Lock()
         self._kept: OrderedDict[bytes, RowOutput] = OrderedDict()
         self._kept_bytes = 0
-        self._running: Counter[bytes] = Counter()
+        self._running: dict[bytes, int] = {}
         self._hits = self._misses = self._restored = 0
 
     def peek(self, text: str) -> RowOutput | None:
@@ -157,19 +157,24 @@ class Memory:
     ) -> list[RowResult]:
         with self._lock:
             self._misses += len(keys)
-            self._running.update(keys)
+            for key in keys:
+                self._running[key] = self._running.get(key, 0) + 1
         try:
             results = compute()
         finally:
             with self._lock:
-                self._running.subtract(keys)
-                self._running = +self._running
+                self._end(keys)
         with self._lock:
             kept = [self._keep(key, r.outputs) for key, r in zip(keys, results, strict=True)]
         if self.shelf is not None:
             for key, outputs in zip(keys, kept, strict=True):
                 self.shelf.put(key, outputs)
         return [r._replace(outputs=outputs) for r, outputs in zip(results, kept, strict=True)]
+
+    def _end(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            if (left := self._running.pop(key) - 1) > 0:
+                self._running[key] = left
 
     def _keep(self, key: bytes, outputs: RowOutput) -> RowOutput:
         """Keep outputs unless some are kept already; return those that are."""

@@ -83,7 +83,7 @@ class ModelSession:
         started = time.perf_counter()
         ids = np.array([self.tokenizer.ids(row.text, row.second)], dtype=np.int64)
         tokenized = time.perf_counter()
-        feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        feeds = {"input_ids": ids, "attention_mask": np.ones(ids.shape, dtype=np.int64)}
         values = self._session.run(list(row.outputs), feeds)
         done = time.perf_counter()
         outputs = {name: value[0] for name, value in zip(row.outputs, values, strict=True)}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Encoding
 from tokenizers import Tokenizer as FastTokenizer
 
 from guardrail_service.errors import PackError, RowFailed
@@ -17,8 +21,15 @@ _SURROGATES = dict.fromkeys(range(55296, 57344), 65533)
 """Lone surrogates have no UTF-8 form; U+FFFD keeps every offset where it was."""
 
 
+_PROBE = "a b"
 _UNKNOWN = ("[UNK]", "<unk>")
 """The unknown token of WordPiece and of Unigram models; byte-level models know every text."""
+
+
+KEPT_TEXTS = 4_096
+KEPT_CHARS = 500
+"""A check asks for a sentence's tokens up to three times: for its window, its row and its lexical
+view. Sentences of 180 characters take about 4 MB; 40 MB is the most that these limits allow."""
 
 
 class Encoded(NamedTuple):
@@ -26,6 +37,19 @@ class Encoded(NamedTuple):
 
     ids: list[int]
     types: list[int]
+
+
+_Read = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+"""A text's ids without special tokens, shape (n,), and start and end of each, shape (n, 2). Arrays
+in a plain tuple are small, and the garbage collector does not walk through them."""
+
+
+class _Frame(NamedTuple):
+    """What a row of one text has before and after the text's own tokens, and their types."""
+
+    before: list[int]
+    after: list[int]
+    types: tuple[list[int], int, list[int]]
 
 
 class Tokenizer:
@@ -44,13 +68,15 @@ class Tokenizer:
         self._unknown: int | None = next((token for token in found if token is not None), None)
         self._max_row_tokens = max_row_tokens
         self.max_tokens = max_row_tokens - self._fast.num_special_tokens_to_add(is_pair=False)
+        self._frame = _frame(self._fast)
+        self._kept = lru_cache(KEPT_TEXTS)(self._encode)
 
     def tokens(self, text: str) -> Sequence[TokenSpan]:
         """Return each token's code points [start, end) and whether the model knows it."""
-        encoded = self._fast.encode(text.translate(_SURROGATES), add_special_tokens=False)
+        unknown, (ids, offsets) = self._unknown, self._read(text)
         return [
-            TokenSpan(start, end, token != self._unknown)
-            for token, (start, end) in zip(encoded.ids, encoded.offsets, strict=True)
+            TokenSpan(start, end, token != unknown)
+            for token, (start, end) in zip(ids.tolist(), offsets.tolist(), strict=True)
         ]
 
     def ids(self, text: str, second: str | None = None) -> list[int]:
@@ -67,16 +93,17 @@ class Tokenizer:
         Raises:
             RowFailed: If the row is longer than the model reads. Text is never cut here.
         """
-        pair = None if second is None else second.translate(_SURROGATES)
-        found = self._fast.encode(text.translate(_SURROGATES), pair)
-        self._fits(found.ids)
-        return Encoded(found.ids, found.type_ids)
+        if second is None and self._frame is not None:
+            encoded = _framed(self.raw_ids(text), self._frame)
+        else:
+            found = self._fast.encode(_plain(text), None if second is None else _plain(second))
+            encoded = Encoded(found.ids, found.type_ids)
+        self._fits(encoded.ids)
+        return encoded
 
     def raw_ids(self, text: str) -> list[int]:
         """Return a text's token ids without special tokens, however many there are."""
-        ids: list[int] = self._fast.encode(
-            text.translate(_SURROGATES), add_special_tokens=False
-        ).ids
+        ids: list[int] = self._read(text)[0].tolist()
         return ids
 
     def token_id(self, token: str) -> int | None:
@@ -89,11 +116,47 @@ class Tokenizer:
         count: int = self._fast.num_special_tokens_to_add(is_pair=is_pair)
         return count
 
+    def _read(self, text: str) -> _Read:
+        return self._kept(text) if len(text) <= KEPT_CHARS else self._encode(text)
+
+    def _encode(self, text: str) -> _Read:
+        found = self._fast.encode(_plain(text), add_special_tokens=False)
+        offsets = np.array(found.offsets, dtype=np.int32).reshape(-1, 2)
+        return np.array(found.ids, dtype=np.int32), offsets
+
     def _fits(self, ids: list[int]) -> None:
         if len(ids) > self._max_row_tokens:
             raise RowFailed(
                 f"a row has {len(ids)} tokens; the model reads at most {self._max_row_tokens}"
             )
+
+
+def _plain(text: str) -> str:
+    return text if text.isascii() else text.translate(_SURROGATES)
+
+
+def _framed(ids: list[int], frame: _Frame) -> Encoded:
+    before, own, after = frame.types
+    return Encoded([*frame.before, *ids, *frame.after], [*before, *([own] * len(ids)), *after])
+
+
+def _frame(fast: FastTokenizer) -> _Frame | None:
+    """Return what special tokens stand around one text; None if a probe does not tell.
+
+    The template is the same for every text, so one text shows it.
+    """
+    with_special: Encoding = fast.encode(_PROBE)
+    own = fast.encode(_PROBE, add_special_tokens=False).ids
+    ids, types = with_special.ids, with_special.type_ids
+    places = [
+        place for place, special in enumerate(with_special.special_tokens_mask) if not special
+    ]
+    if not own or [ids[place] for place in places] != own:
+        return None
+    start, end = places[0], places[-1] + 1
+    if end - start != len(own) or len(set(types[start:end])) != 1:
+        return None
+    return _Frame(ids[:start], ids[end:], (types[:start], types[start], types[end:]))
 
 
 def _read(path: Path) -> FastTokenizer:

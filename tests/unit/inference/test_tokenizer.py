@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import ByteLevelBPETokenizer
+from tokenizers import Tokenizer as FastTokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import RobertaProcessing, TemplateProcessing
 
 from guardrail_service.errors import PackError, RowFailed
-from guardrail_service.inference.tokenizer import Tokenizer
+from guardrail_service.inference.tokenizer import KEPT_CHARS, Tokenizer
 
 LIMIT = 32
 
@@ -86,3 +92,73 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
     path.write_text("{}")
     with pytest.raises(PackError, match=r"tokenizer\.json: .*expected a tokenizer"):
         Tokenizer(path, LIMIT)
+
+
+def _wordpiece() -> FastTokenizer:
+    made = FastTokenizer(WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "b": 4, "é": 5}))
+    made.add_special_tokens(["[UNK]", "[CLS]", "[SEP]"])
+    made.pre_tokenizer = Whitespace()
+    made.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 1), ("[SEP]", 2)],
+    )  # fmt: skip
+    return made
+
+
+def _byte_level() -> FastTokenizer:
+    made = ByteLevelBPETokenizer(add_prefix_space=True, trim_offsets=True)
+    made.train_from_iterator(
+        ["a b guests may use the pool"] * 3, 300, special_tokens=["<s>", "</s>"]
+    )
+    fast: FastTokenizer = made._tokenizer
+    fast.post_processor = RobertaProcessing(("</s>", 1), ("<s>", 0), add_prefix_space=True)
+    return fast
+
+
+def _other_types() -> FastTokenizer:
+    """Return one whose template gives the text another type than its special tokens."""
+    made = _wordpiece()
+    made.post_processor = TemplateProcessing(
+        single="[CLS]:2 $A:1 [SEP]:3 [SEP]:0", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+    )
+    return made
+
+
+def _inside() -> FastTokenizer:
+    """Return one that repeats the text around a special token: no frame fits that."""
+    made = _wordpiece()
+    made.post_processor = TemplateProcessing(single="$A [SEP] $A", special_tokens=[("[SEP]", 2)])
+    return made
+
+
+def _none() -> FastTokenizer:
+    made = _wordpiece()
+    made.post_processor = None
+    return made
+
+
+@pytest.mark.parametrize("make", [_wordpiece, _byte_level, _other_types, _inside, _none])
+def test_a_row_is_what_the_library_makes_of_it(
+    make: Callable[[], FastTokenizer], tmp_path: Path
+) -> None:
+    """Special tokens are put around what is kept, also around typed ones and nothing."""
+    library = make()
+    library.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = Tokenizer(tmp_path / "tokenizer.json", 10_000)
+    texts = ["a b", "", "é水 b", "[SEP] a [CLS]", "</s> a", "a " * KEPT_CHARS]
+    for text in (*texts, *texts):
+        expected = library.encode(text)
+        assert tokenizer.encoded(text) == (expected.ids, expected.type_ids)
+        plain = library.encode(text, add_special_tokens=False)
+        assert tokenizer.raw_ids(text) == plain.ids
+        assert [(span.start, span.end) for span in tokenizer.tokens(text)] == plain.offsets
+
+
+def test_what_a_caller_does_to_a_row_stays_with_the_caller(tokenizer: Tokenizer) -> None:
+    """Rows are made of what is kept, and are not what is kept."""
+    first = tokenizer.encoded("the pool opens")
+    first.ids.clear()
+    first.types.clear()
+    assert (
+        len(tokenizer.ids("the pool opens")) == len(tokenizer.encoded("the pool opens").types) > 2
+    )

@@ -7,8 +7,9 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from guardrail_service.detectors.no_answer import abstains
@@ -20,9 +21,10 @@ from guardrail_service.errors import (
     UnknownPolicy,
     raised_at,
 )
-from guardrail_service.inference.entry import BACKGROUND_S
-from guardrail_service.inference.job import Ticket
+from guardrail_service.inference.entry import BACKGROUND_S, order_of
+from guardrail_service.inference.job import RowFuture, Ticket
 from guardrail_service.inference.scheduler import Scheduler
+from guardrail_service.inference.turns import Turn, Turns
 from guardrail_service.overrides import Override, overridden
 from guardrail_service.policy import Policy, Rule, decide
 from guardrail_service.redaction import redact
@@ -56,22 +58,22 @@ class Cancellation:
     def __init__(self, owner: object | None = None) -> None:
         self.owner: object = self if owner is None else owner
         self._lock = threading.Lock()
-        self._ticket: Ticket | None = None
+        self._waits: Ticket | Turn | None = None
         self.cancelled = False
 
     def cancel(self) -> None:
         """Drop the check's queued rows; the check raises Cancelled."""
         with self._lock:
             self.cancelled = True
-            if self._ticket is not None:
-                self._ticket.cancel()
+            if self._waits is not None:
+                self._waits.cancel()
 
-    def attach(self, ticket: Ticket) -> None:
-        """Name the rows to drop; drops them at once if the caller is already gone."""
+    def attach(self, waits: Ticket | Turn) -> None:
+        """Name what the check waits for now; dropped at once if the caller is already gone."""
         with self._lock:
-            self._ticket = ticket
+            self._waits = waits
             if self.cancelled:
-                ticket.cancel()
+                waits.cancel()
 
 
 WARM_AT_ONCE = 256
@@ -120,6 +122,7 @@ class Guard:
         self._languages = dict(languages)
         self._max_sentences = max_sentences
         self._warming = tuple(warming)
+        self._turns = Turns()
 
     def check(
         self,
@@ -169,26 +172,29 @@ class Guard:
             Cancelled: If the caller left.
             NotReady: If the service shut down first.
         """
-        working_ms = time.thread_time() * -1e3
         clock = _Clock.since(arrived)
-        check = _Check(rules, self._segmented(sample), self._registry, deadline_ms, clock)
-        check.submit(self._scheduler, cancellation or Cancellation())
-        outcomes = check.outcomes()
-        working_ms += time.thread_time() * 1e3
-        self._scheduler.costs.learn(CHECK, size(sample), check.cost_ms + working_ms)
-        decided = decide(rules, outcomes, mode)
-        results = {name: check.timed(name, result) for name, result in decided.results.items()}
-        spans = [span for result in results.values() for span in result.spans]
-        return Verdict(
-            decision=decided.decision,
-            action=decided.action,
-            status=decided.status,
-            calibrated=decided.calibrated,
-            policy=rules.ref,
-            detectors=results,
-            timings=check.timings(),
-            redacted_answer=redact(sample.answer, spans),
-        )
+        cancellation = cancellation or Cancellation()
+        due = _due(rules, deadline_ms, clock.monotonic)
+        with self._turn(order_of(due, clock.monotonic), due, cancellation) as turn:
+            working_ms = time.thread_time() * -1e3
+            check = _Check(rules, self._segmented(sample), self._registry, turn, due, clock)
+            check.submit(self._scheduler, cancellation)
+            outcomes = check.outcomes()
+            working_ms += time.thread_time() * 1e3
+            self._scheduler.costs.learn(CHECK, size(sample), check.cost_ms + working_ms)
+            decided = decide(rules, outcomes, mode)
+            results = {name: check.timed(name, result) for name, result in decided.results.items()}
+            spans = [span for result in results.values() for span in result.spans]
+            return Verdict(
+                decision=decided.decision,
+                action=decided.action,
+                status=decided.status,
+                calibrated=decided.calibrated,
+                policy=rules.ref,
+                detectors=results,
+                timings=check.timings(),
+                redacted_answer=redact(sample.answer, spans),
+            )
 
     def warm(self, contexts: Sequence[Passage], cancellation: Cancellation) -> Warmed:
         """Compute ahead what models need of passages. Blocks; gives way to every check.
@@ -199,8 +205,10 @@ class Guard:
             Cancelled: If the caller left.
             NotReady: If the service shut down first.
         """
-        sample = self._segmented(Sample("", contexts=tuple(contexts)))
-        found = sample.context_windows("embedding") if self._warming else ()
+        order = order_of(None, time.monotonic(), BACKGROUND_S)
+        with self._turn(order, None, cancellation):
+            sample = self._segmented(Sample("", contexts=tuple(contexts)))
+            found = sample.context_windows("embedding") if self._warming else ()
         texts = list(dict.fromkeys(window.text for windows in found for window in windows))
         parts = [
             self._warm(texts[start : start + WARM_AT_ONCE], cancellation)
@@ -261,6 +269,15 @@ class Guard:
             policy = policy.with_rule(overridden(policy, detector, override, self._registry))
         return policy
 
+    @contextmanager
+    def _turn(self, order: float, due: float | None, cancellation: Cancellation) -> Iterator[Turn]:
+        turn = self._turns.turn(order, due)
+        cancellation.attach(turn)
+        with turn:
+            if cancellation.cancelled:
+                raise Cancelled("the caller left")
+            yield turn
+
     def _segmented(self, sample: Sample) -> SegmentedSample:
         segmented = SegmentedSample(sample, self._windowers, self._languages)
         count = segmented.sentence_count()
@@ -314,14 +331,16 @@ class _Check:
         policy: Policy,
         sample: SegmentedSample,
         registry: Registry,
-        deadline_ms: float | None,
+        turn: Turn,
+        deadline: float | None,
         clock: _Clock,
     ) -> None:
         self._started = clock.perf
+        self._turn = turn
         self._sample = sample
         self._rules = sorted(policy.rules.values(), key=lambda rule: _COST_ORDER[rule.spec.cost])
         self._registry = registry
-        self._deadline = _due(policy, deadline_ms, clock.monotonic)
+        self._deadline = deadline
         self._outcomes: dict[str, Outcome] = {}
         self._rows: dict[str, Sequence[Row]] = {}
         self._latency: dict[str, float] = {}
@@ -368,10 +387,11 @@ class _Check:
         return dataclasses.replace(result, latency_ms=self._latency[name])
 
     def timings(self) -> Timings:
-        """Return where the time went, over the rows that ran."""
+        """Return where the time went, over the rows that ran. Waiting for turns is queueing."""
         done = [f.result() for f in self._ticket.futures if f.done() and _succeeded(f)]
+        queued = min((row.queue_ms for row in done if row.queue_ms), default=0.0)
         return Timings(
-            queue=min((row.queue_ms for row in done if row.queue_ms), default=0.0),
+            queue=queued + self._turn.waited_ms,
             tokenize=sum(row.tokenize_ms for row in done),
             inference=sum(row.inference_ms for row in done),
             total=(time.perf_counter() - self._started) * 1e3,
@@ -392,8 +412,7 @@ class _Check:
     def _reduce(self, rule: Rule, rows: Sequence[Row]) -> Outcome:
         """Wait for the detector's rows as long as there is time, then compute its outcome."""
         futures = [self._ticket.futures[self._unique[row]] for row in rows]
-        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-        if not self._ticket.wait(futures, left):
+        if not self._wait(futures):
             return _TOO_LATE
         try:
             outputs = [future.result().outputs for future in futures]
@@ -403,6 +422,14 @@ class _Check:
             return self._dropped()
         except Exception as error:  # noqa: BLE001 - one detector's fault is its own state
             return _failed(error)
+
+    def _wait(self, futures: Sequence[RowFuture]) -> bool:
+        """Return whether rows are done in time; while they run, others may compute."""
+        if all(future.done() for future in futures):
+            return True
+        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        with self._turn.away():
+            return self._ticket.wait(futures, left)
 
     def _is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline

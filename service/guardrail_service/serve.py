@@ -16,6 +16,7 @@ from types import FrameType
 import uvicorn
 
 from guardrail_service.api.app import create_app
+from guardrail_service.collector import seldom_collecting
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.runtime import Runtime
 from guardrail_service.settings import Settings
@@ -50,7 +51,8 @@ def serve(settings: Settings) -> None:
         listening, address = _listen(settings)
         _LOG.info(json.dumps({"event": "listening", "address": address, "load_s": runtime.load_s}))
         try:
-            _Server(config, runtime).run(sockets=[listening])
+            with seldom_collecting():
+                _Server(config, runtime).run(sockets=[listening])
         finally:
             if settings.uds is not None:
                 settings.uds.unlink(missing_ok=True)

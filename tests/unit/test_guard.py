@@ -6,6 +6,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -27,6 +28,7 @@ from guardrail_service.errors import (
 )
 from guardrail_service.guard import Cancellation, Guard
 from guardrail_service.inference.scheduler import Scheduler
+from guardrail_service.inference.turns import Turns
 from guardrail_service.overrides import Override
 from guardrail_service.policy import Cut, Policy, Rule
 from guardrail_service.registry import REGISTRY, Detector, DetectorSpec, MetricSpec, Parameters
@@ -473,6 +475,57 @@ def test_a_check_cancelled_before_it_begins_runs_nothing(bench: Callable[..., Be
     made.model.open.set()
     made.scheduler.close(30)
     assert made.model.ran == ["other"]
+
+
+def test_a_check_cancelled_while_it_waits_for_its_turn_ends_at_once(
+    bench: Callable[..., Bench],
+) -> None:
+    """Although those who compute go on."""
+    made = bench(Fake("risk", rows("a"), scores()))
+    made.guard._turns = Turns(1)
+    cancellation = Cancellation()
+    with ThreadPoolExecutor(1) as pool, made.guard._turns.turn(0.0, None):
+        judging = pool.submit(made.check, cancellation=cancellation)
+        until(lambda: bool(made.guard._turns._waiting))
+        cancellation.cancel()
+        with pytest.raises(Cancelled):
+            judging.result(30)
+    assert made.model.ran == []
+
+
+def test_at_its_deadline_a_check_that_got_no_turn_says_what_it_can(
+    bench: Callable[..., Bench],
+) -> None:
+    """Others may compute for long; what needs no model is judged still, and waiting is queueing."""
+    pattern = Fake("pattern", rows(), scores(0.9), cost="pattern")
+    made = bench(Fake("model", rows("a"), scores()), pattern)
+    made.guard._turns = Turns(1)
+    with made.guard._turns.turn(0.0, None):
+        verdict = made.check(deadline_ms=30)
+    assert verdict.detectors["pattern"].metrics["good"].score == 0.9
+    assert verdict.detectors["model"].state is State.NOT_EVALUATED
+    assert verdict.status == "partial"
+    assert 0 < verdict.timings.queue <= verdict.timings.total
+
+
+def test_while_models_run_other_checks_compute(bench: Callable[..., Bench]) -> None:
+    """A check that waits for its rows leaves its turn to those who can go on."""
+    computed: list[str] = []
+
+    def note(sample: SegmentedSample, *_: Any) -> Outcome:
+        computed.append(sample.answer)
+        return Outcome.evaluated({"good": 1.0, "bad": 0.0})
+
+    pattern = Fake("pattern", rows(), note, cost="pattern")
+    made = bench(Fake("model", rows("slow"), scores()), pattern)
+    made.guard._turns = Turns(1)
+    made.model.open.clear()
+    with ThreadPoolExecutor(3) as pool:
+        judging = [pool.submit(made.check, answer) for answer in ("One.", "Two.", "Three.")]
+        until(lambda: len(computed) == 3)
+        assert not any(future.done() for future in judging)
+        made.model.open.set()
+        assert {future.result(30).status for future in judging} == {"complete"}
 
 
 def test_a_closed_guard_judges_nothing(bench: Callable[..., Bench]) -> None:

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.serve import _JsonLines, _listen, json_logging, serve
+from guardrail_service.serve import (
+    _JsonLines,
+    _listen,
+    json_logging,
+    serve,
+)
 from guardrail_service.settings import Settings
 
 

@@ -27,6 +27,7 @@ from guardrail_service.bench.latency import machine
 from guardrail_service.bench.samples import SCENARIOS, SampleSource, read_texts
 from guardrail_service.bench.server import busy_share
 from guardrail_service.bench.stages_results import Judged, Part, StagesReport
+from guardrail_service.collector import seldom_collecting
 from guardrail_service.detectors import language_mismatch
 from guardrail_service.guard import Guard
 from guardrail_service.inference.entry import PATIENCE_S
@@ -215,7 +216,7 @@ def run(plan: StagesPlan, note: Callable[[str], None]) -> StagesReport:
     source = SampleSource(read_texts(plan.texts), SCENARIOS[plan.scenario], "cold", plan.seed)
     bench = Bench(planner)
     found: list[Judged] = []
-    with bench.clocked():
+    with bench.clocked(), seldom_collecting():
         for number in range(WARM_UP + plan.samples):
             note(f"sample {number + 1 - WARM_UP}" if number >= WARM_UP else "warming up")
             for variant, passages in enumerate(("cold", "warm")):

@@ -1,0 +1,137 @@
+"""Turns: a bounded number of threads compute, the most urgent first, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from guardrail_service.inference.turns import Turn, Turns
+
+BUDGET_S = 30.0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that another thread is about to do."""
+    end = time.monotonic() + BUDGET_S
+    while not condition():
+        assert time.monotonic() < end
+        threading.Event().wait(0.001)
+
+
+class Queue:
+    """Threads that want a turn, in the order in which they got it."""
+
+    def __init__(self, turns: Turns, pool: ThreadPoolExecutor) -> None:
+        self.got: list[str] = []
+        self._turns = turns
+        self._pool = pool
+        self._asked = 0
+
+    def add(self, name: str, order: float, due: float | None = None) -> tuple[Turn, Future[None]]:
+        """Let a thread ask for a turn; return when it waits for it."""
+        turn = self._turns.turn(order, due)
+
+        def work() -> None:
+            with turn:
+                self.got.append(name)
+
+        future = self._pool.submit(work)
+        self._asked += 1
+        until(lambda: future.done() or len(self._turns._waiting) >= self._asked)
+        return turn, future
+
+
+def test_no_more_threads_compute_than_there_are_places() -> None:
+    """However many want to, and all get their turn."""
+    turns, lock = Turns(2), threading.Lock()
+    inside = most = 0
+
+    def work(_: int) -> None:
+        nonlocal inside, most
+        with turns.turn(0.0, None) as turn:
+            for _ in range(3):
+                with lock:
+                    inside += 1
+                    most = max(most, inside)
+                time.sleep(0.001)
+                with lock:
+                    inside -= 1
+                with turn.away():
+                    time.sleep(0.001)
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(work, range(48)))
+    assert most == 2
+    assert turns._free == 2
+
+
+def test_the_most_urgent_comes_first_and_equals_in_their_order() -> None:
+    """Whoever asked first."""
+    turns = Turns(1)
+    with ThreadPoolExecutor(8) as pool:
+        queue = Queue(turns, pool)
+        with turns.turn(0.0, None):
+            for name, order in (("late", 9.0), ("first", 1.0), ("second", 1.0), ("urgent", 0.5)):
+                queue.add(name, order)
+            assert queue.got == []
+    assert queue.got == ["urgent", "first", "second", "late"]
+
+
+def test_who_is_away_leaves_the_place_to_others_and_waits_to_come_back() -> None:
+    """Model rows run meanwhile; the wait is counted."""
+    turns, taken, leave = Turns(1), threading.Event(), threading.Event()
+
+    def other() -> None:
+        with turns.turn(0.0, None):
+            taken.set()
+            assert leave.wait(BUDGET_S)
+
+    with ThreadPoolExecutor(2) as pool, turns.turn(5.0, None) as turn:
+        assert turn.waited_ms == pytest.approx(0.0, abs=1e3)
+        with turn.away():
+            done = pool.submit(other)
+            assert taken.wait(BUDGET_S)
+            threading.Timer(0.05, leave.set).start()
+        assert turn.waited_ms > 0.0
+        done.result(BUDGET_S)
+    assert turns._free == 1
+
+
+def test_at_its_deadline_a_check_goes_on_without_a_place() -> None:
+    """It must say what it knows then; the place it did not get is not given back."""
+    turns = Turns(1)
+    with ThreadPoolExecutor(1) as pool, turns.turn(0.0, None):
+        queue = Queue(turns, pool)
+        queue.add("due", 0.0, due=time.monotonic() + 0.01)[1].result(BUDGET_S)
+        assert queue.got == ["due"]
+        assert turns._free == 0
+    assert turns._free == 1
+
+
+def test_who_is_cancelled_does_not_wait() -> None:
+    """Neither while it waits nor when it asks later, and others keep their places."""
+    turns = Turns(1)
+    with ThreadPoolExecutor(4) as pool:
+        queue = Queue(turns, pool)
+        with turns.turn(0.0, None):
+            turn, future = queue.add("gone", 0.0)
+            turn.cancel()
+            future.result(BUDGET_S)
+            with turn:
+                queue.got.append("again")
+            assert queue.got == ["gone", "again"]
+            queue.add("next", 9.0)
+    assert queue.got == ["gone", "again", "next"]
+    assert turns._free == 1
+
+
+def test_a_turn_ends_with_an_error_too() -> None:
+    """Or the place would be lost."""
+    turns = Turns(1)
+    with pytest.raises(ValueError, match="broken"), turns.turn(0.0, None) as turn, turn.away():
+        raise ValueError("broken")
+    assert turns._free == 1

@@ -305,6 +305,10 @@ def bench_models(
         bool, typer.Option("--again", help="Measure again what was measured or refused.")
     ] = False,
     pack: PackOption = None,
+    doc: Annotated[
+        Path | None,
+        typer.Option(help="Markdown page whose table to rewrite; its plot goes to images/ beside."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure every real-size architecture in every precision: speed, load time, memory, disk.
@@ -313,7 +317,9 @@ def bench_models(
     What FOLDER already holds is neither built nor measured again. The shipped pack's encoder, or
     that of --pack, is measured beside them.
     """
-    from guardrail_service.bench import models
+    from guardrail_service.bench import models, models_report
+    from guardrail_service.bench.commands import check_page
+    from guardrail_service.bench.document import replace_part
     from guardrail_service.inference.pack import resolve
     from guardrail_service.modelkit import timing_packs
     from guardrail_service.resources import packs_dir
@@ -321,6 +327,8 @@ def bench_models(
     recipes, hows = timing_packs.chosen(only or ()), timing_packs.quantisations(quantise or ())
     rounds = 1 if quick else models.ROUNDS
     results = models.read_results(folder)
+    if doc is not None:
+        check_page(doc, models_report.PART)
     chosen = settings_from(model_pack=pack).model_pack
     with err.status("measuring") as status:
         if (again or chosen not in results) and not build_only:
@@ -341,6 +349,10 @@ def bench_models(
         out.print_json(json.dumps(results))
     else:
         out.print(models.render(results))
+    if doc is not None:
+        models_report.plot(results, doc.parent / "images" / models_report.PLOT)
+        page = models_report.markdown(results, models.LENGTHS, "images")
+        replace_part(doc, models_report.PART, page)
 
 
 @bench_app.command("stream")

@@ -120,7 +120,7 @@ def bench_latency(
         raise ConfigurationError("--resume", "no file", "--json FILE to go on with")
     previous = read_report(to_file) if resume and to_file and to_file.exists() else None
     if doc is not None:
-        _check_page(doc, LATENCY_PART)
+        check_page(doc, LATENCY_PART)
     with _ended_by_sigterm(), _bar(plan.steps()) as note:
         report = run(plan, previous, lambda r: write_report(r, to_file) if to_file else None, note)
     _publish(report, json_file, doc)
@@ -152,7 +152,7 @@ def _publish(report: Report, json_file: Path | None, doc: Path | None) -> None:
         replace_part(doc, LATENCY_PART, markdown(report, "images"))
 
 
-def _check_page(doc: Path, part: str, *, has_plots: bool = True) -> None:
+def check_page(doc: Path, part: str, *, has_plots: bool = True) -> None:
     """Raise before the measurement what would be raised after it."""
     if has_plots and find_spec("matplotlib") is None:
         raise MissingExtra("bench")
@@ -254,7 +254,7 @@ def bench_peers(
 
     (chosen,) = _chosen("--scenario", [scenario], tuple(SCENARIOS))
     if doc is not None:
-        _check_page(doc, PEERS_PART)
+        check_page(doc, PEERS_PART)
     plan = PeersPlan(
         chosen,
         samples,
@@ -324,7 +324,7 @@ def bench_stages(
 
     (chosen,) = _chosen("--scenario", [scenario], tuple(SCENARIOS))
     if doc is not None:
-        _check_page(doc, STAGES_PART, has_plots=False)
+        check_page(doc, STAGES_PART, has_plots=False)
     source = texts or default_texts_file()
     plan = StagesPlan(chosen, samples, seed, source, tuple(config or ()), pack)
     with _bar(plan.steps()) as note:

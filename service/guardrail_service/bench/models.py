@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime as ort
 from rich.table import Table
 
+from guardrail_service.bench.latency import machine
 from guardrail_service.errors import MissingExtra, PackError
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.text_model import TextModel
@@ -42,6 +44,7 @@ class Cost:
         load_s: From a checked file to a session, seconds.
         memory_mb: Resident memory that session and longest row added, in 10^6 bytes.
         disk_mb: Model and tokenizer, in 10^6 bytes.
+        machine: Processor, cores and runtime: numbers of two machines are not compared.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Cost:
     load_s: float
     memory_mb: float
     disk_mb: float
+    machine: str
 
 
 def measure(folder: Path, role: Role, rounds: int = ROUNDS) -> Cost:
@@ -75,7 +79,9 @@ def measure(folder: Path, role: Role, rounds: int = ROUNDS) -> Cost:
     speeds = {str(length): _speed(model, length, rounds) for length in LENGTHS}
     memory = process.memory_info().rss - before
     disk = file.bytes + file.tokenizer.bytes
-    return Cost(name, role, file.precision, speeds, loaded, memory / 1e6, disk / 1e6)
+    found = machine()
+    where = f"{found['cpu']}, {found['cores']} cores, onnxruntime {ort.__version__}"
+    return Cost(name, role, file.precision, speeds, loaded, memory / 1e6, disk / 1e6, where)
 
 
 def measured_apart(folder: Path, role: str, rounds: int = ROUNDS) -> dict[str, Any]:

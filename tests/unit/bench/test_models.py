@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from guardrail_service.bench import models
+from guardrail_service.bench import models, models_report
 from guardrail_service.cli import app
 from guardrail_service.errors import PackError
 from guardrail_service.resources import packs_dir
@@ -26,6 +26,7 @@ COST: dict[str, Any] = {
     "load_s": 1.26,
     "memory_mb": 99.6,
     "disk_mb": 90.2,
+    "machine": "a processor",
 }
 MINILM = "all-minilm-l6-v2 none"
 
@@ -124,3 +125,37 @@ def test_what_cannot_be_measured_stays_in_the_table(tmp_path: Path) -> None:
     table = models.render(models.read_results(tmp_path))
     cells = [list(column.cells) for column in table.columns]
     assert cells[3] == ["refused: building ended with -9: killed", "3.14"]
+
+
+def test_a_page_gets_the_table_and_the_picture(work: Path) -> None:
+    """What was refused stays, with its reason; the rest of the page as well."""
+    refused = {"name": "q", "role": "bias", "precision": "fp16", "refused": "killed | by -9"}
+    models.keep(work, {"embedded": COST, MINILM: COST, "q fp16": refused})
+    page = work / "models.md"
+    page.write_text("before\n<!-- bench models -->\nold\n<!-- /bench models -->\nafter\n")
+    shown = bench(work, "--doc", str(page))
+    assert shown.exit_code == 0, shown.output
+    lines = page.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("before", "after")
+    assert "Measured on a processor." in lines
+    assert lines.count("| `m` | nli | fp32 | 3.14 | 2.00 | - | 1.3 | 100 | 90 |") == 2
+    assert "| q | bias | fp16 | refused: killed \\| by -9 |  |  |  |  |  |" in lines
+    assert (work / "images" / "models-cost.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_page_without_the_part_is_refused_before_anything_is_measured(work: Path) -> None:
+    """And nothing is written."""
+    page = work / "models.md"
+    page.write_text("no markers\n")
+    shown = bench(work, "--doc", str(page))
+    assert shown.exit_code == 2
+    assert "<!-- bench models -->" in shown.output
+    assert set(models.read_results(work)) == {"embedded"}
+
+
+def test_numbers_of_two_machines_are_not_one_table() -> None:
+    """A reader would compare them."""
+    other = COST | {"machine": "another"}
+    text = models_report.markdown({"a": COST, "b": other}, models.LENGTHS, "images")
+    assert text.startswith("**Caution.**")
+    assert "a processor; another" in text

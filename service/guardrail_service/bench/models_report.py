@@ -1,0 +1,85 @@
+"""What models cost, as a part of a page and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from guardrail_service.bench.document import markdown_table
+from guardrail_service.bench.latency_report import drawing
+
+PART = "bench models"
+PLOT = "models-cost.png"
+PLOTTED = 128
+"""Tokens of a row in the picture: a long sentence, or a claim with its evidence."""
+Results = Mapping[str, Mapping[str, Any]]
+
+
+def markdown(results: Results, lengths: Iterable[int], images: str) -> str:
+    """Return the table for a page.
+
+    Args:
+        results: What was measured, by model and precision.
+        lengths: Tokens of the rows that were timed.
+        images: Folder of the plot, as the page reaches it.
+    """
+    counts = [str(length) for length in lengths]
+    headings = ["model", "role", "precision", *(f"tokens/ms/core at {n}" for n in counts)]
+    rows = [_row(cost, counts) for cost in results.values()]
+    table = markdown_table([*headings, "load s", "memory MB", "disk MB"], rows)
+    return "\n\n".join([_preface(results), table, f"![{PLOT}]({images}/{PLOT})"])
+
+
+def plot(results: Results, path: Path) -> None:
+    """Draw the speed of each architecture in each precision as bars.
+
+    Raises:
+        MissingExtra: If matplotlib is not installed.
+    """
+    speeds = {
+        (cost["name"], cost["precision"]): cost["speeds"][str(PLOTTED)] or 0.0
+        for cost in results.values()
+        if "refused" not in cost
+    }
+    names = list(dict.fromkeys(name for name, _ in speeds))
+    precisions = list(dict.fromkeys(precision for _, precision in speeds))
+    height = 0.8 / max(1, len(precisions))
+    with drawing(path, figsize=(8, max(2.5, 0.75 * len(names) + 1.2))) as axis:
+        for place, precision in enumerate(precisions):
+            middle = (place - (len(precisions) - 1) / 2) * height
+            shown = [(n, speeds[name, precision]) for n, name in enumerate(names)
+                     if (name, precision) in speeds]  # fmt: skip
+            axis.barh(
+                [n + middle for n, _ in shown], [speed for _, speed in shown], height,
+                label=precision,
+            )  # fmt: skip
+        axis.set_yticks(range(len(names)), names, fontsize=8)
+        axis.invert_yaxis()
+        axis.set(xlabel=f"tokens per millisecond and core, rows of {PLOTTED} tokens")
+        axis.figure.legend(fontsize=7, ncols=2, loc="outside upper center")
+
+
+def _preface(results: Results) -> str:
+    """Return where the numbers come from; those of several machines must not be compared."""
+    machines = list(dict.fromkeys(str(c["machine"]) for c in results.values() if "machine" in c))
+    if len(machines) > 1:
+        listed = "; ".join(machines)
+        return f"**Caution.** Measured on several machines; do not compare the rows: {listed}."
+    return f"Measured on {machines[0]}." if machines else "Nothing was measured."
+
+
+def _row(cost: Mapping[str, Any], lengths: Iterable[str]) -> list[str]:
+    if "refused" in cost:
+        return [cost["name"], cost["role"], cost["precision"], f"refused: {cost['refused']}",
+                *("" for _ in range(5))]  # fmt: skip
+    speeds = (cost["speeds"][length] for length in lengths)
+    return [
+        f"`{cost['name']}`",
+        cost["role"],
+        cost["precision"],
+        *("-" if speed is None else f"{speed:.2f}" for speed in speeds),
+        f"{cost['load_s']:.1f}",
+        f"{cost['memory_mb']:.0f}",
+        f"{cost['disk_mb']:.0f}",
+    ]

@@ -6,9 +6,11 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-YOUNG_OBJECTS = 10_000
-"""New objects after which the garbage collector looks for cycles among them. A check makes many, of
-which nearly none are in one; Python's 700 would look fifteen times as often."""
+YOUNG_OBJECTS = 2_000
+OLDER, OLDEST = 10, 100
+"""New objects after which the collector looks for cycles among them, after how many such looks it
+looks at what was left, and after how many of those at everything. Python's 700, 10, 10 look for more
+than they find: a check leaves nothing behind in a cycle unless it fails."""
 
 
 @contextmanager
@@ -21,7 +23,7 @@ def seldom_collecting() -> Iterator[None]:
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, *before[1:])
+    gc.set_threshold(YOUNG_OBJECTS, OLDER, OLDEST)
     try:
         yield
     finally:

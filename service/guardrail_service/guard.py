@@ -56,10 +56,15 @@ class Cancellation:
     """
 
     def __init__(self, owner: object | None = None) -> None:
-        self.owner: object = self if owner is None else owner
+        self._owner = owner
         self._lock = threading.Lock()
         self._waits: Ticket | Turn | None = None
         self.cancelled = False
+
+    @property
+    def owner(self) -> object:
+        """Return whose rows the check's are."""
+        return self if self._owner is None else self._owner  # not kept: that would be a cycle
 
     def cancel(self) -> None:
         """Drop the check's queued rows; the check raises Cancelled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -526,6 +527,31 @@ def test_while_models_run_other_checks_compute(bench: Callable[..., Bench]) -> N
         assert not any(future.done() for future in judging)
         made.model.open.set()
         assert {future.result(30).status for future in judging} == {"complete"}
+
+
+def test_a_check_leaves_nothing_to_the_garbage_collector(bench: Callable[..., Bench]) -> None:
+    """Or every row's outputs stay until it comes, and all threads stand still while it looks.
+
+    Rows that fail are another matter: a traceback holds the frames that hold it.
+    """
+    model = Fake("model", rows("a", "bb"), scores())
+    made = bench(model, Fake("other", rows("a", "ccc"), scores()))
+    made.check()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            made.check(cancellation=Cancellation())
+            made.check(cancellation=Cancellation(owner=object()))
+        assert made.check(deadline_ms=0).status == "partial"
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left = {type(found).__name__ for found in gc.garbage}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert left.isdisjoint({"Job", "Run", "Row", "Waiter", "Cancellation", "Ticket", "ndarray"})
 
 
 def test_a_closed_guard_judges_nothing(bench: Callable[..., Bench]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import time
@@ -51,6 +52,7 @@ class Envelope:
         self._app = app
         self._max_body_bytes = max_body_bytes
         self._keys = [key.get_secret_value().encode() for key in api_keys]
+        self._next = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -67,6 +69,8 @@ class Envelope:
             await self._app(scope, exchange.receive, exchange.send)
             return
         body = await _read(scope, exchange.receive, self._max_body_bytes)
+        async with self._next:  # however many arrive at once, one is parsed per round of the loop
+            await asyncio.sleep(0)
         await self._app(scope, _replay(body, exchange.receive), exchange.send)
 
     def _authorize(self, scope: Scope) -> None:

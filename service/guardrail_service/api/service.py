@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -52,7 +53,7 @@ class Service:
         self.telemetry = Telemetry(runtime)
         self._limits = runtime.settings.limits
         self._running = 0
-        self._threads = ThreadPoolExecutor(self._limits.concurrent_requests, "check")
+        self._threads = _started(self._limits.concurrent_requests)
         self.streams = Streams(runtime, self.telemetry, self._threads)
 
     async def check(self, request: CheckRequest, request_id: str, gone: Gone) -> Rendered:
@@ -214,6 +215,14 @@ class Service:
             cancellation.cancel()  # nobody waits any more, whether or not it is done
             running.cancel()
             watcher.cancel()
+
+
+def _started(count: int) -> ThreadPoolExecutor:
+    """Return a pool whose threads run already: to start one, the event loop would wait for it."""
+    pool = ThreadPoolExecutor(count, "check")
+    together = threading.Barrier(count)
+    wait([pool.submit(together.wait) for _ in range(count)])
+    return pool
 
 
 async def _set_when(gone: Gone, event: asyncio.Event) -> None:

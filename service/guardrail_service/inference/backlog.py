@@ -109,6 +109,7 @@ class Backlog:
         self.running.discard(run)
         for job in run.jobs:
             self._close(job)
+        run.jobs = []  # jobs know their call: a cycle would keep every output until it is collected
 
     def take_apart(self, run: Run, now: float) -> None:
         """Queue the jobs of a call that failed as a whole again, each for a call of its own."""
@@ -122,6 +123,7 @@ class Backlog:
                 heapq.heappush(self._queue, job)
             else:
                 self._close(job)
+        run.jobs = []
 
     def drop(self, futures: Sequence[Future[RowDone]]) -> None:
         """Cancel some waiters; jobs that nobody waits for any more leave the queue."""

@@ -147,9 +147,16 @@ class Ticket:
         self.futures = tuple(futures)
         self.cost_ms = cost_ms
         self._drop = drop
+        self._has_left = False
 
     def cancel(self) -> None:
-        """Leave: rows that nobody else waits for are dropped; one that runs is not waited for."""
+        """Leave: rows that nobody else waits for are dropped; one that runs is not waited for.
+
+        Who leaves again has nothing left to drop; a check and the request around it both do.
+        """
+        if self._has_left:
+            return
+        self._has_left = True
         if left := self._left():
             self._drop(left)
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 YOUNG_OBJECTS = 2_000
 OLDER, OLDEST = 10, 100
 """New objects after which the collector looks for cycles among them, after how many such looks it
-looks at what was left, and after how many of those at everything. Python's 700, 10, 10 look for more
-than they find: a check leaves nothing behind in a cycle unless it fails."""
+looks at what was left, and after how many of those at everything. Python's 700, 10 and 10 look for
+more than there is: a check leaves nothing behind in a cycle unless it fails."""
 
 
 @contextmanager

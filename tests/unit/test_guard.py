@@ -483,7 +483,7 @@ def test_a_check_cancelled_while_it_waits_for_its_turn_ends_at_once(
 ) -> None:
     """Although those who compute go on."""
     made = bench(Fake("risk", rows("a"), scores()))
-    made.guard._turns = Turns(1)
+    made.guard._turns = Turns(1, patience_s=30)
     cancellation = Cancellation()
     with ThreadPoolExecutor(1) as pool, made.guard._turns.turn(0.0, None):
         judging = pool.submit(made.check, cancellation=cancellation)
@@ -500,7 +500,7 @@ def test_at_its_deadline_a_check_that_got_no_turn_says_what_it_can(
     """Others may compute for long; what needs no model is judged still, and waiting is queueing."""
     pattern = Fake("pattern", rows(), scores(0.9), cost="pattern")
     made = bench(Fake("model", rows("a"), scores()), pattern)
-    made.guard._turns = Turns(1)
+    made.guard._turns = Turns(1, patience_s=30)
     with made.guard._turns.turn(0.0, None):
         verdict = made.check(deadline_ms=30)
     assert verdict.detectors["pattern"].metrics["good"].score == 0.9
@@ -519,7 +519,7 @@ def test_while_models_run_other_checks_compute(bench: Callable[..., Bench]) -> N
 
     pattern = Fake("pattern", rows(), note, cost="pattern")
     made = bench(Fake("model", rows("slow"), scores()), pattern)
-    made.guard._turns = Turns(1)
+    made.guard._turns = Turns(1, patience_s=30)
     made.model.open.clear()
     with ThreadPoolExecutor(3) as pool:
         judging = [pool.submit(made.check, answer) for answer in ("One.", "Two.", "Three.")]

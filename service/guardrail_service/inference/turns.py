@@ -11,19 +11,25 @@ from contextlib import contextmanager
 
 AT_ONCE = 2
 """Python runs one thread at a time, so more finish no sooner; but the event loop and every model
-worker wait for each of them. One alone would let a huge sample keep all others waiting."""
+worker wait for each of them."""
+PATIENCE_S = 0.1
+"""If nobody came or went for so long, huge samples have all places: one more joins them, and so on.
+Most checks compute for a tenth of that."""
 
 
 class Turns:
     """Places for threads that compute. One that waits for model rows gives its place back.
 
     Args:
-        at_once: How many threads compute at the same time.
+        at_once: How many threads compute at the same time, unless they take very long.
+        patience_s: How long they may take, seconds.
     """
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
+    def __init__(self, at_once: int = AT_ONCE, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
         self._lock = threading.Lock()
         self._free = at_once
+        self._moved = time.monotonic()
         self._waiting: list[tuple[float, int, _Claim]] = []
         self._sequence = itertools.count()
 
@@ -41,23 +47,41 @@ class Turns:
         """Wait for a place; return whether there is one, or False because it is due."""
         with self._lock:
             if self._free > 0:
-                self._free -= 1
-                return True
+                return self._use_one()
             heapq.heappush(self._waiting, (order, next(self._sequence), claim))
-        claim.wait(due)
-        with self._lock:
-            claim.is_over = True
-            return claim.is_granted
+        while True:
+            now = time.monotonic()
+            left_s = self._patience_s if due is None else min(due - now, self._patience_s)
+            is_woken = claim.woken.wait(max(0.0, left_s))
+            with self._lock:
+                if is_woken or (due is not None and time.monotonic() >= due):
+                    claim.is_over = True
+                    return claim.is_granted
+                if claim is self._first() and time.monotonic() >= self._moved + self._patience_s:
+                    claim.is_over = True
+                    return self._use_one()
 
     def give(self) -> None:
-        """Give a place to the most urgent who waits, or back."""
+        """Give a place to the most urgent who waits, or back; one that was too many is gone."""
         with self._lock:
-            while self._waiting:
-                _, _, claim = heapq.heappop(self._waiting)
-                if not claim.is_over:
-                    claim.grant()
-                    return
-            self._free += 1
+            self._moved = time.monotonic()
+            claim = self._first() if self._free >= 0 else None
+            if claim is None:
+                self._free += 1
+            else:
+                claim.is_over = claim.is_granted = True
+                claim.woken.set()
+
+    def _use_one(self) -> bool:
+        self._free -= 1
+        self._moved = time.monotonic()
+        return True
+
+    def _first(self) -> _Claim | None:
+        """Return the most urgent who still waits."""
+        while self._waiting and self._waiting[0][2].is_over:
+            heapq.heappop(self._waiting)
+        return self._waiting[0][2] if self._waiting else None
 
 
 class Turn:
@@ -100,7 +124,7 @@ class Turn:
         with self._lock:
             self._is_cancelled = True
             if self._claim is not None:
-                self._claim.wake()
+                self._claim.woken.set()
 
     def _take(self) -> None:
         claim = _Claim()
@@ -119,24 +143,11 @@ class Turn:
 
 
 class _Claim:
-    """One wait for a place."""
+    """One wait for a place. `woken` ends it, with the place or without."""
 
-    __slots__ = ("_woken", "is_granted", "is_over")
+    __slots__ = ("is_granted", "is_over", "woken")
 
     def __init__(self) -> None:
         self.is_granted = False
         self.is_over = False
-        self._woken = threading.Event()
-
-    def grant(self) -> None:
-        """Give it the place; `Turns` holds its lock."""
-        self.is_granted = True
-        self._woken.set()
-
-    def wake(self) -> None:
-        """End the wait without a place."""
-        self._woken.set()
-
-    def wait(self, due: float | None) -> None:
-        """Wait until granted, woken or due."""
-        self._woken.wait(None if due is None else max(0.0, due - time.monotonic()))
+        self.woken = threading.Event()

@@ -47,7 +47,7 @@ class Queue:
 
 def test_no_more_threads_compute_than_there_are_places() -> None:
     """However many want to, and all get their turn."""
-    turns, lock = Turns(2), threading.Lock()
+    turns, lock = Turns(2, patience_s=BUDGET_S), threading.Lock()
     inside = most = 0
 
     def work(_: int) -> None:
@@ -71,7 +71,7 @@ def test_no_more_threads_compute_than_there_are_places() -> None:
 
 def test_the_most_urgent_comes_first_and_equals_in_their_order() -> None:
     """Whoever asked first."""
-    turns = Turns(1)
+    turns = Turns(1, patience_s=BUDGET_S)
     with ThreadPoolExecutor(8) as pool:
         queue = Queue(turns, pool)
         with turns.turn(0.0, None):
@@ -83,7 +83,7 @@ def test_the_most_urgent_comes_first_and_equals_in_their_order() -> None:
 
 def test_who_is_away_leaves_the_place_to_others_and_waits_to_come_back() -> None:
     """Model rows run meanwhile; the wait is counted."""
-    turns, taken, leave = Turns(1), threading.Event(), threading.Event()
+    turns, taken, leave = Turns(1, patience_s=BUDGET_S), threading.Event(), threading.Event()
 
     def other() -> None:
         with turns.turn(0.0, None):
@@ -103,7 +103,7 @@ def test_who_is_away_leaves_the_place_to_others_and_waits_to_come_back() -> None
 
 def test_at_its_deadline_a_check_goes_on_without_a_place() -> None:
     """It must say what it knows then; the place it did not get is not given back."""
-    turns = Turns(1)
+    turns = Turns(1, patience_s=BUDGET_S)
     with ThreadPoolExecutor(1) as pool, turns.turn(0.0, None):
         queue = Queue(turns, pool)
         queue.add("due", 0.0, due=time.monotonic() + 0.01)[1].result(BUDGET_S)
@@ -114,7 +114,7 @@ def test_at_its_deadline_a_check_goes_on_without_a_place() -> None:
 
 def test_who_is_cancelled_does_not_wait() -> None:
     """Neither while it waits nor when it asks later, and others keep their places."""
-    turns = Turns(1)
+    turns = Turns(1, patience_s=BUDGET_S)
     with ThreadPoolExecutor(4) as pool:
         queue = Queue(turns, pool)
         with turns.turn(0.0, None):
@@ -129,9 +129,29 @@ def test_who_is_cancelled_does_not_wait() -> None:
     assert turns._free == 1
 
 
+def test_huge_samples_do_not_keep_everybody_waiting() -> None:
+    """Nobody came or went for long: one more joins, and when they leave all is as before."""
+    turns, leave = Turns(2, patience_s=0.02), threading.Event()
+    entered = threading.Semaphore(0)
+
+    def huge() -> None:
+        with turns.turn(0.0, None):
+            entered.release()
+            assert leave.wait(BUDGET_S)
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(huge)
+        for _ in range(4):
+            assert entered.acquire(timeout=BUDGET_S)
+        leave.set()
+    assert turns._free == 2
+    assert turns._first() is None
+
+
 def test_a_turn_ends_with_an_error_too() -> None:
     """Or the place would be lost."""
-    turns = Turns(1)
+    turns = Turns(1, patience_s=BUDGET_S)
     with pytest.raises(ValueError, match="broken"), turns.turn(0.0, None) as turn, turn.away():
         raise ValueError("broken")
     assert turns._free == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -171,10 +171,13 @@ class Hallucination(Detector[HallucinationParameters]):
 
 def judged(sample: SegmentedSample) -> tuple[Sentence, ...]:
     """Return the answer's claims without sentences about what the passages do not say."""
-    pieces = claims(sample, MIN_CLAIM_CHARS)
-    return tuple(
-        piece for piece in pieces if not (_about_sources(piece.text) or _is_only_opaque(piece.text))
-    )
+    return sample.once("judged", lambda: tuple(_judged(sample)))
+
+
+def _judged(sample: SegmentedSample) -> Iterator[Sentence]:
+    for piece in claims(sample, MIN_CLAIM_CHARS):
+        if not (_about_sources(piece.text) or _is_only_opaque(piece.text)):
+            yield piece
 
 
 def worst(spans: Sequence[Span]) -> float:

@@ -34,6 +34,8 @@ from guardrail_service.guard import Cancellation, Warmed
 from guardrail_service.runtime import Runtime
 
 T = TypeVar("T")
+STARTED = 256
+"""Threads that run before the first request; of more, the others start when they are needed."""
 Gone = Callable[[], Awaitable[None]]
 """Returns when the caller has left."""
 
@@ -220,8 +222,13 @@ class Service:
 def _started(count: int) -> ThreadPoolExecutor:
     """Return a pool whose threads run already: to start one, the event loop would wait for it."""
     pool = ThreadPoolExecutor(count, "check")
-    together = threading.Barrier(count)
-    wait([pool.submit(together.wait) for _ in range(count)])
+    together = threading.Barrier(min(count, STARTED))
+    try:
+        wait([pool.submit(together.wait) for _ in range(together.parties)])
+    except BaseException:  # no thread to be had: those that wait for it must not wait for ever
+        together.abort()
+        pool.shutdown()
+        raise
     return pool
 
 

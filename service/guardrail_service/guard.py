@@ -58,7 +58,7 @@ class Cancellation:
     def __init__(self, owner: object | None = None) -> None:
         self._owner = owner
         self._lock = threading.Lock()
-        self._waits: Ticket | Turn | None = None
+        self._waits: tuple[Ticket | Turn, ...] = ()
         self.cancelled = False
 
     @property
@@ -70,15 +70,18 @@ class Cancellation:
         """Drop the check's queued rows; the check raises Cancelled."""
         with self._lock:
             self.cancelled = True
-            if self._waits is not None:
-                self._waits.cancel()
+            self._drop()
 
-    def attach(self, waits: Ticket | Turn) -> None:
-        """Name what the check waits for now; dropped at once if the caller is already gone."""
+    def attach(self, *waits: Ticket | Turn) -> None:
+        """Name what the check waits for as of now; dropped if the caller is already gone."""
         with self._lock:
             self._waits = waits
             if self.cancelled:
-                waits.cancel()
+                self._drop()
+
+    def _drop(self) -> None:
+        for waits in self._waits:
+            waits.cancel()
 
 
 WARM_AT_ONCE = 256
@@ -96,6 +99,9 @@ class Warmed(NamedTuple):
 
 class Guard:
     """Judges samples under named policies.
+
+    Attributes:
+        turns: Which checks compute; `close` lets those that wait go on to where they end.
 
     Args:
         policies: By name; the first is used where a request names none.
@@ -127,7 +133,7 @@ class Guard:
         self._languages = dict(languages)
         self._max_sentences = max_sentences
         self._warming = tuple(warming)
-        self._turns = Turns()
+        self.turns = Turns()
 
     def check(
         self,
@@ -276,7 +282,7 @@ class Guard:
 
     @contextmanager
     def _turn(self, order: float, due: float | None, cancellation: Cancellation) -> Iterator[Turn]:
-        turn = self._turns.turn(order, due)
+        turn = self.turns.turn(order, due)
         cancellation.attach(turn)
         with turn:
             if cancellation.cancelled:
@@ -369,7 +375,7 @@ class _Check:
                 self._unique.setdefault(row, len(self._unique))
         self._ticket = scheduler.submit(tuple(self._unique), self._deadline, cancellation.owner)
         self._cancellation = cancellation
-        cancellation.attach(self._ticket)
+        cancellation.attach(self._turn, self._ticket)
 
     def outcomes(self) -> Mapping[str, Outcome]:
         """Return every detector's outcome: cheap ones while the model rows run."""
@@ -394,12 +400,13 @@ class _Check:
     def timings(self) -> Timings:
         """Return where the time went, over the rows that ran. Waiting for turns is queueing."""
         done = [f.result() for f in self._ticket.futures if f.done() and _succeeded(f)]
+        total = (time.perf_counter() - self._started) * 1e3
         queued = min((row.queue_ms for row in done if row.queue_ms), default=0.0)
         return Timings(
-            queue=queued + self._turn.waited_ms,
+            queue=min(queued + self._turn.waited_ms, total),
             tokenize=sum(row.tokenize_ms for row in done),
             inference=sum(row.inference_ms for row in done),
-            total=(time.perf_counter() - self._started) * 1e3,
+            total=total,
         )
 
     def _note(self, name: str, outcome: Outcome) -> None:

@@ -121,7 +121,13 @@ class Runtime:
         """Finish running work within the drain time and stop the workers."""
         self.draining = True
         self.scheduler.close(self.settings.drain_s)
+        self.guard.turns.close()
         self.caches.close()
+
+    def end(self) -> None:
+        """Stop at once: whoever waits is told that the service ends."""
+        self.guard.turns.close()
+        self.scheduler.close()
 
 
 def batches(sessions: Mapping[Role, Session], tokens: int) -> dict[Role, Batch]:

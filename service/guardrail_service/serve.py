@@ -114,7 +114,7 @@ class _Server(uvicorn.Server):
         """
         if not self._runtime.draining:
             self._runtime.draining = True
-            end = threading.Timer(self._runtime.settings.drain_s, self._runtime.scheduler.close)
+            end = threading.Timer(self._runtime.settings.drain_s, self._runtime.end)
             end.daemon = True
             end.start()
         super().handle_exit(sig, frame)

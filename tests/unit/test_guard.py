@@ -483,11 +483,11 @@ def test_a_check_cancelled_while_it_waits_for_its_turn_ends_at_once(
 ) -> None:
     """Although those who compute go on."""
     made = bench(Fake("risk", rows("a"), scores()))
-    made.guard._turns = Turns(1, patience_s=30)
+    made.guard.turns = Turns(1, patience_s=30)
     cancellation = Cancellation()
-    with ThreadPoolExecutor(1) as pool, made.guard._turns.turn(0.0, None):
+    with ThreadPoolExecutor(1) as pool, made.guard.turns.turn(0.0, None):
         judging = pool.submit(made.check, cancellation=cancellation)
-        until(lambda: bool(made.guard._turns._waiting))
+        until(lambda: made.guard.turns.waiting() == 1)
         cancellation.cancel()
         with pytest.raises(Cancelled):
             judging.result(30)
@@ -500,13 +500,29 @@ def test_at_its_deadline_a_check_that_got_no_turn_says_what_it_can(
     """Others may compute for long; what needs no model is judged still, and waiting is queueing."""
     pattern = Fake("pattern", rows(), scores(0.9), cost="pattern")
     made = bench(Fake("model", rows("a"), scores()), pattern)
-    made.guard._turns = Turns(1, patience_s=30)
-    with made.guard._turns.turn(0.0, None):
-        verdict = made.check(deadline_ms=30)
+    made.guard.turns = Turns(1, patience_s=30)
+    with made.guard.turns.turn(0.0, None):
+        verdict = made.check(deadline_ms=100)
     assert verdict.detectors["pattern"].metrics["good"].score == 0.9
     assert verdict.detectors["model"].state is State.NOT_EVALUATED
     assert verdict.status == "partial"
-    assert 0 < verdict.timings.queue <= verdict.timings.total
+    assert 1 < verdict.timings.queue <= verdict.timings.total
+
+
+def test_a_check_cancelled_on_its_way_back_ends_at_once(bench: Callable[..., Bench]) -> None:
+    """Its rows are dropped; it needs no turn to say that its caller left."""
+    made = bench(Fake("risk", rows("a"), scores()))
+    made.guard.turns = Turns(1, patience_s=30)
+    made.model.open.clear()
+    cancellation = Cancellation()
+    with ThreadPoolExecutor(1) as pool:
+        judging = pool.submit(made.check, cancellation=cancellation)
+        assert made.model.entered.wait(30)
+        until(lambda: not made.guard.turns._held)
+        with made.guard.turns.turn(0.0, None):
+            cancellation.cancel()
+            with pytest.raises(Cancelled):
+                judging.result(30)
 
 
 def test_while_models_run_other_checks_compute(bench: Callable[..., Bench]) -> None:
@@ -519,7 +535,7 @@ def test_while_models_run_other_checks_compute(bench: Callable[..., Bench]) -> N
 
     pattern = Fake("pattern", rows(), note, cost="pattern")
     made = bench(Fake("model", rows("slow"), scores()), pattern)
-    made.guard._turns = Turns(1, patience_s=30)
+    made.guard.turns = Turns(1, patience_s=30)
     made.model.open.clear()
     with ThreadPoolExecutor(3) as pool:
         judging = [pool.submit(made.check, answer) for answer in ("One.", "Two.", "Three.")]

@@ -52,6 +52,7 @@ class Envelope:
         self._app = app
         self._max_body_bytes = max_body_bytes
         self._keys = [key.get_secret_value().encode() for key in api_keys]
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._next = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,9 +70,18 @@ class Envelope:
             await self._app(scope, exchange.receive, exchange.send)
             return
         body = await _read(scope, exchange.receive, self._max_body_bytes)
-        async with self._next:  # however many arrive at once, one is parsed per round of the loop
-            await asyncio.sleep(0)
+        scope["state"]["arrived"] = time.monotonic()
+        if scope["path"] not in OPEN_ROUTES:
+            await self._one_by_one()
         await self._app(scope, _replay(body, exchange.receive), exchange.send)
+
+    async def _one_by_one(self) -> None:
+        """Let the event loop go round before the next request is parsed, however many there are."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # a lock belongs to the loop that first had to wait for it
+            self._loop, self._next = loop, asyncio.Lock()
+        await self._next.acquire()
+        loop.call_soon(self._next.release)
 
     def _authorize(self, scope: Scope) -> None:
         if not self._keys or scope["path"] in OPEN_ROUTES:

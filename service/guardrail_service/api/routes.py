@@ -120,7 +120,8 @@ ServiceIn = Annotated[Service, Depends(_service)]
 @router.post("/v1/check", responses={200: {"model": CheckReply}, **_ERRORS}, tags=["checking"])
 async def check(body: CheckRequest, request: Request, service: ServiceIn) -> Response:
     """Judge one answer against the passages it came from."""
-    reply, text = await service.check(body, request.state.request_id, _gone(request))
+    state = request.state
+    reply, text = await service.check(body, state.request_id, _gone(request), state.arrived)
     request.state.log.update(summary(reply))
     headers = {
         "X-Guardrail-Decision": reply.decision,

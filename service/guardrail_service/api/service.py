@@ -29,7 +29,14 @@ from guardrail_service.api.translate import (
     to_reply,
     to_sample,
 )
-from guardrail_service.errors import Cancelled, GuardrailError, LimitExceeded, NotReady, Overloaded
+from guardrail_service.errors import (
+    Cancelled,
+    ConfigurationError,
+    GuardrailError,
+    LimitExceeded,
+    NotReady,
+    Overloaded,
+)
 from guardrail_service.guard import Cancellation, Warmed
 from guardrail_service.runtime import Runtime
 
@@ -58,16 +65,24 @@ class Service:
         self._threads = _started(self._limits.concurrent_requests)
         self.streams = Streams(runtime, self.telemetry, self._threads)
 
-    async def check(self, request: CheckRequest, request_id: str, gone: Gone) -> Rendered:
+    async def check(
+        self, request: CheckRequest, request_id: str, gone: Gone, arrived: float
+    ) -> Rendered:
         """Return the reply to one request.
+
+        Args:
+            request: What to judge.
+            request_id: Goes into the reply.
+            gone: Returns when the caller has left.
+            arrived: Monotonic second from which the deadline counts.
 
         Raises:
             GuardrailError: If it cannot be judged; never a verdict.
         """
-        arrived = time.monotonic()
         cancellation = Cancellation()
         with self._places(1), self._expected(request, arrived, cancellation):
-            return await self._run(request, request_id, request.deadline_ms, gone, cancellation)
+            deadline = request.deadline_ms
+            return await self._run(request, request_id, deadline, gone, cancellation, arrived)
 
     async def warm(self, request: ContextsRequest, request_id: str, gone: Gone) -> ContextsReply:
         """Compute ahead what models need of passages.
@@ -168,7 +183,8 @@ class Service:
             await departed.wait()
 
         try:
-            return (await self._run(item, request_id, math.inf, gone, cancellation)).reply
+            now = time.monotonic()
+            return (await self._run(item, request_id, math.inf, gone, cancellation, now)).reply
         except Cancelled:
             raise
         except GuardrailError as error:
@@ -181,9 +197,8 @@ class Service:
         deadline_ms: float | None,
         gone: Gone,
         cancellation: Cancellation,
+        arrived: float,
     ) -> Rendered:
-        arrived = time.monotonic()
-
         def work() -> Rendered:
             request = body if isinstance(body, CheckRequest) else parse_check(body)
             sample = to_sample(request, self._limits)
@@ -220,15 +235,22 @@ class Service:
 
 
 def _started(count: int) -> ThreadPoolExecutor:
-    """Return a pool whose threads run already: to start one, the event loop would wait for it."""
+    """Return a pool whose threads run already: to start one, the event loop would wait for it.
+
+    Raises:
+        ConfigurationError: If the system has no thread left.
+    """
     pool = ThreadPoolExecutor(count, "check")
     together = threading.Barrier(min(count, STARTED))
     try:
         wait([pool.submit(together.wait) for _ in range(together.parties)])
-    except BaseException:  # no thread to be had: those that wait for it must not wait for ever
-        together.abort()
+    except RuntimeError as error:
+        together.abort()  # those that did start must not wait for ever
         pool.shutdown()
-        raise
+        found = f"{count}, and this machine starts no further thread"
+        raise ConfigurationError(
+            "GUARDRAIL_MAX_CONCURRENT_REQUESTS", found, "fewer, or a higher limit of threads"
+        ) from error
     return pool
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from guardrail_service.bench.latency_report import drawing
 
 PART = "bench models"
 PLOT = "models-cost.png"
+UNKNOWN = "a machine that an older version did not name"
 PLOTTED = 128
 """Tokens of a row in the picture: a long sentence, or a claim with its evidence."""
 Results = Mapping[str, Mapping[str, Any]]
@@ -38,9 +39,9 @@ def plot(results: Results, path: Path) -> None:
         MissingExtra: If matplotlib is not installed.
     """
     speeds = {
-        (cost["name"], cost["precision"]): cost["speeds"][str(PLOTTED)] or 0.0
+        (cost["name"], cost["precision"]): cost["speeds"][str(PLOTTED)]
         for cost in results.values()
-        if "refused" not in cost
+        if "refused" not in cost and cost["speeds"][str(PLOTTED)] is not None
     }
     names = list(dict.fromkeys(name for name, _ in speeds))
     precisions = list(dict.fromkeys(precision for _, precision in speeds))
@@ -62,17 +63,20 @@ def plot(results: Results, path: Path) -> None:
 
 def _preface(results: Results) -> str:
     """Return where the numbers come from; those of several machines must not be compared."""
-    machines = list(dict.fromkeys(str(c["machine"]) for c in results.values() if "machine" in c))
+    measured = (cost for cost in results.values() if "refused" not in cost)
+    machines = list(dict.fromkeys(str(cost.get("machine", UNKNOWN)) for cost in measured))
     if len(machines) > 1:
         listed = "; ".join(machines)
         return f"**Caution.** Measured on several machines; do not compare the rows: {listed}."
     return f"Measured on {machines[0]}." if machines else "Nothing was measured."
 
 
-def _row(cost: Mapping[str, Any], lengths: Iterable[str]) -> list[str]:
+def _row(cost: Mapping[str, Any], lengths: Sequence[str]) -> list[str]:
     if "refused" in cost:
-        return [cost["name"], cost["role"], cost["precision"], f"refused: {cost['refused']}",
-                *("" for _ in range(5))]  # fmt: skip
+        empty = [""] * (len(lengths) + 2)  # the reason stands in place of the first number
+        return [
+            cost["name"], cost["role"], cost["precision"], f"refused: {cost['refused']}", *empty
+        ]  # fmt: skip
     speeds = (cost["speeds"][length] for length in lengths)
     return [
         f"`{cost['name']}`",

@@ -26,10 +26,11 @@ _UNKNOWN = ("[UNK]", "<unk>")
 """The unknown token of WordPiece and of Unigram models; byte-level models know every text."""
 
 
-KEPT_TEXTS = 4_096
-KEPT_CHARS = 500
+KEPT_TEXTS = 2_048
+KEPT_CHARS = 300
 """A check asks for a sentence's tokens up to three times: for its window, its row and its lexical
-view. Sentences of 180 characters take about 4 MB; 40 MB is the most that these limits allow."""
+view. Sentences of 180 characters take about 2 MB; the most that these limits allow is 10 MB, and
+32 MB for a tokenizer that makes four tokens of one character."""
 
 
 class Encoded(NamedTuple):

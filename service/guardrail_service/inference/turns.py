@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 AT_ONCE = 2
-"""Python runs one thread at a time, so more finish no sooner; but the event loop and every model
-worker wait for each of them."""
+"""Python runs one thread at a time, so more would hardly end sooner; but the event loop and every
+model worker wait for each of them."""
 PATIENCE_S = 0.1
-"""If nobody came or went for so long, huge samples have all places: one more joins them, and so on.
-Most checks compute for a tenth of that."""
+"""Who computes longer no longer counts: a huge sample must not keep all others waiting. Most checks
+compute for a tenth of that."""
 
 
 class Turns:
     """Places for threads that compute. One that waits for model rows gives its place back.
 
     Args:
-        at_once: How many threads compute at the same time, unless they take very long.
-        patience_s: How long they may take, seconds.
+        at_once: How many threads compute at the same time, besides those that take very long.
+        patience_s: How long a thread may compute until it does not count any more, seconds.
     """
 
     def __init__(self, at_once: int = AT_ONCE, patience_s: float = PATIENCE_S) -> None:
+        self._at_once = at_once
         self._patience_s = patience_s
         self._lock = threading.Lock()
-        self._free = at_once
-        self._moved = time.monotonic()
+        self._held: dict[_Claim, float] = {}
         self._waiting: list[tuple[float, int, _Claim]] = []
         self._sequence = itertools.count()
+        self._is_closed = False
 
     def turn(self, order: float, due: float | None) -> Turn:
         """Return a turn that is not taken yet.
@@ -44,44 +46,60 @@ class Turns:
         return Turn(self, order, due)
 
     def take(self, claim: _Claim, order: float, due: float | None) -> bool:
-        """Wait for a place; return whether there is one, or False because it is due."""
+        """Wait for a place; return whether there is one, or False: due, cancelled or closed."""
         with self._lock:
-            if self._free > 0:
-                return self._use_one()
+            if self._is_closed:
+                return False
             heapq.heappush(self._waiting, (order, next(self._sequence), claim))
-        while True:
-            now = time.monotonic()
-            left_s = self._patience_s if due is None else min(due - now, self._patience_s)
-            is_woken = claim.woken.wait(max(0.0, left_s))
-            with self._lock:
-                if is_woken or (due is not None and time.monotonic() >= due):
-                    claim.is_over = True
-                    return claim.is_granted
-                if claim is self._first() and time.monotonic() >= self._moved + self._patience_s:
-                    claim.is_over = True
-                    return self._use_one()
+            self._grant()
+        try:
+            while not claim.is_over:
+                left_s = math.inf if due is None else max(0.0, due - time.monotonic())
+                is_woken = claim.woken.wait(min(left_s, self._patience_s))
+                with self._lock:
+                    if is_woken or left_s <= self._patience_s:
+                        claim.is_over = True
+                    else:
+                        self._grant()
+        except BaseException:  # an interrupt: the place would be nobody's
+            claim.is_over = True
+            self.give(claim)
+            raise
+        return claim.is_granted
 
-    def give(self) -> None:
-        """Give a place to the most urgent who waits, or back; one that was too many is gone."""
+    def give(self, claim: _Claim) -> None:
+        """Give a place to the most urgent who waits."""
         with self._lock:
-            self._moved = time.monotonic()
-            claim = self._first() if self._free >= 0 else None
-            if claim is None:
-                self._free += 1
-            else:
-                claim.is_over = claim.is_granted = True
+            self._held.pop(claim, None)
+            self._grant()
+
+    def close(self) -> None:
+        """Let everybody through, now and later: the service ends, and so does every check."""
+        with self._lock:
+            self._is_closed = True
+            for _, _, claim in self._waiting:
+                claim.is_over = True
                 claim.woken.set()
+            self._waiting.clear()
 
-    def _use_one(self) -> bool:
-        self._free -= 1
-        self._moved = time.monotonic()
-        return True
+    def waiting(self) -> int:
+        """Return how many threads wait for a place."""
+        with self._lock:
+            return sum(not claim.is_over for _, _, claim in self._waiting)
 
-    def _first(self) -> _Claim | None:
-        """Return the most urgent who still waits."""
-        while self._waiting and self._waiting[0][2].is_over:
-            heapq.heappop(self._waiting)
-        return self._waiting[0][2] if self._waiting else None
+    def _grant(self) -> None:
+        """Hand out the places that are free, those of whom takes long among them."""
+        now = time.monotonic()
+        for claim, since in list(self._held.items()):  # the oldest first
+            if now - since < self._patience_s:
+                break
+            del self._held[claim]
+        while self._waiting and len(self._held) < self._at_once:
+            _, _, claim = heapq.heappop(self._waiting)
+            if not claim.is_over:
+                claim.is_over = claim.is_granted = True
+                self._held[claim] = now
+                claim.woken.set()
 
 
 class Turn:
@@ -97,7 +115,7 @@ class Turn:
         self._order = order
         self._due = due
         self._lock = threading.Lock()
-        self._claim: _Claim | None = None
+        self._claim = _Claim()
         self._is_cancelled = False
         self._has_place = False
 
@@ -123,8 +141,7 @@ class Turn:
         """Wait no longer: the thread goes on without a place, only to end. From any thread."""
         with self._lock:
             self._is_cancelled = True
-            if self._claim is not None:
-                self._claim.woken.set()
+            self._claim.woken.set()
 
     def _take(self) -> None:
         claim = _Claim()
@@ -139,7 +156,7 @@ class Turn:
     def _give(self) -> None:
         if self._has_place:
             self._has_place = False
-            self._turns.give()
+            self._turns.give(self._claim)
 
 
 class _Claim:

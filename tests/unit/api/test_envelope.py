@@ -212,3 +212,43 @@ def test_what_is_not_http_passes_through() -> None:
 
     asyncio.run(Envelope(app, 10, [])({"type": "lifespan"}, nothing, nothing))
     assert seen == ["lifespan"]
+
+
+def test_of_requests_that_arrive_together_one_is_parsed_per_round_of_the_loop() -> None:
+    """In their order; probes pass, and in every loop anew."""
+    rounds: list[str] = []
+
+    async def slow(scope: Any, _receive: Any, _send: Any) -> None:
+        rounds.append(scope["name"])
+
+    async def ticks() -> None:
+        for _ in range(12):
+            rounds.append("-")
+            await asyncio.sleep(0)
+
+    envelope = Envelope(slow, 10, ())
+
+    async def together() -> None:
+        async def one(name: str, path: str) -> None:
+            scope: dict[str, Any] = {
+                "type": "http", "method": "POST", "path": path, "headers": [], "name": name,
+                "app": SimpleNamespace(state=SimpleNamespace()),
+            }  # fmt: skip
+
+            async def receive() -> Message:
+                return {"type": "http.request", "body": b"", "more_body": False}
+
+            await envelope(scope, receive, receive)
+            assert scope["state"]["arrived"] > 0
+
+        checks = [one(name, "/v1/check") for name in "abc"]
+        await asyncio.gather(ticks(), *checks, one("probe", "/readyz"))
+
+    for _ in range(2):
+        rounds.clear()
+        asyncio.run(together())
+        seen = "".join(name[0] for name in rounds).strip("-")
+        assert seen.index("p") < seen.index("b")
+        assert [name for name in seen if name in "abc"] == ["a", "b", "c"]
+        assert "-" in seen[seen.index("a") : seen.index("b")]
+        assert "-" in seen[seen.index("b") : seen.index("c")]

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from guardrail_service.api import service as module
+from guardrail_service.errors import ConfigurationError
 
 
 def running() -> set[threading.Thread]:
@@ -38,6 +39,6 @@ def test_a_machine_without_threads_ends_the_start(monkeypatch: pytest.MonkeyPatc
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", scarce)
-    with pytest.raises(RuntimeError, match="can't start new thread"):
+    with pytest.raises(ConfigurationError, match=r"^GUARDRAIL_MAX_CONCURRENT_REQUESTS: found 4, "):
         module._started(4)
     assert running() == before

@@ -29,7 +29,6 @@ class Queue:
         self.got: list[str] = []
         self._turns = turns
         self._pool = pool
-        self._asked = 0
 
     def add(self, name: str, order: float, due: float | None = None) -> tuple[Turn, Future[None]]:
         """Let a thread ask for a turn; return when it waits for it."""
@@ -39,9 +38,9 @@ class Queue:
             with turn:
                 self.got.append(name)
 
+        before = self._turns.waiting()
         future = self._pool.submit(work)
-        self._asked += 1
-        until(lambda: future.done() or len(self._turns._waiting) >= self._asked)
+        until(lambda: future.done() or self._turns.waiting() > before)
         return turn, future
 
 
@@ -66,7 +65,7 @@ def test_no_more_threads_compute_than_there_are_places() -> None:
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(work, range(48)))
     assert most == 2
-    assert turns._free == 2
+    assert not turns._held
 
 
 def test_the_most_urgent_comes_first_and_equals_in_their_order() -> None:
@@ -83,6 +82,25 @@ def test_the_most_urgent_comes_first_and_equals_in_their_order() -> None:
 
 def test_who_is_away_leaves_the_place_to_others_and_waits_to_come_back() -> None:
     """Model rows run meanwhile; the wait is counted."""
+    turns, taken = Turns(1, patience_s=BUDGET_S), threading.Event()
+
+    def other() -> None:
+        with turns.turn(0.0, None):
+            taken.set()
+            until(lambda: turns.waiting() == 1)  # who was away is back
+
+    with ThreadPoolExecutor(1) as pool, turns.turn(5.0, None) as turn:
+        with turn.away():
+            before = turn.waited_ms
+            done = pool.submit(other)
+            assert taken.wait(BUDGET_S)
+        assert turn.waited_ms > before
+        done.result(BUDGET_S)
+    assert not turns._held
+
+
+def test_the_wait_to_come_back_ends_with_the_caller_too() -> None:
+    """Who left while its rows ran needs no place to end."""
     turns, taken, leave = Turns(1, patience_s=BUDGET_S), threading.Event(), threading.Event()
 
     def other() -> None:
@@ -90,15 +108,16 @@ def test_who_is_away_leaves_the_place_to_others_and_waits_to_come_back() -> None
             taken.set()
             assert leave.wait(BUDGET_S)
 
-    with ThreadPoolExecutor(2) as pool, turns.turn(5.0, None) as turn:
-        assert turn.waited_ms == pytest.approx(0.0, abs=1e3)
-        with turn.away():
-            done = pool.submit(other)
-            assert taken.wait(BUDGET_S)
-            threading.Timer(0.05, leave.set).start()
-        assert turn.waited_ms > 0.0
+    with ThreadPoolExecutor(1) as pool:
+        with turns.turn(5.0, None) as turn:
+            with turn.away():
+                done = pool.submit(other)
+                assert taken.wait(BUDGET_S)
+                turn.cancel()
+            assert not done.done()
+            leave.set()
         done.result(BUDGET_S)
-    assert turns._free == 1
+    assert not turns._held
 
 
 def test_at_its_deadline_a_check_goes_on_without_a_place() -> None:
@@ -108,8 +127,8 @@ def test_at_its_deadline_a_check_goes_on_without_a_place() -> None:
         queue = Queue(turns, pool)
         queue.add("due", 0.0, due=time.monotonic() + 0.01)[1].result(BUDGET_S)
         assert queue.got == ["due"]
-        assert turns._free == 0
-    assert turns._free == 1
+        assert len(turns._held) == 1
+    assert not turns._held
 
 
 def test_who_is_cancelled_does_not_wait() -> None:
@@ -126,11 +145,11 @@ def test_who_is_cancelled_does_not_wait() -> None:
             assert queue.got == ["gone", "again"]
             queue.add("next", 9.0)
     assert queue.got == ["gone", "again", "next"]
-    assert turns._free == 1
+    assert not turns._held
 
 
 def test_huge_samples_do_not_keep_everybody_waiting() -> None:
-    """Nobody came or went for long: one more joins, and when they leave all is as before."""
+    """Who computes for long no longer counts; when it leaves, nobody has a place too many."""
     turns, leave = Turns(2, patience_s=0.02), threading.Event()
     entered = threading.Semaphore(0)
 
@@ -139,14 +158,71 @@ def test_huge_samples_do_not_keep_everybody_waiting() -> None:
             entered.release()
             assert leave.wait(BUDGET_S)
 
-    with ThreadPoolExecutor(4) as pool:
-        for _ in range(4):
+    with ThreadPoolExecutor(6) as pool:
+        for _ in range(6):
             pool.submit(huge)
-        for _ in range(4):
+        for _ in range(6):
             assert entered.acquire(timeout=BUDGET_S)
+        assert len(turns._held) <= 2
         leave.set()
-    assert turns._free == 2
-    assert turns._first() is None
+    assert not turns._held
+
+
+def test_behind_huge_samples_small_ones_follow_each_other_at_once() -> None:
+    """They do not wait for the patience each, however often somebody more urgent gives up."""
+    turns, leave = Turns(1, patience_s=5.0), threading.Event()
+
+    def huge() -> None:
+        with turns.turn(0.0, None):
+            assert leave.wait(BUDGET_S)
+
+    with ThreadPoolExecutor(4) as pool:
+        pool.submit(huge)
+        until(lambda: len(turns._held) == 1)
+        turns._held = dict.fromkeys(turns._held, 0.0)  # it has computed for very long
+        queue = Queue(turns, pool)
+        started = time.monotonic()
+        for n in range(20):
+            queue.add(str(n), 0.0)[1].result(BUDGET_S)
+        assert time.monotonic() - started < 20 * turns._patience_s
+        assert len(queue.got) == 20
+        leave.set()
+    assert not turns._held
+
+
+def test_an_urgent_one_that_gives_up_does_not_keep_the_others_waiting() -> None:
+    """Whoever looks hands out the place, to whom it belongs."""
+    turns, leave = Turns(1, patience_s=0.05), threading.Event()
+
+    def huge() -> None:
+        with turns.turn(0.0, None):
+            assert leave.wait(BUDGET_S)
+
+    with ThreadPoolExecutor(4) as pool:
+        pool.submit(huge)
+        until(lambda: len(turns._held) == 1)
+        queue = Queue(turns, pool)
+        _, patient = queue.add("patient", 9.0)
+        while not patient.done():
+            queue.add("urgent", 0.0, due=time.monotonic() + 0.01)
+        leave.set()
+    assert "patient" in queue.got
+    assert not turns._held
+
+
+def test_when_the_service_ends_nobody_waits() -> None:
+    """Neither those who wait nor those who come later; they are told elsewhere that it ends."""
+    turns = Turns(1, patience_s=BUDGET_S)
+    with ThreadPoolExecutor(1) as pool:
+        queue = Queue(turns, pool)
+        with turns.turn(0.0, None):
+            _, waiting = queue.add("waiting", 0.0)
+            turns.close()
+            waiting.result(BUDGET_S)
+            with turns.turn(0.0, None):
+                queue.got.append("later")
+    assert queue.got == ["waiting", "later"]
+    assert not turns._held
 
 
 def test_a_turn_ends_with_an_error_too() -> None:
@@ -154,4 +230,4 @@ def test_a_turn_ends_with_an_error_too() -> None:
     turns = Turns(1, patience_s=BUDGET_S)
     with pytest.raises(ValueError, match="broken"), turns.turn(0.0, None) as turn, turn.away():
         raise ValueError("broken")
-    assert turns._free == 1
+    assert not turns._held

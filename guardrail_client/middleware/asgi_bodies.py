@@ -210,8 +210,10 @@ class TextBody(StreamBody):
 
     async def begin(self) -> None:
         """Send the headers; the verdict comes later."""
-        self._charset = bodies.charset(self.guarded.headers)
-        self._decoder = codecs.getincrementaldecoder(self._charset)("replace")
+        charset = bodies.charset(self.guarded.headers)
+        self._decoder = codecs.getincrementaldecoder(charset)("replace")
+        # Incremental, or UTF-16 would begin every piece with a byte-order mark.
+        self._encoder = codecs.getincrementalencoder(charset)("replace")
         await super().begin()
 
     async def take(self, data: bytes, more: bool) -> None:
@@ -221,7 +223,7 @@ class TextBody(StreamBody):
 
     def shown(self, lane: Lane, text: str) -> bytes:
         """Return a text as it is sent."""
-        return text.encode(self._charset, "replace")
+        return self._encoder.encode(text)
 
 
 class EventBody(StreamBody):

@@ -49,6 +49,7 @@ def _is_charset(name: str) -> bool:
     try:
         "".encode(name, "replace")
         codecs.getincrementaldecoder(name)("replace").decode(b"\xff", final=True)
+        codecs.getincrementalencoder(name)("replace")
     except (LookupError, ValueError):
         return False
     return True

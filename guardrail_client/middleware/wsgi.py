@@ -239,6 +239,8 @@ class _Texts:
         self._chunks = chunks
         self._shape = shape
         self._charset = charset
+        # Incremental, or UTF-16 would begin every piece with a byte-order mark.
+        self._encoder = codecs.getincrementalencoder(charset)("replace")
         self._lane: Lane = (0, "text")
         self._template = sse.blank(shape) if shape else b""
         self._waiting: list[bytes] = []
@@ -272,7 +274,7 @@ class _Texts:
     def shown(self, text: str) -> bytes:
         """Return a text as it is sent."""
         if not self._shape:
-            return text.encode(self._charset, "replace")
+            return self._encoder.encode(text)
         return sse.fill(self._template, self._shape, self._lane, text)
 
     def ending(self) -> bytes:

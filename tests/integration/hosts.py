@@ -169,6 +169,18 @@ async def western(request: Request) -> Response:
     return Response(data, headers={"Content-Type": "text/plain; charset=latin-1"})
 
 
+async def wide(request: Request) -> Response:
+    """Plain text in a charset that begins with a byte-order mark, cut inside of characters."""
+    data = f"Grüße! {SAYS[request.query_params['say']]}".encode("utf-16")
+
+    async def parts() -> AsyncIterator[bytes]:
+        for at in range(0, len(data), 5):
+            yield data[at : at + 5]
+            await asyncio.sleep(0)
+
+    return StreamingResponse(parts(), headers={"Content-Type": "text/plain; charset=utf-16"})
+
+
 async def file(request: Request) -> Response:
     """Plain text from a file."""
     return FileResponse(request.query_params["path"], media_type="text/plain")
@@ -227,6 +239,7 @@ ROUTES = [
     Route("/text", text),
     Route("/odd", odd),
     Route("/western", western),
+    Route("/wide", wide),
     Route("/file", file),
     Route("/insistent", insistent),
     Route("/crash", crash),
@@ -330,6 +343,12 @@ def flask_application() -> Flask:
     @app.get("/odd")
     def flask_odd() -> Any:
         return FlaskResponse(pieces_of(SAYS[asked.args["say"]]), content_type=ODD_TYPE)
+
+    @app.get("/wide")
+    def flask_wide() -> Any:
+        data = SAYS[asked.args["say"]].encode("utf-16")
+        pieces = (data[at : at + 5] for at in range(0, len(data), 5))
+        return FlaskResponse(pieces, content_type="text/plain; charset=utf-16")
 
     return app
 

@@ -410,6 +410,12 @@ def test_text_is_read_in_its_charset_and_in_utf_8_if_nobody_knows_it(
     assert host.get(f"/western?say={name}").content == f"Grüße! {text}".encode("latin-1")
 
 
+@pytest.mark.parametrize(("name", "text"), [("clean", CLEAN), ("leak", REDACTED)])
+def test_a_byte_order_mark_comes_once(name: str, text: str, host: httpx.Client) -> None:
+    """And not before every piece that was checked."""
+    assert host.get(f"/wide?say={name}").content.decode("utf-16") == f"Grüße! {text}"
+
+
 def test_a_stream_stays_a_stream(host: httpx.Client) -> None:
     """Its first sentence arrives while the host still waits to write the rest."""
     SEEN.clear()
@@ -532,6 +538,7 @@ def test_flask_is_guarded_the_same_way(service: Served) -> None:
             assert client.get("/text?say=leak").text == REDACTED
             assert client.get("/odd?say=clean").text == CLEAN
             assert client.get("/odd?say=leak").text == REDACTED
+            assert client.get("/wide?say=leak").content.decode("utf-16") == REDACTED
             body = {"messages": [{"content": "leak"}]}
             streamed = client.post("/chat", json=body).text
             assert ADDRESS not in streamed

@@ -158,7 +158,7 @@ class StreamBody(Body, ABC):
         if not more and not self.stopped:
             await self._lanes.end()
         if not more and not self.stopped:
-            await self.send(b"", more=False)
+            await self.send(self.tail(), more=False)
 
     @abstractmethod
     async def take(self, data: bytes, more: bool) -> None:
@@ -183,6 +183,10 @@ class StreamBody(Body, ABC):
         """Return what tells a reader that the answer was stopped."""
         return b""
 
+    def tail(self) -> bytes:
+        """Return what the charset still has to say when everything has been sent."""
+        return b""
+
     async def done(self, outcome: Outcome) -> None:
         """Tell a reader the verdict, where the format has room for it."""
 
@@ -197,7 +201,7 @@ class StreamBody(Body, ABC):
                 return
             self.stopped = True
             last = self.shown(lane, self.route.fallback) + self.ending(lane)
-            await self.send(last, more=False)
+            await self.send(last + self.tail(), more=False)
         if outcome.error is not None:
             LOG.warning("stream not checked to its end: %s", outcome.error)
         self.route.report(outcome)
@@ -224,6 +228,10 @@ class TextBody(StreamBody):
     def shown(self, lane: Lane, text: str) -> bytes:
         """Return a text as it is sent."""
         return self._encoder.encode(text)
+
+    def tail(self) -> bytes:
+        """Return a character that was held back, or the way back to ASCII."""
+        return self._encoder.encode("", final=True)
 
 
 class EventBody(StreamBody):

@@ -216,9 +216,11 @@ class _Guarded:
             _LOG.warning("stream not checked to its end: %s", code)
         route.report(outcome)
         if outcome.shown == "replaced":
-            yield texts.shown(route.fallback) + texts.ending()
+            yield texts.shown(route.fallback) + texts.ending() + texts.tail()
         else:
             yield from texts.passed()
+            if tail := texts.tail():
+                yield tail
 
     def _checked(self, tokens: Iterator[str]) -> CheckStream:
         route = self._route
@@ -280,6 +282,10 @@ class _Texts:
     def ending(self) -> bytes:
         """Return what says that a filter ended the answer."""
         return sse.stopped(self._template, self._shape, self._lane) if self._shape else b""
+
+    def tail(self) -> bytes:
+        """Return what the charset still has to say: a character held back, the way to ASCII."""
+        return b"" if self._shape else self._encoder.encode("", final=True)
 
     def _raw(self) -> Iterator[str]:
         if not self._shape:

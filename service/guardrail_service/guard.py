@@ -287,6 +287,8 @@ class Guard:
         with turn:
             if cancellation.cancelled:
                 raise Cancelled("the caller left")
+            if self.turns.is_closed:
+                raise NotReady("the service is shutting down")
             yield turn
 
     def _segmented(self, sample: Sample) -> SegmentedSample:

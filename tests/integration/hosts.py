@@ -181,6 +181,18 @@ async def wide(request: Request) -> Response:
     return StreamingResponse(parts(), headers={"Content-Type": "text/plain; charset=utf-16"})
 
 
+async def shifted(request: Request) -> Response:
+    """Plain text in a charset that must say when it is over; its last letter may go on."""
+    data = f"{SAYS[request.query_params['say']]} か".encode(request.query_params["charset"])
+
+    async def parts() -> AsyncIterator[bytes]:
+        for at in range(0, len(data), 5):
+            yield data[at : at + 5]
+
+    kind = f"text/plain; charset={request.query_params['charset']}"
+    return StreamingResponse(parts(), headers={"Content-Type": kind})
+
+
 async def file(request: Request) -> Response:
     """Plain text from a file."""
     return FileResponse(request.query_params["path"], media_type="text/plain")
@@ -240,6 +252,7 @@ ROUTES = [
     Route("/odd", odd),
     Route("/western", western),
     Route("/wide", wide),
+    Route("/shifted", shifted),
     Route("/file", file),
     Route("/insistent", insistent),
     Route("/crash", crash),
@@ -349,6 +362,12 @@ def flask_application() -> Flask:
         data = SAYS[asked.args["say"]].encode("utf-16")
         pieces = (data[at : at + 5] for at in range(0, len(data), 5))
         return FlaskResponse(pieces, content_type="text/plain; charset=utf-16")
+
+    @app.get("/shifted")
+    def flask_shifted() -> Any:
+        data = f"{SAYS[asked.args['say']]} か".encode(asked.args["charset"])
+        pieces = (data[at : at + 5] for at in range(0, len(data), 5))
+        return FlaskResponse(pieces, content_type=f"text/plain; charset={asked.args['charset']}")
 
     return app
 

@@ -416,6 +416,16 @@ def test_a_byte_order_mark_comes_once(name: str, text: str, host: httpx.Client) 
     assert host.get(f"/wide?say={name}").content.decode("utf-16") == f"Grüße! {text}"
 
 
+@pytest.mark.parametrize("charset", ["shift_jis_2004", "iso2022_jp"])
+@pytest.mark.parametrize(("name", "text"), [("clean", CLEAN), ("leak", REDACTED)])
+def test_a_charset_says_all_it_has_to_at_the_end(
+    name: str, text: str, charset: str, host: httpx.Client
+) -> None:
+    """A last letter that could have gone on, and the way back to ASCII."""
+    found = host.get(f"/shifted?say={name}&charset={charset}").content
+    assert found == f"{text} か".encode(charset)
+
+
 def test_a_stream_stays_a_stream(host: httpx.Client) -> None:
     """Its first sentence arrives while the host still waits to write the rest."""
     SEEN.clear()
@@ -539,6 +549,9 @@ def test_flask_is_guarded_the_same_way(service: Served) -> None:
             assert client.get("/odd?say=clean").text == CLEAN
             assert client.get("/odd?say=leak").text == REDACTED
             assert client.get("/wide?say=leak").content.decode("utf-16") == REDACTED
+            for charset in ("shift_jis_2004", "iso2022_jp"):
+                found = client.get(f"/shifted?say=leak&charset={charset}").content
+                assert found == f"{REDACTED} か".encode(charset)
             body = {"messages": [{"content": "leak"}]}
             streamed = client.post("/chat", json=body).text
             assert ADDRESS not in streamed

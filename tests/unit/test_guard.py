@@ -525,6 +525,27 @@ def test_a_check_cancelled_on_its_way_back_ends_at_once(bench: Callable[..., Ben
                 judging.result(30)
 
 
+def test_who_waits_for_a_turn_when_the_service_ends_computes_nothing(
+    bench: Callable[..., Bench],
+) -> None:
+    """All would at once, and who waits for them has a second."""
+    encoded: list[str] = []
+
+    def note(sample: SegmentedSample, _parameters: Knobs) -> Sequence[Row]:
+        encoded.append(sample.answer)
+        return ()
+
+    made = bench(Fake("risk", note, scores()))
+    made.guard.turns = Turns(1, patience_s=30)
+    with ThreadPoolExecutor(1) as pool, made.guard.turns.turn(0.0, None):
+        judging = pool.submit(made.check)
+        until(lambda: made.guard.turns.waiting() == 1)
+        made.guard.turns.close()
+        with pytest.raises(NotReady, match="shutting down"):
+            judging.result(30)
+    assert encoded == []
+
+
 def test_while_models_run_other_checks_compute(bench: Callable[..., Bench]) -> None:
     """A check that waits for its rows leaves its turn to those who can go on."""
     computed: list[str] = []

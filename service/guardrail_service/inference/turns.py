@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import math
 import threading
 import time
 from collections.abc import Iterator
@@ -54,10 +53,9 @@ class Turns:
             self._grant()
         try:
             while not claim.is_over:
-                left_s = math.inf if due is None else max(0.0, due - time.monotonic())
-                is_woken = claim.woken.wait(min(left_s, self._patience_s))
+                is_woken = claim.woken.wait(self._until_next_s(due))
                 with self._lock:
-                    if is_woken or left_s <= self._patience_s:
+                    if is_woken or (due is not None and time.monotonic() >= due):
                         claim.is_over = True
                     else:
                         self._grant()
@@ -82,10 +80,23 @@ class Turns:
                 claim.woken.set()
             self._waiting.clear()
 
+    @property
+    def is_closed(self) -> bool:
+        """Return whether the service ends."""
+        return self._is_closed
+
     def waiting(self) -> int:
         """Return how many threads wait for a place."""
         with self._lock:
             return sum(not claim.is_over for _, _, claim in self._waiting)
+
+    def _until_next_s(self, due: float | None) -> float:
+        """Return the seconds until somebody no longer counts, or it is due."""
+        with self._lock:
+            since = next(iter(self._held.values()), None)
+        now = time.monotonic()
+        ends = now + self._patience_s if since is None else since + self._patience_s
+        return max(0.0, (ends if due is None else min(ends, due)) - now)
 
     def _grant(self) -> None:
         """Hand out the places that are free, those of whom takes long among them."""

@@ -351,8 +351,7 @@ def bench_models(
         out.print(models.render(results))
     if doc is not None:
         models_report.plot(results, doc.parent / "images" / models_report.PLOT)
-        page = models_report.markdown(results, models.LENGTHS, "images")
-        replace_part(doc, models_report.PART, page)
+        replace_part(doc, models_report.PART, models_report.markdown(results, "images"))
 
 
 @bench_app.command("stream")

@@ -134,26 +134,32 @@ def keep(folder: Path, results: Mapping[str, Any]) -> None:
     part.replace(folder / RESULTS)
 
 
+def headings() -> list[str]:
+    """Return what the columns of a table of costs are."""
+    lengths = (f"tokens/ms/core at {length}" for length in LENGTHS)
+    return ["model", "role", "precision", *lengths, "load s", "memory MB", "disk MB"]
+
+
+def cells(cost: Mapping[str, Any]) -> list[str]:
+    """Return a cost as cells; of one that was refused, the reason stands in place of numbers."""
+    about = [cost["name"], cost["role"], cost["precision"]]
+    if "refused" in cost:
+        return [*about, f"refused: {cost['refused']}"]
+    speeds = (cost["speeds"][str(length)] for length in LENGTHS)
+    return [
+        *about,
+        *("-" if speed is None else f"{speed:.2f}" for speed in speeds),
+        f"{cost['load_s']:.1f}",
+        f"{cost['memory_mb']:.0f}",
+        f"{cost['disk_mb']:.0f}",
+    ]
+
+
 def render(results: Mapping[str, Any]) -> Table:
     """Return the costs as a table."""
-    lengths = [f"tokens/ms/core at {length}" for length in LENGTHS]
-    table = Table("model", "role", "precision", *lengths, "load s", "memory MB", "disk MB")
+    table = Table(*headings())
     for cost in results.values():
-        if "refused" in cost:
-            table.add_row(
-                cost["name"], cost["role"], cost["precision"], f"refused: {cost['refused']}"
-            )
-            continue
-        speeds = (cost["speeds"][str(length)] for length in LENGTHS)
-        table.add_row(
-            cost["name"],
-            cost["role"],
-            cost["precision"],
-            *("-" if speed is None else f"{speed:.2f}" for speed in speeds),
-            f"{cost['load_s']:.1f}",
-            f"{cost['memory_mb']:.0f}",
-            f"{cost['disk_mb']:.0f}",
-        )
+        table.add_row(*cells(cost))
     return table
 
 

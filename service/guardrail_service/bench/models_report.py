@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from guardrail_service.bench.document import markdown_table
 from guardrail_service.bench.latency_report import drawing
+from guardrail_service.bench.models import cells, headings
 
 PART = "bench models"
 PLOT = "models-cost.png"
@@ -17,18 +18,14 @@ PLOTTED = 128
 Results = Mapping[str, Mapping[str, Any]]
 
 
-def markdown(results: Results, lengths: Iterable[int], images: str) -> str:
+def markdown(results: Results, images: str) -> str:
     """Return the table for a page.
 
     Args:
         results: What was measured, by model and precision.
-        lengths: Tokens of the rows that were timed.
         images: Folder of the plot, as the page reaches it.
     """
-    counts = [str(length) for length in lengths]
-    headings = ["model", "role", "precision", *(f"tokens/ms/core at {n}" for n in counts)]
-    rows = [_row(cost, counts) for cost in results.values()]
-    table = markdown_table([*headings, "load s", "memory MB", "disk MB"], rows)
+    table = markdown_table(headings(), map(_row, results.values()))
     return "\n\n".join([_preface(results), table, f"![{PLOT}]({images}/{PLOT})"])
 
 
@@ -71,19 +68,8 @@ def _preface(results: Results) -> str:
     return f"Measured on {machines[0]}." if machines else "Nothing was measured."
 
 
-def _row(cost: Mapping[str, Any], lengths: Sequence[str]) -> list[str]:
-    if "refused" in cost:
-        empty = [""] * (len(lengths) + 2)  # the reason stands in place of the first number
-        return [
-            cost["name"], cost["role"], cost["precision"], f"refused: {cost['refused']}", *empty
-        ]  # fmt: skip
-    speeds = (cost["speeds"][length] for length in lengths)
-    return [
-        f"`{cost['name']}`",
-        cost["role"],
-        cost["precision"],
-        *("-" if speed is None else f"{speed:.2f}" for speed in speeds),
-        f"{cost['load_s']:.1f}",
-        f"{cost['memory_mb']:.0f}",
-        f"{cost['disk_mb']:.0f}",
-    ]
+def _row(cost: Mapping[str, Any]) -> list[str]:
+    """Return as many cells as there are headings, names of what was measured as code."""
+    name, *rest = cells(cost)
+    row = [name if "refused" in cost else f"`{name}`", *rest]
+    return row + [""] * (len(headings()) - len(row))

@@ -156,6 +156,6 @@ def test_a_page_without_the_part_is_refused_before_anything_is_measured(work: Pa
 def test_numbers_of_two_machines_are_not_one_table() -> None:
     """A reader would compare them."""
     other = COST | {"machine": "another"}
-    text = models_report.markdown({"a": COST, "b": other}, models.LENGTHS, "images")
+    text = models_report.markdown({"a": COST, "b": other}, "images")
     assert text.startswith("**Caution.**")
     assert "a processor; another" in text

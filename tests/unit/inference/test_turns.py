@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -42,6 +43,24 @@ class Queue:
         future = self._pool.submit(work)
         until(lambda: future.done() or self._turns.waiting() > before)
         return turn, future
+
+
+@contextmanager
+def huge(turns: Turns, pool: ThreadPoolExecutor) -> Iterator[None]:
+    """Let a thread compute for as long as the block takes."""
+    leave = threading.Event()
+
+    def work() -> None:
+        with turns.turn(0.0, None):
+            assert leave.wait(BUDGET_S)
+
+    done = pool.submit(work)
+    until(lambda: len(turns._held) == 1)
+    try:
+        yield
+    finally:
+        leave.set()
+    done.result(BUDGET_S)
 
 
 def test_no_more_threads_compute_than_there_are_places() -> None:
@@ -125,19 +144,11 @@ def test_the_wait_to_come_back_ends_with_the_caller_too() -> None:
 
 def test_a_place_that_frees_before_the_deadline_is_taken() -> None:
     """Although the deadline is nearer than the patience of one who comes now."""
-    turns, leave = Turns(1, patience_s=10.0), threading.Event()
-
-    def huge() -> None:
-        with turns.turn(0.0, None):
-            assert leave.wait(BUDGET_S)
-
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(huge)
-        until(lambda: len(turns._held) == 1)
+    turns = Turns(1, patience_s=10.0)
+    with ThreadPoolExecutor(1) as pool, huge(turns, pool):
         turns._held = dict.fromkeys(turns._held, time.monotonic() - 9.7)
         with turns.turn(0.0, time.monotonic() + 9.0) as turn:
             assert turn._has_place
-        leave.set()
     assert not turns._held
 
 
@@ -174,14 +185,14 @@ def test_huge_samples_do_not_keep_everybody_waiting() -> None:
     turns, leave = Turns(2, patience_s=0.02), threading.Event()
     entered = threading.Semaphore(0)
 
-    def huge() -> None:
+    def enter() -> None:
         with turns.turn(0.0, None):
             entered.release()
             assert leave.wait(BUDGET_S)
 
     with ThreadPoolExecutor(6) as pool:
         for _ in range(6):
-            pool.submit(huge)
+            pool.submit(enter)
         for _ in range(6):
             assert entered.acquire(timeout=BUDGET_S)
         assert len(turns._held) <= 2
@@ -191,15 +202,8 @@ def test_huge_samples_do_not_keep_everybody_waiting() -> None:
 
 def test_behind_huge_samples_small_ones_follow_each_other_at_once() -> None:
     """They do not wait for the patience each, however often somebody more urgent gives up."""
-    turns, leave = Turns(1, patience_s=BUDGET_S), threading.Event()
-
-    def huge() -> None:
-        with turns.turn(0.0, None):
-            assert leave.wait(BUDGET_S)
-
-    with ThreadPoolExecutor(4) as pool:
-        pool.submit(huge)
-        until(lambda: len(turns._held) == 1)
+    turns = Turns(1, patience_s=BUDGET_S)
+    with ThreadPoolExecutor(4) as pool, huge(turns, pool):
         turns._held = dict.fromkeys(turns._held, 0.0)  # it has computed for very long
         queue = Queue(turns, pool)
         started = time.monotonic()
@@ -207,26 +211,17 @@ def test_behind_huge_samples_small_ones_follow_each_other_at_once() -> None:
             queue.add(str(n), 0.0)[1].result(BUDGET_S)
         assert time.monotonic() - started < turns._patience_s
         assert len(queue.got) == 20
-        leave.set()
     assert not turns._held
 
 
 def test_an_urgent_one_that_gives_up_does_not_keep_the_others_waiting() -> None:
     """Whoever looks hands out the place, to whom it belongs."""
-    turns, leave = Turns(1, patience_s=0.05), threading.Event()
-
-    def huge() -> None:
-        with turns.turn(0.0, None):
-            assert leave.wait(BUDGET_S)
-
-    with ThreadPoolExecutor(4) as pool:
-        pool.submit(huge)
-        until(lambda: len(turns._held) == 1)
+    turns = Turns(1, patience_s=0.05)
+    with ThreadPoolExecutor(4) as pool, huge(turns, pool):
         queue = Queue(turns, pool)
         _, patient = queue.add("patient", 9.0)
         while not patient.done():
             queue.add("urgent", 0.0, due=time.monotonic() + 0.01)
-        leave.set()
     assert "patient" in queue.got
     assert not turns._held
 

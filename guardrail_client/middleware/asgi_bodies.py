@@ -216,8 +216,7 @@ class TextBody(StreamBody):
         """Send the headers; the verdict comes later."""
         charset = bodies.charset(self.guarded.headers)
         self._decoder = codecs.getincrementaldecoder(charset)("replace")
-        # Incremental, or UTF-16 would begin every piece with a byte-order mark.
-        self._encoder = codecs.getincrementalencoder(charset)("replace")
+        self._encoder = bodies.encoder(charset)
         await super().begin()
 
     async def take(self, data: bytes, more: bool) -> None:

@@ -44,12 +44,17 @@ def charset(headers: Iterable[Header]) -> str:
     return name if _is_charset(name) else "utf-8"
 
 
+def encoder(name: str) -> codecs.IncrementalEncoder:
+    """Return what writes a text in pieces; only the first gets a byte-order mark, if any does."""
+    return codecs.getincrementalencoder(name)("replace")
+
+
 def _is_charset(name: str) -> bool:
     """Return whether text can be read and written under a name; not all codecs are charsets."""
     try:
         "".encode(name, "replace")
         codecs.getincrementaldecoder(name)("replace").decode(b"\xff", final=True)
-        codecs.getincrementalencoder(name)("replace")
+        encoder(name)
     except (LookupError, ValueError):
         return False
     return True

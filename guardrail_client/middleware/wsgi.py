@@ -241,8 +241,7 @@ class _Texts:
         self._chunks = chunks
         self._shape = shape
         self._charset = charset
-        # Incremental, or UTF-16 would begin every piece with a byte-order mark.
-        self._encoder = codecs.getincrementalencoder(charset)("replace")
+        self._encoder = bodies.encoder(charset)
         self._lane: Lane = (0, "text")
         self._template = sse.blank(shape) if shape else b""
         self._waiting: list[bytes] = []

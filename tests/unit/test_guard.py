@@ -50,6 +50,7 @@ from guardrail_service.types import (
     State,
     Verdict,
 )
+from tests.waiting import until
 
 ANSWER = "Guests may stay for two weeks."
 
@@ -158,14 +159,6 @@ class Bench:
     def check(self, answer: str = ANSWER, **options: Any) -> Verdict:
         """Judge an answer."""
         return self.guard.check(Sample(answer), **options)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another thread is about to do."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        threading.Event().wait(0.001)
 
 
 @pytest.fixture

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 
 from guardrail_service.inference.turns import Turn, Turns
+from tests.waiting import until
 
 BUDGET_S = 30.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another thread is about to do."""
-    end = time.monotonic() + BUDGET_S
-    while not condition():
-        assert time.monotonic() < end
-        threading.Event().wait(0.001)
 
 
 class Queue:

@@ -15,7 +15,7 @@ import gevent.lock
 from locust import HttpUser, constant, events, tag, task
 from locust.env import Environment
 
-from guardrail_service.bench.samples import (
+from guardrail_bench.samples import (
     SCENARIOS,
     Passages,
     SampleSource,

@@ -9,8 +9,8 @@ import os
 import threading
 from collections.abc import Mapping
 
-from guardrail_service.offline.catalogue import CATALOGUE, Evaluator, EvaluatorSpec, Metric
-from guardrail_service.offline.views import View
+from guardrail_offline.catalogue import CATALOGUE, Evaluator, EvaluatorSpec, Metric
+from guardrail_offline.views import View
 from guardrail_service.registry import Parameters
 
 HANGS, DIES = "hangs", "dies"

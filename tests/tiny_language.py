@@ -16,7 +16,7 @@ import onnx
 from onnx import helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from guardrail_service.modelkit import heads
+from guardrail_models import heads
 from tests import tiny_reference
 
 PROSE = """

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, processors
 
 from guardrail_service.inference.pack import Manifest, ModelFile, seal_of
 from guardrail_service.inference.session import METADATA_KEY
-from guardrail_service.modelkit import heads
+from guardrail_models import heads
 from tests import tiny_pack
 
 DIM = 8

@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 
 from guardrail_service import __version__
-from guardrail_service.bench.commands import add_bench_commands
+from guardrail_bench.commands import add_bench_commands
 from guardrail_service.console import (
     EXIT_ERROR,
     EXIT_FLAGGED,
@@ -29,9 +29,9 @@ from guardrail_service.console import (
     settings_from,
 )
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.modelkit.commands import models_app
-from guardrail_service.offline.calibration.commands import calibrate_app
-from guardrail_service.offline.commands import add_commands
+from guardrail_models.commands import models_app
+from guardrail_offline.calibration.commands import calibrate_app
+from guardrail_offline.commands import add_commands
 
 app = typer.Typer(
     help="Guardrail for RAG answers: is it grounded, on topic, safe to show?",
@@ -264,7 +264,7 @@ def bench_start(
     as_json: AsJson = False,
 ) -> None:
     """Measure start-to-ready seconds and resident memory of `guardrail serve`."""
-    from guardrail_service.bench import start
+    from guardrail_bench import start
 
     report = start.run(runs)
     if as_json:
@@ -280,7 +280,7 @@ def bench_patterns(
     as_json: AsJson = False,
 ) -> None:
     """Measure the pattern engines: microseconds per KB on natural, encoded and hostile text."""
-    from guardrail_service.bench import patterns
+    from guardrail_bench import patterns
 
     rows = patterns.run(repeats)
     if as_json:
@@ -317,11 +317,11 @@ def bench_models(
     What FOLDER already holds is neither built nor measured again. The shipped pack's encoder, or
     that of --pack, is measured beside them.
     """
-    from guardrail_service.bench import models, models_report
-    from guardrail_service.bench.commands import check_page
-    from guardrail_service.bench.document import replace_part
+    from guardrail_bench import models, models_report
+    from guardrail_bench.commands import check_page
+    from guardrail_bench.document import replace_part
     from guardrail_service.inference.pack import resolve
-    from guardrail_service.modelkit import timing_packs
+    from guardrail_models import timing_packs
     from guardrail_service.resources import packs_dir
 
     recipes, hows = timing_packs.chosen(only or ()), timing_packs.quantisations(quantise or ())
@@ -367,7 +367,7 @@ def bench_stream(
     as_json: AsJson = False,
 ) -> None:
     """Measure streams: characters held back, and milliseconds that judging a part adds."""
-    from guardrail_service.bench import stream
+    from guardrail_bench import stream
     from guardrail_service.runtime import Runtime
 
     settings = settings_from(config=tuple(config or ()), model_pack=pack, workers=workers)
@@ -413,8 +413,8 @@ def _quality(
     task: str, data: Path, pack: str | None, baseline_data: list[Path]
 ) -> tuple[str, Callable[[], None]]:
     """Return a report as JSON, and what prints it for people."""
-    from guardrail_service.bench import grounding_quality, quality, safety_quality
-    from guardrail_service.bench.tasks import TASKS
+    from guardrail_bench import grounding_quality, quality, safety_quality
+    from guardrail_bench.tasks import TASKS
 
     if task in safety_quality.TASKS:
         safety = safety_quality.run(task, data, pack, baseline_data)

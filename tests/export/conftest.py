@@ -42,8 +42,8 @@ def _one_thread() -> None:
 @pytest.fixture(scope="session")
 def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """Build a reference model's stand-in once and return its folder."""
-    from guardrail_service.modelkit import stand_ins
-    from guardrail_service.modelkit.recipe import shipped_recipes
+    from guardrail_models import stand_ins
+    from guardrail_models.recipe import shipped_recipes
 
     root = tmp_path_factory.mktemp("originals")
     made: dict[str, Path] = {}

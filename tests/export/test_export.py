@@ -15,12 +15,12 @@ from guardrail_service.cli import app
 from guardrail_service.inference.golden import check_golden
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.pair import NliSession, PairModel
-from guardrail_service.modelkit import stand_ins
-from guardrail_service.modelkit.export import Options, export_model
-from guardrail_service.modelkit.original import Original, Text, load
-from guardrail_service.modelkit.quantise import QUANTISATIONS, Quantisation
-from guardrail_service.modelkit.recipe import Recipe, shipped_recipes
-from guardrail_service.modelkit.texts import load_texts
+from guardrail_models import stand_ins
+from guardrail_models.export import Options, export_model
+from guardrail_models.original import Original, Text, load
+from guardrail_models.quantise import QUANTISATIONS, Quantisation
+from guardrail_models.recipe import Recipe, shipped_recipes
+from guardrail_models.texts import load_texts
 from guardrail_service.runtime import open_sessions
 from guardrail_service.types import Row
 
@@ -158,7 +158,7 @@ def test_tensorflow_weights_are_those_of_the_pytorch_model(stand_in: Build) -> N
     """Every weight of the HDF5 file lands where it belongs, turned where Keras has it turned."""
     import torch
 
-    from guardrail_service.modelkit.tensorflow_weights import read_h5
+    from guardrail_models.tensorflow_weights import read_h5
 
     loaded = original("bias-detection-model", stand_in)
     fresh = type(loaded.model)(loaded.model.config)

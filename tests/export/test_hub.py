@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_service.inference.pack import load_pack
-from guardrail_service.modelkit.recipe import shipped_recipes
+from guardrail_models.recipe import shipped_recipes
 from tests.export.hub import Hub, serving
 
 Build = Callable[[str], Path]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.modelkit import stand_ins
-from guardrail_service.modelkit.export import Options, export_model
-from guardrail_service.modelkit.recipe import shipped_recipes
+from guardrail_models import stand_ins
+from guardrail_models.export import Options, export_model
+from guardrail_models.recipe import shipped_recipes
 from guardrail_service.runtime import Runtime
 from guardrail_service.settings import Settings
 from guardrail_service.types import Passage, Sample, State

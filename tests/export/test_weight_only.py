@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.modelkit import quantise
+from guardrail_models import quantise
 from tests.unit.modelkit.test_quantise import nearly_the_same
 
 

@@ -11,11 +11,11 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from guardrail_service.modelkit import graph, heads, stand_ins
-from guardrail_service.modelkit.export import Options, _write_tokenizer, export_model, finish
-from guardrail_service.modelkit.original import Original, load
-from guardrail_service.modelkit.recipe import shipped_recipes
-from guardrail_service.modelkit.verify import ExportFailed
+from guardrail_models import graph, heads, stand_ins
+from guardrail_models.export import Options, _write_tokenizer, export_model, finish
+from guardrail_models.original import Original, load
+from guardrail_models.recipe import shipped_recipes
+from guardrail_models.verify import ExportFailed
 
 Build = Callable[[str], Path]
 Damage = Callable[[onnx.ModelProto], None]

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Collection, Sequence
 
 from guardrail_service.cli import main
-from guardrail_service.offline import worker
-from guardrail_service.offline.models import Models
-from guardrail_service.offline.settings import Configured
-from guardrail_service.offline.shards import Layout
+from guardrail_offline import worker
+from guardrail_offline.models import Models
+from guardrail_offline.settings import Configured
+from guardrail_offline.shards import Layout
 
 
 def first_only(

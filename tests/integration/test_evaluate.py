@@ -17,11 +17,11 @@ from pyarrow import parquet
 
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.inference.pack import read_manifest
-from guardrail_service.offline.catalogue import CATALOGUE
-from guardrail_service.offline.execution import Options, Summary, evaluate_lab
-from guardrail_service.offline.formats.labs import open_lab
-from guardrail_service.offline.results import read_run
-from guardrail_service.offline.settings import configure
+from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.execution import Options, Summary, evaluate_lab
+from guardrail_offline.formats.labs import open_lab
+from guardrail_offline.results import read_run
+from guardrail_offline.settings import configure
 from guardrail_service.resources import packs_dir
 from tests import tiny_language
 from tests.integration.conftest import COMMAND, until

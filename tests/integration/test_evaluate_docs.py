@@ -9,7 +9,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from guardrail_service.cli import app
-from guardrail_service.offline.inventory import markdown
+from guardrail_offline.inventory import markdown
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.offline.cases import Case, Lab, question_group
-from guardrail_service.offline.catalogue import CATALOGUE
-from guardrail_service.offline.execution import Options, evaluate_lab
-from guardrail_service.offline.formats.labs import lab_source
-from guardrail_service.offline.pool import Pool, WorkerLost
-from guardrail_service.offline.results import read_run
-from guardrail_service.offline.settings import configure
-from guardrail_service.offline.shards import Layout, cut
+from guardrail_offline.cases import Case, Lab, question_group
+from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.execution import Options, evaluate_lab
+from guardrail_offline.formats.labs import lab_source
+from guardrail_offline.pool import Pool, WorkerLost
+from guardrail_offline.results import read_run
+from guardrail_offline.settings import configure
+from guardrail_offline.shards import Layout, cut
 
 pytestmark = pytest.mark.timeout(300)
 LIMIT_S = 20.0

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.formats.labs import open_lab
-from guardrail_service.offline.models import Models, load_models
-from guardrail_service.offline.settings import configure
-from guardrail_service.offline.worker import score
+from guardrail_offline.cases import Case
+from guardrail_offline.formats.labs import open_lab
+from guardrail_offline.models import Models, load_models
+from guardrail_offline.settings import configure
+from guardrail_offline.worker import score
 from guardrail_service.overrides import Override
 from guardrail_service.registry import REGISTRY
 from guardrail_service.runtime import Runtime

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from measure import split
 
-from guardrail_service.bench.grounding_quality import Labelled, read, runtime_of
-from guardrail_service.bench.ranking import auroc
+from guardrail_bench.grounding_quality import Labelled, read, runtime_of
+from guardrail_bench.ranking import auroc
 from guardrail_service.detectors.embedding import places
 from guardrail_service.detectors.hallucination import readings
 from guardrail_service.inference.branch import Branch

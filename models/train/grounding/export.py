@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from branch_graph import upper_layers, write_branch
 from build_embedding import source_folder
-from guardrail_service.bench.ranking import auroc
+from guardrail_bench.ranking import auroc
 from guardrail_service.inference.lexical import CLAIM_FEATURES, PAIR_FEATURES, PASSAGE_FEATURES
 from train import rows_of
 

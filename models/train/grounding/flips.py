@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from guardrail_service.bench.grounding_quality import OURS, Scored, scored_records
+from guardrail_bench.grounding_quality import OURS, Scored, scored_records
 
 
 def flips(ours: list[Scored], reference: list[Scored]) -> tuple[int, float, float]:

@@ -23,7 +23,7 @@ import numpy as np
 from evidence import some
 from measure import split
 
-from guardrail_service.bench.grounding_quality import (
+from guardrail_bench.grounding_quality import (
     OURS,
     Labelled,
     Scored,
@@ -32,7 +32,7 @@ from guardrail_service.bench.grounding_quality import (
     runtime_of,
     score,
 )
-from guardrail_service.bench.ranking import auroc
+from guardrail_bench.ranking import auroc
 from guardrail_service.detectors import verbatim
 from guardrail_service.detectors.embedding import unverifiable
 from guardrail_service.detectors.hallucination import judged

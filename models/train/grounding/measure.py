@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from guardrail_service.bench.grounding_quality import (
+from guardrail_bench.grounding_quality import (
     BASELINES,
     OURS,
     Scored,

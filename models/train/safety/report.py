@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.bench.safety_quality import OURS, run
+from guardrail_bench.safety_quality import OURS, run
 
 TARGETS = {
     "Jigsaw test": 0.975, "HateXplain": 0.85, "edos": 0.90, "redditbias": 0.86, "stereoset": 0.70,

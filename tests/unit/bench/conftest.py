@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from guardrail_service.bench.latency_results import Bare, Cell, Report, Run, Settings
-from guardrail_service.bench.measures import Spread, Tally
+from guardrail_bench.latency_results import Bare, Cell, Report, Run, Settings
+from guardrail_bench.measures import Spread, Tally
 
 SETTINGS = Settings(
     concurrency=(1, 8),

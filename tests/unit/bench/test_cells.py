@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from guardrail_service.bench.cells import Window, summarise
-from guardrail_service.bench.load import Exchange
+from guardrail_bench.cells import Window, summarise
+from guardrail_bench.load import Exchange
 
 WINDOW = Window(4, 1.5, 0.2, None, (100.0, 110.0))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from guardrail_service.bench.commands import _ended_by_sigterm
+from guardrail_bench.commands import _ended_by_sigterm
 from guardrail_service.cli import app
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.bench.grounding_quality import (
+from guardrail_bench.grounding_quality import (
     BASELINES,
     OURS,
     Labelled,

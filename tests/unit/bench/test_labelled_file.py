@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.bench.labelled_file import lines
+from guardrail_bench.labelled_file import lines
 from guardrail_service.errors import InputError
 
 LINES = b'{"a": "x\xe2\x80\xa8y"}\n\n{"b": 1}'

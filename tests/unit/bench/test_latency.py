@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.bench.latency import Plan, machine, run
-from guardrail_service.bench.latency_results import Report
-from guardrail_service.bench.samples import default_texts_file
+from guardrail_bench.latency import Plan, machine, run
+from guardrail_bench.latency_results import Report
+from guardrail_bench.samples import default_texts_file
 from guardrail_service.errors import GuardrailError, InputError
 from tests.unit.bench.conftest import SETTINGS, report
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from guardrail_service.bench.latency_report import PLOTS, markdown, plots, target_rows
-from guardrail_service.bench.latency_results import Soak
-from guardrail_service.bench.measures import Tally
+from guardrail_bench.latency_report import PLOTS, markdown, plots, target_rows
+from guardrail_bench.latency_results import Soak
+from guardrail_bench.measures import Tally
 from tests.unit.bench.conftest import cell, report, run, tail
 
 

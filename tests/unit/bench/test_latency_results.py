@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.bench.latency_results import (
+from guardrail_bench.latency_results import (
     fastest,
     read_report,
     same_service,
     same_settings,
     write_report,
 )
-from guardrail_service.bench.measures import Tally
+from guardrail_bench.measures import Tally
 from guardrail_service.errors import InputError
 from tests.unit.bench.conftest import SETTINGS, cell, opened, report, run
 

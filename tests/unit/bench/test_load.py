@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.bench.load import Exchange, Generator, tally
+from guardrail_bench.load import Exchange, Generator, tally
 
 VERDICT = {"status": "complete", "timings_ms": {"queue": 0.5, "inference": 2.0, "total": 3.0}}
 

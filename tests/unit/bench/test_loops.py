@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.bench.loops import Bench, levels
-from guardrail_service.bench.samples import (
+from guardrail_bench.loops import Bench, levels
+from guardrail_bench.samples import (
     SCENARIOS,
     SampleSource,
     Texts,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.bench.measures import (
+from guardrail_bench.measures import (
     Tally,
     drift,
     is_saturated,

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from guardrail_service.bench import models, models_report
+from guardrail_bench import models, models_report
 from guardrail_service.cli import app
 from guardrail_service.errors import PackError
 from guardrail_service.resources import packs_dir

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from guardrail_service.bench.patterns import SIZE, render, run, texts, union
+from guardrail_bench.patterns import SIZE, render, run, texts, union
 from guardrail_service.text.patterns import PatternSet
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.bench.commands import SCRIPT_PART, peers_script
-from guardrail_service.bench.peers import SCRIPT, PeersPlan, _peers, packed
-from guardrail_service.bench.peers_results import (
+from guardrail_bench.commands import SCRIPT_PART, peers_script
+from guardrail_bench.peers import SCRIPT, PeersPlan, _peers, packed
+from guardrail_bench.peers_results import (
     PeersReport,
     Timed,
     peers_markdown,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from guardrail_service.bench.quality import render, run, wilson
+from guardrail_bench.quality import render, run, wilson
 from guardrail_service.errors import InputError
 
 RECORDS: list[dict[str, Any]] = [

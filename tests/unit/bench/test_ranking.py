@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from guardrail_service.bench.ranking import (
+from guardrail_bench.ranking import (
     auprc,
     auroc,
     balanced_accuracy,

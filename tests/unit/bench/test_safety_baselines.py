@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.bench import safety_baselines
-from guardrail_service.bench.safety_baselines import baselines, linear_model, word_list
+from guardrail_bench import safety_baselines
+from guardrail_bench.safety_baselines import baselines, linear_model, word_list
 
 
 def test_a_listed_word_counts_as_a_word_only() -> None:

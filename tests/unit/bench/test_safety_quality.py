@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from guardrail_service.bench.safety_quality import (
+from guardrail_bench.safety_quality import (
     Labelled,
     Scored,
     decision,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.bench.samples import (
+from guardrail_bench.samples import (
     SCENARIOS,
     SHELF,
     Passages,

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from guardrail_service.bench.server import loop_lag_ms, parse_metrics, pinned
+from guardrail_bench.server import loop_lag_ms, parse_metrics, pinned
 from guardrail_service.errors import InputError
 
 METRICS = """

@@ -10,8 +10,8 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner
 
-from guardrail_service.bench.stages import Stopwatch
-from guardrail_service.bench.stages_results import (
+from guardrail_bench.stages import Stopwatch
+from guardrail_bench.stages_results import (
     TITLES,
     Judged,
     Part,

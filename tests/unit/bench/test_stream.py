@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardrail_service.bench import stream
+from guardrail_bench import stream
 from guardrail_service.runtime import Runtime
 
 

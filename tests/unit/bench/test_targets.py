@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.bench.latency_results import Bare, Report, Soak
-from guardrail_service.bench.measures import Tally
-from guardrail_service.bench.targets import Target, rows_ratio, targets, warnings
+from guardrail_bench.latency_results import Bare, Report, Soak
+from guardrail_bench.measures import Tally
+from guardrail_bench.targets import Target, rows_ratio, targets, warnings
 from tests.unit.bench.conftest import SETTINGS, cell, flat, opened, report, run, tail
 
 

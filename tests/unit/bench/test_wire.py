@@ -1,6 +1,6 @@
 """Response heads; whole exchanges are in test_load.py."""
 
-from guardrail_service.bench.wire import parse_head
+from guardrail_bench.wire import parse_head
 
 
 def test_a_head_is_its_status_and_headers_with_lower_case_names() -> None:

@@ -16,7 +16,7 @@ from guardrail_service.inference.batch import Batch, Batches, may_batch
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.scheduler import Scheduler
 from guardrail_service.inference.text_model import TextModel
-from guardrail_service.modelkit.verify import BATCH_TOLERANCE
+from guardrail_models.verify import BATCH_TOLERANCE
 from guardrail_service.runtime import batches, open_sessions
 from guardrail_service.types import Role, Row, RowResult
 from tests import tiny_reference

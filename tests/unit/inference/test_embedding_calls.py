@@ -15,7 +15,7 @@ from guardrail_service.inference.encoder import MIDDLE, TOKENS, VECTOR, SharedEn
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.scheduler import Scheduler
 from guardrail_service.inference.session import ModelSession
-from guardrail_service.modelkit.verify import BATCH_TOLERANCE
+from guardrail_models.verify import BATCH_TOLERANCE
 from guardrail_service.runtime import batches
 from guardrail_service.types import Role, Row, RowResult
 from tests import tiny_reference

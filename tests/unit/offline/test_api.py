@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.api import Client, Scores, evaluate
+from guardrail_offline.api import Client, Scores, evaluate
 
 ROWS = [
     {"question": "Q?", "answer": "one two", "ground_truth": "one two"},

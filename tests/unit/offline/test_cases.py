@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.offline.cases import (
+from guardrail_offline.cases import (
     PERTURBATION_SOURCE,
     Case,
     Model,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from guardrail_service.errors import ConfigurationError, NotScorable
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.catalogue import (
+from guardrail_offline.cases import Case
+from guardrail_offline.catalogue import (
     Catalogue,
     Evaluator,
     EvaluatorSpec,
@@ -16,8 +16,8 @@ from guardrail_service.offline.catalogue import (
     NoParameters,
     verdict,
 )
-from guardrail_service.offline.results import Result, Score
-from guardrail_service.offline.views import View
+from guardrail_offline.results import Result, Score
+from guardrail_offline.views import View
 from guardrail_service.types import State
 from tests.unit.offline.stand_ins import models
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from guardrail_service.cli import app
-from guardrail_service.offline.formats.labs import open_lab
+from guardrail_offline.formats.labs import open_lab
 
 WIDE = {"COLUMNS": "250"}
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.cases import Case, row_key
-from guardrail_service.offline.comparison import compare, mean_interval
-from guardrail_service.offline.outputs import about_json
-from guardrail_service.offline.results import Result, ResultWriter, row_json
-from guardrail_service.offline.settings import configure
+from guardrail_offline.cases import Case, row_key
+from guardrail_offline.comparison import compare, mean_interval
+from guardrail_offline.outputs import about_json
+from guardrail_offline.results import Result, ResultWriter, row_json
+from guardrail_offline.settings import configure
 from guardrail_service.types import State
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.offline.cases import Case, Model
-from guardrail_service.offline.catalogue import Metric
-from guardrail_service.offline.findings import insights, problems, severity
-from guardrail_service.offline.leaderboards import leaderboard, markdown
-from guardrail_service.offline.notes import CaseNotes
-from guardrail_service.offline.results import Result
-from guardrail_service.offline.settings import configure
-from guardrail_service.offline.shards import Scored
-from guardrail_service.offline.tallies import EvaluatorTally
+from guardrail_offline.cases import Case, Model
+from guardrail_offline.catalogue import Metric
+from guardrail_offline.findings import insights, problems, severity
+from guardrail_offline.leaderboards import leaderboard, markdown
+from guardrail_offline.notes import CaseNotes
+from guardrail_offline.results import Result
+from guardrail_offline.settings import configure
+from guardrail_offline.shards import Scored
+from guardrail_offline.tallies import EvaluatorTally
 from guardrail_service.types import Direction, State
 
 MODELS = (Model("a", "Model A"), Model("b", "Model B"))

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.offline.cases import PERTURBATION_SOURCE, Case, Relationship
-from guardrail_service.offline.flips import FlipTally, flip_problems, flipped
-from guardrail_service.offline.results import Result
-from guardrail_service.offline.settings import configure
-from guardrail_service.offline.shards import Scored
+from guardrail_offline.cases import PERTURBATION_SOURCE, Case, Relationship
+from guardrail_offline.flips import FlipTally, flip_problems, flipped
+from guardrail_offline.results import Result
+from guardrail_offline.settings import configure
+from guardrail_offline.shards import Scored
 from guardrail_service.types import Direction, State
 
 KEYS = ("faithfulness",)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.errors import NotScorable
-from guardrail_service.offline.grammar_scores import (
+from guardrail_offline.grammar_scores import (
     group_scores,
     select_variants,
     text_queries,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.catalogue import CATALOGUE, Common
-from guardrail_service.offline.inventory import (
+from guardrail_offline.catalogue import CATALOGUE, Common
+from guardrail_offline.inventory import (
     describe,
     documented_attributes,
     find,

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from guardrail_service.offline.cases import Model
-from guardrail_service.offline.leaderboards import leaderboard, markdown
-from guardrail_service.offline.results import Result, Score
-from guardrail_service.offline.settings import configure
-from guardrail_service.offline.tallies import EvaluatorTally
+from guardrail_offline.cases import Model
+from guardrail_offline.leaderboards import leaderboard, markdown
+from guardrail_offline.results import Result, Score
+from guardrail_offline.settings import configure
+from guardrail_offline.tallies import EvaluatorTally
 from guardrail_service.types import State
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pyarrow import parquet
 
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.outputs import (
+from guardrail_offline.cases import Case
+from guardrail_offline.outputs import (
     LONG,
     OpenRagEvalSheet,
     about_json,
@@ -18,9 +18,9 @@ from guardrail_service.offline.outputs import (
     long_table,
     runs_of,
 )
-from guardrail_service.offline.results import Result, Score
-from guardrail_service.offline.settings import configure
-from guardrail_service.offline.shards import Scored, whole_file
+from guardrail_offline.results import Result, Score
+from guardrail_offline.settings import configure
+from guardrail_offline.shards import Scored, whole_file
 from guardrail_service.types import State
 
 

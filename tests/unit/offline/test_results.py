@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.cases import Case, Model, model_json
-from guardrail_service.offline.results import (
+from guardrail_offline.cases import Case, Model, model_json
+from guardrail_offline.results import (
     MetricInfo,
     Result,
     ResultWriter,

@@ -9,8 +9,8 @@ import pytest
 
 from guardrail_service.config import load_defaults
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.catalogue import CATALOGUE
-from guardrail_service.offline.settings import config_sha256, configure
+from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.settings import config_sha256, configure
 from guardrail_service.runtime import default_thresholds_file
 
 

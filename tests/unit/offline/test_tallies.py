@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from guardrail_service.offline.results import Result, Score
-from guardrail_service.offline.settings import configure
-from guardrail_service.offline.tallies import EvaluatorTally, fails, is_better
+from guardrail_offline.results import Result, Score
+from guardrail_offline.settings import configure
+from guardrail_offline.tallies import EvaluatorTally, fails, is_better
 from guardrail_service.types import Direction, State
 
 

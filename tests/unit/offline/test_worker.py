@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.settings import configure
-from guardrail_service.offline.worker import NO_EVALUATOR, models_for, needs_models, score
+from guardrail_offline.cases import Case
+from guardrail_offline.settings import configure
+from guardrail_offline.worker import NO_EVALUATOR, models_for, needs_models, score
 from guardrail_service.types import State
 from tests.unit.offline.stand_ins import models
 

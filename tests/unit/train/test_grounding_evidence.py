@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_service.bench.grounding_quality import Labelled
+from guardrail_bench.grounding_quality import Labelled
 from guardrail_service.inference.evidence import SENTENCES, TOKENS, nearest
 from guardrail_service.types import Passage, Sample
 

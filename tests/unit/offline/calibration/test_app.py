@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.calibration.app import calibrates, say, write
+from guardrail_offline.calibration.app import calibrates, say, write
 
 
 @pytest.mark.parametrize("module", ["scipy.special", "matplotlib"])

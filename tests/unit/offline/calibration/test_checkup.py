@@ -10,16 +10,16 @@ import pytest
 
 from guardrail_service.config import load_file
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.calibration.block import Sources, block_of
-from guardrail_service.offline.calibration.checkup import Checkup, checkup
-from guardrail_service.offline.calibration.drift import baseline, compare, stability_index
-from guardrail_service.offline.calibration.emit import file_text, guardrail_file
-from guardrail_service.offline.calibration.fit import fit
-from guardrail_service.offline.calibration.gates import gates_of
-from guardrail_service.offline.calibration.lab import ScoredLab
-from guardrail_service.offline.calibration.labels import Label, verdicts
-from guardrail_service.offline.calibration.measure import Rate, rate, slices
-from guardrail_service.offline.calibration.options import Options
+from guardrail_offline.calibration.block import Sources, block_of
+from guardrail_offline.calibration.checkup import Checkup, checkup
+from guardrail_offline.calibration.drift import baseline, compare, stability_index
+from guardrail_offline.calibration.emit import file_text, guardrail_file
+from guardrail_offline.calibration.fit import fit
+from guardrail_offline.calibration.gates import gates_of
+from guardrail_offline.calibration.lab import ScoredLab
+from guardrail_offline.calibration.labels import Label, verdicts
+from guardrail_offline.calibration.measure import Rate, rate, slices
+from guardrail_offline.calibration.options import Options
 from guardrail_service.policy import Policy
 from tests.unit.offline.calibration import labs
 

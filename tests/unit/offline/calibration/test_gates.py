@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.calibration.gates import (
+from guardrail_offline.calibration.gates import (
     gates_of,
     matrix,
     used_fingerprints,
 )
-from guardrail_service.offline.calibration.lab import LabCase, ScoredLab
-from guardrail_service.offline.results import Score
+from guardrail_offline.calibration.lab import LabCase, ScoredLab
+from guardrail_offline.results import Score
 from guardrail_service.types import State
 from tests.unit.offline.calibration import labs
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import beta, kstest
 
-from guardrail_service.offline.calibration.joint import (
+from guardrail_offline.calibration.joint import (
     JointCut,
     between,
     by_ranks,
@@ -19,7 +19,7 @@ from guardrail_service.offline.calibration.joint import (
     schedule,
     worst_scores,
 )
-from guardrail_service.offline.calibration.scales import Axis, Matrix, Scale, fit_scales
+from guardrail_offline.calibration.scales import Axis, Matrix, Scale, fit_scales
 from guardrail_service.registry import MetricSpec
 from guardrail_service.types import Direction
 

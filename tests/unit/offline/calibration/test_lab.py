@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.calibration.lab import (
+from guardrail_offline.calibration.lab import (
     ScoredLab,
     facts_of,
     read_lab,

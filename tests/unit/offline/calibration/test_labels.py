@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.calibration.labels import (
+from guardrail_offline.calibration.labels import (
     Label,
     counted,
     labels_csv,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.calibration.looks import (
+from guardrail_offline.calibration.looks import (
     Look,
     ledger_of,
     read_looks,

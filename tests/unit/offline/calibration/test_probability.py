@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from guardrail_service.offline.calibration.probability import (
+from guardrail_offline.calibration.probability import (
     RIDGE,
     Reliability,
     calibration_error,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.calibration.lab import LabCase, ScoredLab
-from guardrail_service.offline.calibration.patch import (
+from guardrail_offline.calibration.lab import LabCase, ScoredLab
+from guardrail_offline.calibration.patch import (
     FLIPPED,
     PASSED_BY_A_PERSON,
     artefacts,
@@ -16,7 +16,7 @@ from guardrail_service.offline.calibration.patch import (
     patch_html,
     prompt_extension,
 )
-from guardrail_service.offline.calibration.rederive import Derived, derive
+from guardrail_offline.calibration.rederive import Derived, derive
 from tests.unit.offline.calibration import labs
 
 ORIGINAL = labs.case("a", "g1", 0.9, question="How long is the leave?", answer="18 weeks.")

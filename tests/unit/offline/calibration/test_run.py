@@ -13,16 +13,16 @@ import pytest
 
 from guardrail_service.config import load_file
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.calibration.emit import file_text
-from guardrail_service.offline.calibration.explanation import explain
-from guardrail_service.offline.calibration.lab import ScoredLab, write_lab
-from guardrail_service.offline.calibration.labels import Label, labels_jsonl
-from guardrail_service.offline.calibration.looks import ledger_of, read_looks
-from guardrail_service.offline.calibration.options import Options
-from guardrail_service.offline.calibration.page import page
-from guardrail_service.offline.calibration.plots import histograms, pictures
-from guardrail_service.offline.calibration.run import Inputs, Run, run_fit
-from guardrail_service.offline.calibration.suspects import suspects
+from guardrail_offline.calibration.emit import file_text
+from guardrail_offline.calibration.explanation import explain
+from guardrail_offline.calibration.lab import ScoredLab, write_lab
+from guardrail_offline.calibration.labels import Label, labels_jsonl
+from guardrail_offline.calibration.looks import ledger_of, read_looks
+from guardrail_offline.calibration.options import Options
+from guardrail_offline.calibration.page import page
+from guardrail_offline.calibration.plots import histograms, pictures
+from guardrail_offline.calibration.run import Inputs, Run, run_fit
+from guardrail_offline.calibration.suspects import suspects
 from guardrail_service.policy import Policy, decide, describe
 from guardrail_service.types import Outcome
 from tests.unit.offline.calibration import labs

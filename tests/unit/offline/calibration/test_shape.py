@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from guardrail_service.offline.calibration.scales import Axis, Matrix
-from guardrail_service.offline.calibration.shape import (
+from guardrail_offline.calibration.scales import Axis, Matrix
+from guardrail_offline.calibration.shape import (
     Shape,
     choose_shape,
     recall,

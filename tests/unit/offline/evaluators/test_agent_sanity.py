@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.catalogue import CATALOGUE
-from guardrail_service.offline.evaluators.agent_sanity import (
+from guardrail_offline.cases import Case
+from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.evaluators.agent_sanity import (
     AgentSanityParameters,
     check_folder,
 )
-from guardrail_service.offline.results import Result
-from guardrail_service.offline.views import View
+from guardrail_offline.results import Result
+from guardrail_offline.views import View
 from guardrail_service.types import State
 from tests.unit.offline.stand_ins import models
 

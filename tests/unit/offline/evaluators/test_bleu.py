@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.offline.evaluators.bleu import ORDERS, bleu, brevity_penalty
+from guardrail_offline.evaluators.bleu import ORDERS, bleu, brevity_penalty
 
 PAIRS = json.loads(
     (Path(__file__).parents[3] / "golden" / "evaluators" / "overlap.json").read_text("utf-8")

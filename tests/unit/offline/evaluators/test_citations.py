@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.catalogue import CATALOGUE
-from guardrail_service.offline.evaluators.citations import citation_scores, cited
-from guardrail_service.offline.results import Result
-from guardrail_service.offline.views import View
+from guardrail_offline.cases import Case
+from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.evaluators.citations import citation_scores, cited
+from guardrail_offline.results import Result
+from guardrail_offline.views import View
 from guardrail_service.types import Passage
 from tests.unit.offline.stand_ins import models
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.errors import NotScorable
-from guardrail_service.offline.evaluators.claim_scores import (
+from guardrail_offline.evaluators.claim_scores import (
     average_precision,
     claim_f1,
     correctness,
@@ -20,10 +20,10 @@ from guardrail_service.offline.evaluators.claim_scores import (
     reciprocal_rank,
     share,
 )
-from guardrail_service.offline.evaluators.retrieval import retrieval_scores
-from guardrail_service.offline.results import Result
-from guardrail_service.offline.settings import configure
-from guardrail_service.offline.tallies import EvaluatorTally
+from guardrail_offline.evaluators.retrieval import retrieval_scores
+from guardrail_offline.results import Result
+from guardrail_offline.settings import configure
+from guardrail_offline.tallies import EvaluatorTally
 
 YES_NO = [True, False]
 VERDICTS = st.lists(st.booleans(), min_size=1, max_size=12)

@@ -8,16 +8,16 @@ import pytest
 from guardrail_service.detectors.context_relevancy_soft import chunk_relevancy
 from guardrail_service.detectors.groundedness import support
 from guardrail_service.errors import NotScorable
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.catalogue import CATALOGUE
-from guardrail_service.offline.evaluators.embeddings import (
+from guardrail_offline.cases import Case
+from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.evaluators.embeddings import (
     bert_score,
     sentence_similarity,
     similarity,
     whole_vector,
 )
-from guardrail_service.offline.results import Result
-from guardrail_service.offline.views import View
+from guardrail_offline.results import Result
+from guardrail_offline.views import View
 from guardrail_service.types import Passage
 from tests.unit.offline.stand_ins import models, vector
 

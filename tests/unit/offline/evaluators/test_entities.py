@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guardrail_service.errors import NotScorable
-from guardrail_service.offline.evaluators.entities import entities, entity_recall
+from guardrail_offline.evaluators.entities import entities, entity_recall
 
 EXPECTED = {"Taj Mahal", "Yamuna", "Agra", "1631", "Shah Jahan", "Mumtaz Mahal"}
 

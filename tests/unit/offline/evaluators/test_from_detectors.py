@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.catalogue import CATALOGUE
-from guardrail_service.offline.results import Result
-from guardrail_service.offline.settings import configure
-from guardrail_service.offline.tallies import EvaluatorTally
-from guardrail_service.offline.views import View
+from guardrail_offline.cases import Case
+from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.results import Result
+from guardrail_offline.settings import configure
+from guardrail_offline.tallies import EvaluatorTally
+from guardrail_offline.views import View
 from guardrail_service.registry import REGISTRY
 from guardrail_service.types import Passage, State
 from tests.unit.offline.stand_ins import models

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.catalogue import CATALOGUE, unmet
-from guardrail_service.offline.results import Score
-from guardrail_service.offline.views import View
+from guardrail_offline.cases import Case
+from guardrail_offline.catalogue import CATALOGUE, unmet
+from guardrail_offline.results import Score
+from guardrail_offline.views import View
 from guardrail_service.types import Passage, State
 from tests.unit.offline.stand_ins import models
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from guardrail_service.errors import NotScorable
-from guardrail_service.offline.evaluators.retrieval import (
+from guardrail_offline.evaluators.retrieval import (
     UmbrelaParameters,
     grades,
     retrieval_scores,

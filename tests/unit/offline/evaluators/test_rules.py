@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.catalogue import CATALOGUE
-from guardrail_service.offline.evaluators.rules import (
+from guardrail_offline.cases import Case
+from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.evaluators.rules import (
     added_groups,
     contact_spans,
     sexist_spans,
 )
-from guardrail_service.offline.views import View
+from guardrail_offline.views import View
 from tests.unit.offline.stand_ins import models
 
 

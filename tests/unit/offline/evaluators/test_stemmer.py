@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.offline.evaluators.stemmer import stem
+from guardrail_offline.evaluators.stemmer import stem
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "evaluators" / "stems.json"
 

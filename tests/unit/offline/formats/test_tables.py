@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.formats.tables import read_records
+from guardrail_offline.formats.tables import read_records
 
 ROWS = [
     {"question": "Q1?", "contexts": ["one", "two"], "answer": 'A, with "quotes"\nand lines'},

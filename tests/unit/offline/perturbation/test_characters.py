@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.offline.perturbation import characters
+from guardrail_offline.perturbation import characters
 
 TEXT = "How many tools may a member borrow?"
 KEEP_LENGTH = [characters.replaced, characters.typed, characters.deleted, characters.scanned]

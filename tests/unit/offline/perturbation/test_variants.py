@@ -7,8 +7,8 @@ import base64
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.offline.cases import Case
-from guardrail_service.offline.perturbation.variants import (
+from guardrail_offline.cases import Case
+from guardrail_offline.perturbation.variants import (
     INTENSITIES,
     PERTURBATIONS,
     Unchanged,

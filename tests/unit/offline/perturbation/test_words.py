@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.offline.perturbation.words import (
+from guardrail_offline.perturbation.words import (
     Relation,
     lexicon,
     with_commas,

@@ -1,0 +1,354 @@
+"""The commands under `guardrail bench` that put a service under load."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+from rich.table import Table
+
+from guardrail_service.console import Configs, PackOption, command, err, out
+from guardrail_service.errors import ConfigurationError, MissingExtra
+
+if TYPE_CHECKING:
+    from guardrail_bench.latency_results import Report
+    from guardrail_bench.peers_results import PeersReport
+    from guardrail_bench.stages_results import StagesReport
+
+LATENCY_PART = "bench latency"
+PEERS_PART = "bench peers"
+SCRIPT_PART = "peers script"
+STAGES_PART = "bench stages"
+ANY = "any"
+Json = Annotated[
+    Path | None, typer.Option("--json", help="Write the report here as JSON; - prints it.")
+]
+Doc = Annotated[
+    Path | None,
+    typer.Option(help="Markdown page whose tables to rewrite; plots go to images/ beside it."),
+]
+Texts = Annotated[
+    Path | None,
+    typer.Option(help="JSON lines with contexts and question to build samples from."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Another seed gives other samples.")]
+
+
+def add_bench_commands(app: typer.Typer) -> None:
+    """Put the commands under `guardrail bench`."""
+    app.command("latency")(bench_latency)
+    app.command("peers")(bench_peers)
+    app.command("stages")(bench_stages)
+
+
+@command
+def bench_latency(
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="chat, rag or report; repeatable. All if unset.")
+    ] = None,
+    passages: Annotated[
+        list[str] | None, typer.Option(help="cold or warm; repeatable. Both if unset.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=1, help="How long each load lasts.")] = 20,
+    requests: Annotated[
+        int, typer.Option(min=1, help="Open loops go on, up to four times as long, for so many.")
+    ] = 60,
+    concurrency: Annotated[str, typer.Option(help="Callers of the closed loops.")] = "1,8,32",
+    load: Annotated[
+        str, typer.Option(help="Offered loads of the open loops, in percent of capacity.")
+    ] = "50,70,90,150,300",
+    deadline_ms: Annotated[
+        float | None,
+        typer.Option(min=1, help="Deadline where there is one; unset: 5 x the p50 of one caller."),
+    ] = None,
+    soak: Annotated[int, typer.Option(min=0, help="Send so many requests and watch memory.")] = 0,
+    soak_only: Annotated[bool, typer.Option(help="Only the soak, no loads.")] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Model runs at the same time.")] = 1,
+    server_cores: Annotated[
+        str | None, typer.Option(help="Cores of the service; `any`: not pinned. Unset: the first.")
+    ] = None,
+    generator_cores: Annotated[
+        str | None, typer.Option(help="Cores of the generator. Unset: the second.")
+    ] = None,
+    seed: Seed = 17,
+    texts: Texts = None,
+    config: Configs = None,
+    pack: PackOption = None,
+    json_file: Json = None,
+    resume: Annotated[
+        bool, typer.Option(help="Keep what the JSON file has; measure what it lacks.")
+    ] = False,
+    doc: Doc = None,
+) -> None:
+    """Measure latency, throughput and memory of a service under load, and judge the targets.
+
+    Starts `guardrail serve` on one core and sends load from another: 1, 8 and 32 callers, then
+    arrivals at shares of the capacity found. All takes about 30 minutes; a soak of
+    20,000 about 10 more. Every finished part is in the JSON file at once; --resume goes on with it.
+    """
+    from guardrail_bench.latency import Plan, run
+    from guardrail_bench.latency_results import Settings, read_report, write_report
+    from guardrail_bench.samples import SCENARIOS, Passages, default_texts_file
+
+    first, second = _default_cores()
+    settings = Settings(
+        concurrency=tuple(sorted(_numbers("--concurrency", concurrency))),
+        loads=_numbers("--load", load),
+        seconds=seconds,
+        least_requests=requests,
+        workers=workers,
+        server_cores=_cores("--server-cores", server_cores, first),
+        generator_cores=_cores("--generator-cores", generator_cores, second),
+        deadline_ms=deadline_ms,
+        seed=seed,
+        texts=_relative(texts or default_texts_file()),
+        config=tuple(str(path) for path in config or ()),
+        pack=pack,
+    )
+    chosen = () if soak_only else _chosen("--scenario", scenario, tuple(SCENARIOS))
+    kinds = _chosen("--passages", passages, get_args(Passages))
+    plan = Plan(settings, chosen, kinds, soak)  # type: ignore[arg-type]  # just checked
+    to_file = json_file if json_file is not None and str(json_file) != "-" else None
+    if resume and to_file is None:
+        raise ConfigurationError("--resume", "no file", "--json FILE to go on with")
+    previous = read_report(to_file) if resume and to_file and to_file.exists() else None
+    if doc is not None:
+        check_page(doc, LATENCY_PART)
+    with _ended_by_sigterm(), _bar(plan.steps()) as note:
+        report = run(plan, previous, lambda r: write_report(r, to_file) if to_file else None, note)
+    _publish(report, json_file, doc)
+
+
+def _relative(path: Path) -> str:
+    """Return a path as seen from here where it lies below, so that reports name no machine."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _publish(report: Report, json_file: Path | None, doc: Path | None) -> None:
+    """Print the targets, or the whole report as JSON; rewrite the page."""
+    from guardrail_bench.document import replace_part
+    from guardrail_bench.latency_report import markdown, plots, target_rows
+    from guardrail_bench.targets import warnings
+
+    if str(json_file) == "-":
+        _write_json(report.model_dump_json(), json_file)
+    else:
+        table = Table("target", "samples", "limit", "found", "", "note", title="latency")
+        for row in target_rows(report):
+            table.add_row(*row)
+        out.print(table)
+    for line in warnings(report):
+        err.print(f"[yellow]caution[/yellow] {line}")
+    if doc is not None:
+        plots(report, doc.parent / "images")
+        replace_part(doc, LATENCY_PART, markdown(report, "images"))
+
+
+def check_page(doc: Path, part: str, *, has_plots: bool = True) -> None:
+    """Raise before the measurement what would be raised after it."""
+    if has_plots and find_spec("matplotlib") is None:
+        raise MissingExtra("bench")
+    page = doc.read_text("utf-8") if doc.is_file() else ""
+    if f"<!-- {part} -->" not in page:
+        raise ConfigurationError(str(doc), "no such part", f"a page with <!-- {part} --> markers")
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Leave on SIGTERM as on an error, so that the service that was started ends, too."""
+
+    def leave(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _bar(steps: int) -> Iterator[Callable[[str], None]]:
+    """Show a bar on a terminal's standard error, elsewhere a line for each step."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
+        task = progress.add_task("starting", total=steps)
+
+        def note(text: str) -> None:
+            progress.update(task, description=text)
+            progress.advance(task)
+            if not err.is_terminal:
+                err.print(text)
+
+        yield note
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    """Return the numbers of a list such as `1,8,32`.
+
+    Raises:
+        ConfigurationError: If it is not a list of distinct positive integers.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
+        raise ConfigurationError(option, repr(text), "positive numbers such as 1,8,32")
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+def _default_cores() -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Return a core for the service and another for the generator; neither if there is one."""
+    known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return ((known[0],), (known[1],)) if len(known) > 1 else (None, None)
+
+
+def _cores(
+    option: str, text: str | None, default: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
+    if text is None or text == ANY:
+        return None if text == ANY else default
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdecimal() for part in parts):
+        raise ConfigurationError(option, repr(text), f"core numbers such as 0,1, or {ANY!r}")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+def _chosen(option: str, given: list[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    for name in given or ():
+        if name not in known:
+            raise ConfigurationError(option, repr(name), f"one of {', '.join(known)}")
+    return tuple(dict.fromkeys(given or known))
+
+
+@command
+def bench_peers(
+    python: Annotated[
+        Path, typer.Option(help="Interpreter that has torch and sentence-transformers.")
+    ] = Path(".venv-export/bin/python"),
+    scenario: Annotated[str, typer.Option(help="chat, rag or report.")] = "rag",
+    samples: Annotated[int, typer.Option(min=1, help="How many; each cold and warm.")] = 20,
+    workers: Annotated[int, typer.Option(min=1, help="Model runs at the same time.")] = 2,
+    seed: Seed = 17,
+    texts: Texts = None,
+    config: Configs = None,
+    pack: PackOption = None,
+    json_file: Json = None,
+    doc: Doc = None,
+) -> None:
+    """Measure the service beside the torch pipeline one would otherwise write, as ratios.
+
+    Needs the extra `export` and requirements/peers.txt in the interpreter given by --python. The
+    default 20 samples of typical RAG take about four minutes.
+    """
+    from guardrail_bench.peers import PeersPlan, run
+    from guardrail_bench.samples import SCENARIOS, default_texts_file
+
+    (chosen,) = _chosen("--scenario", [scenario], tuple(SCENARIOS))
+    if doc is not None:
+        check_page(doc, PEERS_PART)
+    plan = PeersPlan(
+        chosen,
+        samples,
+        python,
+        workers,
+        seed,
+        texts or default_texts_file(),
+        tuple(config or ()),
+        pack,
+    )
+    with _ended_by_sigterm(), _bar(plan.steps()) as note:
+        report = run(plan, note)
+    _publish_peers(report, json_file, doc)
+
+
+def _publish_peers(report: PeersReport, json_file: Path | None, doc: Path | None) -> None:
+    from guardrail_bench.document import replace_part
+    from guardrail_bench.latency_report import shown
+    from guardrail_bench.peers_results import (
+        HEADINGS,
+        peers_markdown,
+        peers_plot,
+        peers_rows,
+        peers_targets,
+    )
+
+    _write_json(report.model_dump_json(), json_file)
+    if str(json_file) != "-":
+        table = Table(*HEADINGS, title="peers")
+        for row in peers_rows(report):
+            table.add_row(*row)
+        out.print(table)
+        for target in peers_targets(report):
+            found = f"{target.found} ({target.limit}) {shown(target.met)}"
+            out.print(f"{target.where}: {target.name}: {found}")
+    if doc is not None:
+        peers_plot(report, doc.parent / "images")
+        replace_part(doc, PEERS_PART, peers_markdown(report, "images"))
+        replace_part(doc, SCRIPT_PART, peers_script())
+
+
+def peers_script() -> str:
+    """Return the peers' script as a code block."""
+    from guardrail_bench.peers import SCRIPT
+
+    return f"```python\n{SCRIPT.read_text('utf-8').strip()}\n```"
+
+
+@command
+def bench_stages(
+    scenario: Annotated[str, typer.Option(help="chat, rag or report.")] = "rag",
+    samples: Annotated[int, typer.Option(min=1, help="How many; each cold and warm.")] = 50,
+    seed: Seed = 17,
+    texts: Texts = None,
+    config: Configs = None,
+    pack: PackOption = None,
+    json_file: Json = None,
+    doc: Doc = None,
+) -> None:
+    """Measure where the time of one check goes, part by part, in this process.
+
+    Everything runs one after another on one thread, without HTTP and queue, so that the parts can
+    be added up. The default takes about half a minute.
+    """
+    from guardrail_bench.samples import SCENARIOS, default_texts_file
+    from guardrail_bench.stages import StagesPlan, run
+
+    (chosen,) = _chosen("--scenario", [scenario], tuple(SCENARIOS))
+    if doc is not None:
+        check_page(doc, STAGES_PART, has_plots=False)
+    source = texts or default_texts_file()
+    plan = StagesPlan(chosen, samples, seed, source, tuple(config or ()), pack)
+    with _bar(plan.steps()) as note:
+        report = run(plan, note)
+    _publish_stages(report, json_file, doc)
+
+
+def _publish_stages(report: StagesReport, json_file: Path | None, doc: Path | None) -> None:
+    from guardrail_bench.document import replace_part
+    from guardrail_bench.stages_results import HEADINGS, stages_markdown, stages_rows
+
+    _write_json(report.model_dump_json(), json_file)
+    if str(json_file) != "-":
+        table = Table(*HEADINGS, title="one check")
+        for row in stages_rows(report):
+            table.add_row(*row)
+        out.print(table)
+    if doc is not None:
+        replace_part(doc, STAGES_PART, stages_markdown(report))
+
+
+def _write_json(text: str, json_file: Path | None) -> None:
+    """Write a report to a file, or print it where the file is `-`."""
+    if str(json_file) == "-":
+        sys.stdout.write(text + "\n")
+    elif json_file is not None:
+        json_file.write_text(text + "\n", "utf-8")

@@ -1,0 +1,195 @@
+"""What a model costs on this CPU: tokens per millisecond and core, load time, memory, disk.
+
+Each pack is measured in a process of its own on one thread, as the service runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from rich.table import Table
+
+from guardrail_bench.latency import machine
+from guardrail_service.errors import MissingExtra, PackError
+from guardrail_service.inference.pack import load_pack
+from guardrail_service.inference.text_model import TextModel
+from guardrail_service.inference.tokenizer import Encoded
+from guardrail_service.types import Role
+
+LENGTHS = (32, 128, 512)
+ROUNDS = 7
+LEAST_S = 0.3
+"""A round runs at least this much processor time, or short rows would show the clock."""
+FIRST_ID, LAST_ID = 5, 400
+"""Ordinary tokens, which every vocabulary has: which they are makes no difference."""
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One file on this machine.
+
+    Attributes:
+        speeds: Tokens per millisecond and core, by tokens of a row; None where the model reads
+            fewer. Processor time, fastest of several rounds: other work hardly counts.
+        load_s: From a checked file to a session, seconds.
+        memory_mb: Resident memory that session and longest row added, in 10^6 bytes.
+        disk_mb: Model and tokenizer, in 10^6 bytes.
+        machine: Processor, cores and runtime: numbers of two machines are not compared.
+    """
+
+    name: str
+    role: str
+    precision: str
+    speeds: Mapping[str, float | None]
+    load_s: float
+    memory_mb: float
+    disk_mb: float
+    machine: str
+
+
+def measure(folder: Path, role: Role, rounds: int = ROUNDS) -> Cost:
+    """Return what the model behind a role costs, in this process.
+
+    Raises:
+        PackError: If the model reads no tokens but another model's states.
+    """
+    try:
+        import psutil
+    except ImportError as error:
+        raise MissingExtra("bench") from error
+    pack = load_pack(folder)
+    name = pack.manifest.roles[role]
+    file = pack.model(role)
+    if "input_ids" not in file.inputs:
+        raise PackError(f"{file.path}: reads {file.encoder}; measure that one")
+    process = psutil.Process()
+    before, started = process.memory_info().rss, time.perf_counter()
+    model = TextModel(pack, name)
+    loaded = time.perf_counter() - started
+    speeds = {str(length): _speed(model, length, rounds) for length in LENGTHS}
+    memory = process.memory_info().rss - before
+    disk = file.bytes + file.tokenizer.bytes
+    found = machine()
+    where = f"{found['cpu']}, {found['cores']} cores, onnxruntime {ort.__version__}"
+    return Cost(name, role, file.precision, speeds, loaded, memory / 1e6, disk / 1e6, where)
+
+
+def measured_apart(folder: Path, role: str, rounds: int = ROUNDS) -> dict[str, Any]:
+    """Return `measure` of a new process, which has loaded nothing else.
+
+    Raises:
+        PackError: If the process fails.
+    """
+    asked = [sys.executable, "-m", "guardrail_bench.models", str(folder), role, str(rounds)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise PackError(f"{folder}: measuring ended with {done.returncode}: {last[0]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def cost_of(
+    pack: Path | PackError, name: str, role: str, how: str, rounds: int = ROUNDS
+) -> dict[str, Any]:
+    """Return what a pack costs, or under `refused` why that cannot be measured.
+
+    Args:
+        pack: A pack, or why there is none.
+        name: Of the architecture.
+        role: Of its model.
+        how: Its quantisation.
+        rounds: As for `measure`.
+    """
+    if isinstance(pack, PackError):
+        return {"name": name, "role": role, "precision": how, "refused": str(pack)}
+    try:
+        return measured_apart(pack, role, rounds)
+    except PackError as error:
+        return {"name": name, "role": role, "precision": how, "refused": str(error)}
+
+
+def read_results(folder: Path) -> dict[str, Any]:
+    """Return what an earlier run measured, by model and precision."""
+    path = folder / RESULTS
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return found
+
+
+def keep(folder: Path, results: Mapping[str, Any]) -> None:
+    """Write what was measured so far, so that a run that was ended goes on there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f"{RESULTS}.part"
+    part.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    part.replace(folder / RESULTS)
+
+
+def headings() -> list[str]:
+    """Return what the columns of a table of costs are."""
+    lengths = (f"tokens/ms/core at {length}" for length in LENGTHS)
+    return ["model", "role", "precision", *lengths, "load s", "memory MB", "disk MB"]
+
+
+def cells(cost: Mapping[str, Any]) -> list[str]:
+    """Return a cost as cells; of one that was refused, the reason stands in place of numbers."""
+    about = [cost["name"], cost["role"], cost["precision"]]
+    if "refused" in cost:
+        return [*about, f"refused: {cost['refused']}"]
+    speeds = (cost["speeds"][str(length)] for length in LENGTHS)
+    return [
+        *about,
+        *("-" if speed is None else f"{speed:.2f}" for speed in speeds),
+        f"{cost['load_s']:.1f}",
+        f"{cost['memory_mb']:.0f}",
+        f"{cost['disk_mb']:.0f}",
+    ]
+
+
+def render(results: Mapping[str, Any]) -> Table:
+    """Return the costs as a table."""
+    table = Table(*headings())
+    for cost in results.values():
+        table.add_row(*cells(cost))
+    return table
+
+
+def _speed(model: TextModel, length: int, rounds: int) -> float | None:
+    if length > model.file.max_tokens:
+        return None
+    rng = np.random.default_rng(length)
+    ids = rng.integers(FIRST_ID, LAST_ID, size=length).tolist()
+    row, output = Encoded(ids, [0] * length), next(iter(model.file.outputs))
+    started = time.process_time()
+    model.run([row], output)
+    once = max(time.process_time() - started, 1e-6)
+    repeats = max(1, int(LEAST_S / once))
+    fastest = min(_seconds(model, row, output, repeats) for _ in range(rounds))
+    return length / (fastest * 1e3)
+
+
+def _seconds(model: TextModel, row: Encoded, output: str, repeats: int) -> float:
+    started = time.process_time()
+    for _ in range(repeats):
+        model.run([row], output)
+    return (time.process_time() - started) / repeats
+
+
+def main() -> None:
+    """Measure one pack in this process and print it as JSON."""
+    folder, role, rounds = sys.argv[1:]
+    cost = measure(Path(folder), role, int(rounds))  # type: ignore[arg-type]
+    sys.stdout.write(json.dumps(asdict(cost)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

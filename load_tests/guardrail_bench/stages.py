@@ -1,0 +1,236 @@
+"""Where the processor time of one check goes, part by part, one after another on one thread.
+
+No HTTP and no queue: `guardrail bench latency` measures those. Model rows run on the thread that
+asks for them, so that parts do not overlap and their sum can be compared with the whole.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple, ParamSpec, TypeVar
+
+import onnxruntime as ort
+
+from guardrail_service import guard as guard_module
+from guardrail_service.api.translate import decode, parse_check, to_overrides, to_reply, to_sample
+from guardrail_bench.bare import Planner
+from guardrail_bench.latency import machine
+from guardrail_bench.samples import SCENARIOS, SampleSource, read_texts
+from guardrail_bench.server import busy_share
+from guardrail_bench.stages_results import Judged, Part, StagesReport
+from guardrail_service.collector import seldom_collecting
+from guardrail_service.detectors import language_mismatch
+from guardrail_service.guard import Guard
+from guardrail_service.inference.entry import PATIENCE_S
+from guardrail_service.inference.job import RowDone, Ticket
+from guardrail_service.inference.scheduler import Scheduler
+from guardrail_service.inference.session import Session
+from guardrail_service.inference.tokenizer import Tokenizer
+from guardrail_service.registry import REGISTRY, AnyDetector, CostClass
+from guardrail_service.runtime import READS
+from guardrail_service.settings import Limits
+from guardrail_service.text import segmented
+from guardrail_service.types import Role, Row
+
+P = ParamSpec("P")
+T = TypeVar("T")
+WARM_UP = 2
+_PATCHED: tuple[tuple[ModuleType | type, str, Part], ...] = (
+    (segmented, "split_sentences", "sentences"),
+    (segmented, "merge_short", "sentences"),
+    (segmented, "windows", "sentences"),
+    (segmented, "identify", "language"),
+    (language_mismatch, "same_language", "language"),
+    (Tokenizer, "tokens", "tokens"),
+    (Tokenizer, "encoded", "tokens"),
+    (Tokenizer, "raw_ids", "tokens"),
+    (ort.InferenceSession, "run", "inference"),
+    (guard_module, "abstains", "rules"),
+    (guard_module, "decide", "decide"),
+    (guard_module, "redact", "decide"),
+)
+"""Functions that the check calls by these names; while it is measured, a clock is around them."""
+_REDUCED: Mapping[CostClass, Part] = {"pattern": "patterns", "text": "rules", "model": "reduce"}
+
+
+class StagesPlan(NamedTuple):
+    """What to measure.
+
+    Attributes:
+        scenario: Name of a scenario.
+        samples: How many samples, each cold and then, with another answer, warm.
+        seed: Another seed gives other samples.
+        texts: What samples are made of.
+        config: Guardrail JSONs; none: the shipped ones.
+        pack: Model pack.
+    """
+
+    scenario: str
+    samples: int
+    seed: int
+    texts: Path
+    config: tuple[Path, ...]
+    pack: str | None
+
+    def steps(self) -> int:
+        """Return how many samples there are to go through, and the start."""
+        return 1 + WARM_UP + self.samples
+
+
+class Stopwatch:
+    """Processor time of one thread by part; what is spent in a part is not its caller's."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[Part, float] = defaultdict(float)
+        self._inside: list[float] = []
+
+    @staticmethod
+    def now() -> float:
+        """Return seconds; what else the machine does is not in them."""
+        return time.thread_time()
+
+    @contextmanager
+    def timing(self, part: Part) -> Iterator[None]:
+        """Count what happens in the block, but for parts of its own."""
+        self._inside.append(0.0)
+        started = self.now()
+        try:
+            yield
+        finally:
+            spent = self.now() - started
+            self.seconds[part] += spent - self._inside.pop()
+            if self._inside:
+                self._inside[-1] += spent
+
+    def around(self, part: Part, function: Callable[P, T]) -> Callable[P, T]:
+        """Return the function with a clock around it."""
+
+        @wraps(function)
+        def timed(*args: P.args, **kwargs: P.kwargs) -> T:
+            with self.timing(part):
+                return function(*args, **kwargs)
+
+        return timed
+
+
+class _Clocked:
+    """A detector with a clock around both halves."""
+
+    def __init__(self, detector: AnyDetector, watch: Stopwatch) -> None:
+        self.spec = detector.spec
+        self.encode = watch.around("rows", detector.encode)
+        self.reduce = watch.around(_REDUCED[detector.spec.cost], detector.reduce)
+
+
+class Inline(Scheduler):
+    """Runs rows at once on the thread that submits them; those that read others come last."""
+
+    def __init__(self, sessions: Mapping[Role, Session], watch: Stopwatch) -> None:
+        super().__init__({}, workers=0, max_queued_rows=0)
+        self._sessions = sessions
+        self._watch = watch
+
+    def submit(
+        self,
+        rows: Sequence[Row],
+        deadline: float | None = None,
+        owner: object | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> Ticket:
+        """Return rows that are done.
+
+        Raises:
+            RowFailed: If a row fails; times of a check that went wrong say nothing.
+        """
+        futures = {row: Future[RowDone]() for row in rows}
+        for row in sorted(futures, key=lambda row: row.role in READS):
+            with self._watch.timing("memory"):
+                done = self._sessions[row.role].run(row)
+            futures[row].set_result(RowDone(done.outputs, 0.0, *done[1:]))
+        return Ticket([futures[row] for row in rows])
+
+
+class Bench:
+    """A check as the service does it, from the body's bytes to the reply's."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.watch = Stopwatch()
+        rules = planner.policy.rules
+        for name in rules:
+            REGISTRY[name].load()
+        self._guard = Guard(
+            {planner.policy.ref.name: planner.policy},
+            {name: _Clocked(REGISTRY[name], self.watch) for name in rules},  # type: ignore[arg-type]
+            Inline(planner.sessions, self.watch),
+            planner.windowers,
+            planner.languages,
+            Limits().sentences,
+        )
+
+    def judge(self, body: bytes) -> tuple[str, dict[Part, float], float]:
+        """Return the reply, milliseconds by part, and those of the whole check."""
+        self.watch.seconds.clear()
+        started = self.watch.now()
+        with self.watch.timing("parse"):
+            request = parse_check(decode(body))
+            sample, overrides = to_sample(request, Limits()), to_overrides(request)
+        verdict = self._guard.check(sample, request.policy, overrides, mode=request.mode)
+        with self.watch.timing("reply"):
+            reply = to_reply(verdict, request, "bench").model_dump_json()
+        total = (self.watch.now() - started) * 1e3
+        return reply, {part: s * 1e3 for part, s in self.watch.seconds.items()}, total
+
+    @contextmanager
+    def clocked(self) -> Iterator[None]:
+        """Put clocks around the functions that the check calls by name, for this block."""
+        with ExitStack() as stack:
+            for owner, name, part in _PATCHED:
+                original = getattr(owner, name)
+                if name in vars(owner):
+                    stack.callback(setattr, owner, name, original)
+                else:  # inherited
+                    stack.callback(delattr, owner, name)
+                setattr(owner, name, self.watch.around(part, original))
+            yield
+
+
+def run(plan: StagesPlan, note: Callable[[str], None]) -> StagesReport:
+    """Return the parts of each sample's checks, cold and warm.
+
+    Raises:
+        GuardrailError: If texts, configuration or pack cannot be read.
+    """
+    busy = busy_share()
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    note("loading")
+    planner = Planner(plan.config, plan.pack)
+    source = SampleSource(read_texts(plan.texts), SCENARIOS[plan.scenario], "cold", plan.seed)
+    bench = Bench(planner)
+    found: list[Judged] = []
+    with bench.clocked(), seldom_collecting():
+        for number in range(WARM_UP + plan.samples):
+            note(f"sample {number + 1 - WARM_UP}" if number >= WARM_UP else "warming up")
+            for variant, passages in enumerate(("cold", "warm")):
+                body = json.dumps(source.sample(number, variant)).encode()
+                _, parts, total = bench.judge(body)
+                if number >= WARM_UP:
+                    found.append(Judged(passages=passages, parts_ms=parts, total_ms=total))
+    return StagesReport(
+        started=started,
+        machine=machine(),
+        busy_before=busy,
+        pack=f"{planner.pack.name} {planner.pack.manifest.version}",
+        policy=planner.policy.ref.name,
+        scenario=plan.scenario,
+        seed=plan.seed,
+        judged=tuple(found),
+    )

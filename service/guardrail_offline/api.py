@@ -1,0 +1,302 @@
+"""The suite from Python: `evaluate` as Ragas has it, test labs as H2O's client has them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from guardrail_offline.cases import Case, Lab, Model, group_of
+from guardrail_offline.catalogue import CATALOGUE, EvaluatorSpec
+from guardrail_offline.evaluators.claim_scores import harmonic_mean
+from guardrail_offline.formats.columns import Place, case_of
+from guardrail_offline.formats.labs import open_lab
+from guardrail_offline.leaderboards import leaderboard
+from guardrail_offline.models import Models
+from guardrail_offline.results import Result
+from guardrail_offline.settings import Configured, configure
+from guardrail_offline.tallies import EvaluatorTally
+from guardrail_offline.worker import models_for, score
+from guardrail_service.types import Passage
+
+QUICKSTART = ("context_relevancy", "faithfulness", "answer_relevancy")
+"""Metrics of Ragas' quickstart, for which a dataset needs no expected answers."""
+RAGAS_SCORE = "ragas_score"
+
+
+class Scores(Mapping[str, float | None]):
+    """Mean of each metric over the cases that have a value; None where none has.
+
+    Attributes:
+        rows: A mapping per case: its key, and each metric's value or None.
+        missing: Of each metric, how many cases have no value, by reason.
+    """
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]], missing: Mapping[str, Any]) -> None:
+        self.rows = tuple(rows)
+        self.missing = dict(missing)
+        keys = [key for key in (rows[0] if rows else {}) if key != "key"]
+        self._means = {key: _mean(row[key] for row in rows) for key in keys}
+
+    def __getitem__(self, key: str) -> float | None:
+        return self._means[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._means)
+
+    def __len__(self) -> int:
+        return len(self._means)
+
+    def __repr__(self) -> str:
+        cells = (f"{k!r}: {'None' if v is None else f'{v:.3f}'}" for k, v in self._means.items())
+        return "{" + ", ".join(cells) + "}"
+
+    def harmonic_mean(self, keys: Iterable[str] = QUICKSTART) -> float | None:
+        """Return the harmonic mean of some metrics' means; None if one of them has none."""
+        values = [self._means[key] for key in keys]
+        numbers = [value for value in values if value is not None]
+        return harmonic_mean(numbers) if len(numbers) == len(values) else None
+
+
+def evaluate(
+    dataset: Any, metrics: Sequence[str] = QUICKSTART, *, pack: str = "embedded"
+) -> Scores:
+    """Return the scores of a dataset.
+
+    Args:
+        dataset: A path, rows as mappings, columns as a mapping of lists, or anything that yields
+            rows, such as a `datasets.Dataset`. Columns as in Ragas, Open RAG Eval or H2O.
+        metrics: Evaluators, by our id, H2O's or another suite's, such as `ragas:faithfulness`.
+        pack: Model pack.
+
+    Returns:
+        A mapping from metric to mean. A metric that two evaluators have is called
+        `evaluator.metric`.
+
+    Raises:
+        ConfigurationError: If a metric is unknown or a row cannot be read.
+    """
+    configured = configure(list(metrics))
+    cases = list(_cases(dataset))
+    found = score(list(enumerate(cases)), configured, models_for(configured, pack))
+    names = _names(configured)
+    rows = [
+        {"key": case.key} | {name: _value(found[i], *place) for name, place in names.items()}
+        for i, case in enumerate(cases)
+    ]
+    return Scores(rows, {name: _reasons(found.values(), *place) for name, place in names.items()})
+
+
+def _cases(dataset: Any) -> Iterator[Case]:
+    if isinstance(dataset, str | os.PathLike):
+        yield from open_lab(Path(dataset)).cases()
+        return
+    rows = _rows_of(dataset) if isinstance(dataset, Mapping) else dataset
+    for number, row in enumerate(rows, start=1):
+        yield case_of(row, Place("dataset", number))
+
+
+def _rows_of(columns: Mapping[str, Sequence[Any]]) -> Iterator[Mapping[str, Any]]:
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
+def _names(configured: Sequence[Configured]) -> dict[str, tuple[str, str]]:
+    places = [(one.id, key) for one in configured for key in one.evaluator.spec.keys]
+    keys = [key for _, key in places]
+    return {
+        key if keys.count(key) == 1 else f"{evaluator}.{key}": (evaluator, key)
+        for evaluator, key in places
+    }
+
+
+def _value(results: Mapping[str, Result], evaluator: str, key: str) -> float | None:
+    return results[evaluator].scores[key].value
+
+
+def _reasons(results: Iterable[Mapping[str, Result]], evaluator: str, key: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for result in results:
+        reason = result[evaluator].scores[key].reason
+        if reason is not None:
+            counts[reason] = counts.get(reason, 0) + 1
+    return counts
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else None
+
+
+@dataclass
+class LabModel:
+    """A system under test and what it answered."""
+
+    lab: TestLab
+    model: Model
+
+    def add_input(
+        self,
+        prompt: str,
+        actual_output: str,
+        context: Sequence[str] | None = None,
+        expected_output: str | None = None,
+        corpus: Sequence[str] = (),
+        condition: str | None = None,
+        categories: Sequence[str] = (),
+        actual_duration: float | None = None,
+        cost: float | None = None,
+    ) -> Case:
+        """Add one answered case and return it."""
+        key = f"{self.model.key}-{len(self.lab.cases) + 1}"
+        case = Case(
+            key=key,
+            question=prompt,
+            answer=actual_output,
+            expected=expected_output,
+            contexts=None if context is None else tuple(map(Passage, context)),
+            condition=condition,
+            categories=tuple(categories),
+            corpus=tuple(corpus),
+            duration_s=actual_duration,
+            cost=cost,
+            model=self.model.key,
+            group=group_of(prompt, key),
+        )
+        self.lab.cases.append(case)
+        return case
+
+
+@dataclass
+class TestLab:
+    """Cases with answers that were computed elsewhere. Made by `Client().test_labs.create`."""
+
+    __test__ = False  # the name is H2O's; it is no test of pytest's
+
+    name: str
+    description: str = ""
+    pack: str = "embedded"
+    models: list[LabModel] = field(default_factory=list)
+    cases: list[Case] = field(default_factory=list)
+
+    def add_model(
+        self,
+        name: str,
+        llm_model_name: str = "",
+        model_type: str = "rag",
+        documents: Sequence[str] = (),
+    ) -> LabModel:
+        """Add a system under test and return it."""
+        key = f"model-{len(self.models) + 1}"
+        details = {"documents": list(documents)} if documents else {}
+        added = LabModel(self, Model(key, name, llm_model_name, model_type, details))
+        self.models.append(added)
+        return added
+
+    def as_lab(self) -> Lab:
+        """Return the lab's cases and models as values."""
+        models = tuple(added.model for added in self.models)
+        return Lab(tuple(self.cases), models, self.name, self.description)
+
+    def evaluate(self, evaluator: EvaluatorInfo | str, **parameters: Any) -> Leaderboard:
+        """Start an evaluator over the cases and return its leaderboard, which fills by itself."""
+        import json
+
+        name = evaluator if isinstance(evaluator, str) else evaluator.key
+        options = [f"{name}.{key}={json.dumps(value)}" for key, value in parameters.items()]
+        return Leaderboard(self.as_lab(), configure([name], options)[0], self.pack)
+
+
+class Leaderboard:
+    """One evaluator's run over a lab, in a thread of its own."""
+
+    def __init__(self, lab: Lab, configured: Configured, pack: str) -> None:
+        self._lab = lab
+        self._configured = configured
+        self._pack = pack
+        self._tally = EvaluatorTally(configured)
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait_to_finish(self, timeout: float | None = None) -> None:
+        """Wait until the run is over.
+
+        Raises:
+            TimeoutError: If it is not after so many seconds; it goes on.
+            Exception: What stopped the run, if something did.
+        """
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise TimeoutError(f"not finished after {timeout} s")
+        if self._error is not None:
+            raise self._error
+
+    def get_table(self) -> list[dict[str, Any]]:
+        """Return a row per model, the best first: its name and the mean of each metric."""
+        self.wait_to_finish()
+        board = leaderboard(self._tally, self._lab.models)
+        return [
+            {"model": row["name"], **{key: cell["value"] for key, cell in row["metrics"].items()}}
+            for row in board["rows"]
+        ]
+
+    def _run(self) -> None:
+        try:
+            models: Models = models_for([self._configured], self._pack)
+            found = score(list(enumerate(self._lab.cases)), [self._configured], models)
+            for index, case in enumerate(self._lab.cases):
+                self._tally.add(case.model, found[index][self._configured.id])
+        except Exception as error:  # noqa: BLE001 - handed to whoever waits
+            self._error = error
+
+
+@dataclass(frozen=True)
+class EvaluatorInfo:
+    """What a list of evaluators shows; `key` is our id."""
+
+    key: str
+    name: str
+    description: str
+    spec: EvaluatorSpec = field(repr=False)
+
+
+class _Evaluators:
+    """The evaluators a client can run."""
+
+    def list(self) -> list[EvaluatorInfo]:
+        """Return all of them."""
+        return [self._info(spec) for spec in CATALOGUE.specs()]
+
+    def get(self, key: str) -> EvaluatorInfo:
+        """Return one by any of its names."""
+        return self._info(CATALOGUE.find(key, "evaluators.get").spec)
+
+    def _info(self, spec: EvaluatorSpec) -> EvaluatorInfo:
+        return EvaluatorInfo(spec.id, spec.name, spec.summary, spec)
+
+
+@dataclass(frozen=True)
+class _TestLabs:
+    """Where test labs are made."""
+
+    pack: str
+
+    def create(self, name: str, description: str = "") -> TestLab:
+        """Return an empty lab."""
+        return TestLab(name, description, self.pack)
+
+
+class Client:
+    """The test-lab part of H2O Eval Studio's client, running here instead of on a server.
+
+    Args:
+        pack: Model pack.
+    """
+
+    def __init__(self, pack: str = "embedded") -> None:
+        self.evaluators = _Evaluators()
+        self.test_labs = _TestLabs(pack)

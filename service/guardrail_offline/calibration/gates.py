@@ -1,0 +1,135 @@
+"""Which metrics decide, and what a scored case looks like to them: a row of oriented numbers.
+
+Minus infinity flags whatever the thresholds are, plus infinity never does. Which states mean which
+is the policy's own rule, so calibration and serving cannot differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from guardrail_service.errors import ConfigurationError
+from guardrail_offline.calibration.lab import LabCase, ScoredLab
+from guardrail_offline.calibration.scales import Axis, Matrix
+from guardrail_offline.results import Score
+from guardrail_service.policy import Policy, Rule, crosses
+from guardrail_service.registry import MetricSpec
+
+MIDDLE = 0.5
+"""The cut of every yes/no metric; it is 1.0 or 0.0, so there is nothing to fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One metric that may flag an answer, under one policy."""
+
+    rule: Rule
+    metric: MetricSpec
+
+    @property
+    def name(self) -> str:
+        """Return `detector.metric`."""
+        return f"{self.rule.spec.id}.{self.metric.key}"
+
+    @property
+    def evaluator_id(self) -> str:
+        """Return the id under which the threshold is written: H2O's where there is one."""
+        return self.rule.spec.h2o_id or self.rule.spec.id
+
+    @property
+    def axis(self) -> Axis:
+        """Return the metric turned so that higher is better."""
+        return Axis(self.metric)
+
+    def score(self, case: LabCase) -> Score:
+        """Return the case's score; KeyError if the lab has none and no state either."""
+        metrics = case.scores[self.rule.spec.id]
+        return metrics[self.metric.key] if self.metric.key in metrics else metrics["*"]
+
+    def value(self, case: LabCase) -> float:
+        """Return the case's oriented score, or an infinity that says what its state means."""
+        score = self.score(case)
+        if score.value is None:
+            return -math.inf if self.rule.on_state(score.state) == "flag" else math.inf
+        if self.metric.boolean:
+            failed = crosses(score.value, MIDDLE, self.metric.direction)
+            return -math.inf if failed else math.inf
+        return self.axis.orient(score.value)
+
+
+def gates_of(policy: Policy, lab: ScoredLab, wanted: Sequence[str] = ()) -> tuple[Gate, ...]:
+    """Return the metrics that decide under a policy, those that can be fitted first.
+
+    Args:
+        policy: Every metric it gives a threshold gates, unless its detector is report-only.
+        lab: Must have scores of each of them.
+        wanted: Restricts them, as `detector` or `detector.metric`; a metric that has no
+            threshold in the policy may be named, too.
+
+    Raises:
+        ConfigurationError: For a metric that does not exist, is not run by the policy or has no
+            scores in the lab.
+    """
+    gates = _named(policy, wanted) if wanted else _gating(policy)
+    for gate in gates:
+        if gate.rule.spec.id not in lab.detectors:
+            raise ConfigurationError(
+                f"{lab.where}: {gate.name}",
+                "no scores",
+                "a lab scored with it, or --metric without it",
+            )
+        _refuse_gaps(gate, lab)
+    if not gates:
+        raise ConfigurationError(policy.name, "no metric that decides", "at least one")
+    return tuple(sorted(gates, key=lambda gate: gate.metric.boolean))
+
+
+def _gating(policy: Policy) -> list[Gate]:
+    rules = [rule for rule in policy.rules.values() if not rule.report_only]
+    return [Gate(rule, rule.spec.metric(key)) for rule in rules for key in rule.cuts]
+
+
+def _named(policy: Policy, wanted: Iterable[str]) -> list[Gate]:
+    found: dict[str, Gate] = {}
+    for name in wanted:
+        detector, _, key = name.partition(".")
+        rule = policy.rules.get(detector)
+        if rule is None:
+            known = ", ".join(policy.rules)
+            raise ConfigurationError("--metric", f"unknown detector {detector!r}", known)
+        keys = [metric.key for metric in rule.spec.metrics]
+        if key and key not in keys:
+            where = f"--metric {detector}"
+            raise ConfigurationError(where, f"unknown metric {key!r}", ", ".join(keys))
+        for gate in (Gate(rule, rule.spec.metric(k)) for k in ([key] if key else rule.cuts)):
+            found[gate.name] = gate
+    return list(found.values())
+
+
+def _refuse_gaps(gate: Gate, lab: ScoredLab) -> None:
+    for case in lab.cases:
+        try:
+            gate.score(case)
+        except KeyError:
+            raise ConfigurationError(
+                f"{lab.where}: {gate.name}",
+                f"nothing for case {case.key!r}",
+                "a score or a state for every case",
+            ) from None
+
+
+def matrix(gates: Sequence[Gate], cases: Sequence[LabCase]) -> Matrix:
+    """Return oriented scores, cases in rows and gates in columns."""
+    rows = [[gate.value(case) for gate in gates] for case in cases]
+    return np.array(rows, dtype=np.float64).reshape(len(cases), len(gates))
+
+
+def used_fingerprints(gates: Iterable[Gate], fingerprints: Mapping[str, str]) -> dict[str, str]:
+    """Return the fingerprints that the gates' scores depend on: their roles, and what all share."""
+    roles = {role for gate in gates for role in gate.rule.spec.roles}
+    shared = {"segmenter", "evidence"}
+    return {k: v for k, v in sorted(fingerprints.items()) if k in roles | shared}

@@ -1,0 +1,164 @@
+"""Two artefacts for the RAG system itself: questions and answers to add to its corpus, and rules to
+add to its system prompt. Both come from what people and perturbations found, never from scores
+alone.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from guardrail_offline.calibration.lab import ScoredLab
+from guardrail_offline.calibration.rederive import Derived
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One question with the answer to add, and why."""
+
+    question: str
+    answer: str
+    case: str
+    why: str
+
+    def as_json(self) -> dict[str, str]:
+        """Return the entry for JSON."""
+        return {
+            "question": self.question,
+            "answer": self.answer,
+            "case": self.case,
+            "why": self.why,
+        }
+
+
+PASSED_BY_A_PERSON = "flagged by the checks, passed by a person"
+FLIPPED = "flagged for a variant of a question whose own answer passes"
+
+
+def corpus_patch(lab: ScoredLab, derived: Derived, passes: Mapping[str, bool]) -> list[Entry]:
+    """Return what to add to the corpus, each question once.
+
+    Answers that the checks flag and a person passed; and, for a variant of a question that is
+    flagged while the original passes, the variant with the original's answer, unless a person
+    failed that answer.
+    """
+    cases = lab.by_key()
+    entries: dict[str, Entry] = {}
+    for key, decided in derived.decisions.items():
+        if decided.decision == "flag" and passes.get(key):
+            _add(entries, cases[key].question, cases[key].answer, key, PASSED_BY_A_PERSON)
+    for flip in derived.variant_flips:
+        source = cases.get(flip.source or "")
+        if source and flip.after == "flag" and passes.get(source.key, True):
+            _add(entries, cases[flip.case].question, source.answer, flip.case, FLIPPED)
+    return list(entries.values())
+
+
+def _add(
+    entries: dict[str, Entry], question: str | None, answer: str | None, case: str, why: str
+) -> None:
+    if question and answer:
+        entries.setdefault(" ".join(question.split()), Entry(question, answer, case, why))
+
+
+def patch_html(entries: Sequence[Entry]) -> str:
+    """Return the corpus patch as one page of questions and answers; every text is escaped."""
+    items = "\n".join(
+        f"<section><h2>{html.escape(e.question)}</h2><p>{html.escape(e.answer)}</p></section>"
+        for e in entries
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        "<title>Questions and answers</title></head><body>\n"
+        f"<h1>Questions and answers</h1>\n{items}\n</body></html>\n"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Rules for a system prompt, and which problems call for them."""
+
+    title: str
+    triggers: tuple[str, ...]
+    rules: tuple[str, ...]
+
+
+REMEDIES = (
+    Remedy(
+        "Spelling and wording of questions",
+        ("flip",),
+        (
+            "Read a misspelt word as the word that was most likely meant, and search for that.",
+            "The same question comes in many wordings. Answer what is meant, not the words.",
+            "Search for the documents' own terms when a question uses a synonym or an alias.",
+            "If two wordings of a question find different passages, give the answer both support.",
+        ),
+    ),
+    Remedy(
+        "Staying with the passages",
+        ("hallucination", "groundedness"),
+        (
+            "State only what the passages say. Leave out what you know from elsewhere.",
+            "Copy numbers, names and dates from the passages character by character.",
+            "If passages contradict each other, say so and give both.",
+            "If the passages do not hold the answer, say that, and say what is missing.",
+        ),
+    ),
+    Remedy(
+        "Answering the question",
+        ("answer_relevancy_sentence", "context_relevancy_soft"),
+        (
+            "Answer the question that was asked before adding anything else.",
+            "If a question can mean two things, ask which one is meant.",
+            "Decline politely where a question is outside the documents' subject.",
+        ),
+    ),
+    Remedy(
+        "Language and form",
+        ("language_mismatch", "looping", "json_schema", "text_matching"),
+        (
+            "Answer in the language of the question unless asked for another.",
+            "Say each thing once.",
+            "Keep to the requested format, and add nothing around it.",
+        ),
+    ),
+    Remedy(
+        "Safety",
+        ("toxicity", "bias", "pii", "secrets", "encoding"),
+        (
+            "Keep a respectful tone whatever the tone of the question.",
+            "Attribute nothing to people because of a group they belong to.",
+            "Do not repeat personal data, passwords or keys, in whatever encoding.",
+        ),
+    ),
+)
+
+
+def prompt_extension(derived: Derived) -> str:
+    """Return rules for the problems that were found, as text; empty if none of them helps.
+
+    Test it like any change: evaluate again with the rules in place.
+    """
+    found = {name.replace(":", ".").split(".")[0] for name in derived.problems}
+    if any(flip.after == "flag" for flip in derived.variant_flips):
+        found.add("flip")
+    parts = []
+    for remedy in REMEDIES:
+        if found & set(remedy.triggers):
+            rules = "\n".join(f"{n}. {rule}" for n, rule in enumerate(remedy.rules, start=1))
+            parts.append(f"### {remedy.title}\n{rules}\n")
+    return "\n".join(parts)
+
+
+def artefacts(
+    lab: ScoredLab, derived: Derived, passes: Mapping[str, bool]
+) -> dict[str, str | list[dict[str, Any]]]:
+    """Return the artefacts by file name: text as it is, lists to be written as JSON."""
+    entries = corpus_patch(lab, derived, passes)
+    return {
+        "corpus_patch.html": patch_html(entries),
+        "corpus_patch.json": [entry.as_json() for entry in entries],
+        "system_prompt_extension.md": prompt_extension(derived),
+    }

@@ -1,0 +1,212 @@
+"""From files to a guardrail file: what `guardrail calibrate fit` does, as functions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from guardrail_service.config import Serving, load_file, read_json
+from guardrail_service.errors import ConfigurationError
+from guardrail_offline.calibration.block import UNSTATED, Sources, block_of
+from guardrail_offline.calibration.emit import guardrail_file
+from guardrail_offline.calibration.fit import Fitted, fit
+from guardrail_offline.calibration.gates import Gate, gates_of, used_fingerprints
+from guardrail_offline.calibration.lab import ScoredLab, read_lab, read_records
+from guardrail_offline.calibration.labels import (
+    ADJUDICATOR,
+    Label,
+    Verdicts,
+    read_labels,
+    verdicts,
+)
+from guardrail_offline.calibration.looks import (
+    Look,
+    ledger_of,
+    read_looks,
+    record,
+    spend,
+)
+from guardrail_offline.calibration.options import Options
+from guardrail_offline.calibration.refusals import refuse_changed, refuse_other_division
+from guardrail_service.policy import Policy
+from guardrail_service.provenance import sha256_of
+from guardrail_service.resources import configs_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a fit reads.
+
+    Attributes:
+        lab: Run folder or JSON lines with scores.
+        labels: File of labels.
+        base: Guardrail file whose metrics are fitted and whose rules about missing scores hold;
+            the shipped default policy if None.
+        metrics: Restricts what gates, as `detector` or `detector.metric`.
+        sample: What `guardrail calibrate sample` drew for these labels.
+        previous: An earlier guardrail file whose shape is kept.
+        adjudicator: Annotator whose word is final.
+        about: Use labels about this metric; None takes those about the whole answer.
+        name: Of the new policy; the base's if None.
+        version: Of the new policy.
+        expires: ISO date.
+    """
+
+    lab: Path
+    labels: Path
+    base: Path | None = None
+    metrics: Sequence[str] = ()
+    sample: Path | None = None
+    previous: Path | None = None
+    adjudicator: str = ADJUDICATOR
+    about: str | None = None
+    name: str | None = None
+    version: str = "1"
+    expires: str | None = None
+    models: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished fit: the guardrail file's content and what it was made from."""
+
+    content: dict[str, Any]
+    fitted: Fitted
+    lab: ScoredLab
+    verdicts: Verdicts
+    labels: tuple[Label, ...]
+
+
+def run_fit(inputs: Inputs, options: Options, serving: Serving) -> Run:
+    """Return a guardrail file fitted to labels; writes the look at them into their ledger.
+
+    Args:
+        inputs: Which files.
+        options: What is promised and how.
+        serving: The models at hand; the lab must have been scored with the same.
+
+    Raises:
+        ConfigurationError: If files do not fit together or labels cannot carry the promise.
+    """
+    base = base_policy(inputs.base, serving)
+    lab = read_lab(inputs.lab)
+    labels = read_labels(inputs.labels)
+    words = verdicts(labels, str(inputs.labels), inputs.about, inputs.adjudicator)
+    gates = gates_of(base, lab, inputs.metrics)
+    refuse_mismatch(lab, gates, serving)
+    weights, sampling = _sample(inputs.sample, lab, words)
+    previous = _previous(inputs.previous)
+    shape = previous["shape"] if previous else None
+    if previous:
+        refuse_other_division(options, previous)
+    fitted = fit(lab, words.passes, gates, options, weights, shape, words.abstained)
+    if previous:
+        refuse_changed(fitted.data, options, previous)
+    look = _look(fitted, lab, words)
+    ledger = ledger_of(inputs.labels)
+    sources = Sources(
+        labels_sha256=hashlib.sha256(inputs.labels.read_bytes()).hexdigest(),
+        sampling=sampling,
+        models=inputs.models,
+        spent=spend(read_looks(ledger), look),
+        expires=inputs.expires,
+    )
+    block = block_of(fitted, lab, words, sources)
+    block["dataset"]["labels_about"] = inputs.about or "the whole answer"
+    name = inputs.name or f"{base.name}-calibrated"
+    content = guardrail_file(fitted, block, base, name, inputs.version)
+    if fitted.promising:  # a comparison promises nothing, so it spends nothing
+        record(ledger, look)
+    return Run(content, fitted, lab, words, tuple(labels))
+
+
+def base_policy(path: Path | None, serving: Serving) -> Policy:
+    """Return the policy to calibrate; detectors that cannot run here are left out."""
+    return load_file(path or configs_dir() / "default.json", serving).policy
+
+
+def refuse_mismatch(lab: ScoredLab, gates: Sequence[Gate], serving: Serving) -> None:
+    """Refuse scores of other models or parameters than those that will serve.
+
+    Raises:
+        ConfigurationError: Naming the first difference.
+    """
+    roles = {role for gate in gates for role in gate.rule.spec.roles}
+    needed = {*roles, "segmenter"}
+    at_hand = used_fingerprints(gates, serving.fingerprints)
+    for key in sorted(needed | set(used_fingerprints(gates, lab.fingerprints))):
+        scored, served = lab.fingerprints.get(key), at_hand.get(key)
+        if scored != served:
+            raise ConfigurationError(
+                f"{lab.where}: fingerprint of {key}",
+                f"{str(scored)[:40]!r}",
+                f"{str(served)[:40]!r} of the model pack at hand: score the lab with it, or name "
+                "the other pack",
+            )
+    for gate in gates:
+        served_with = gate.rule.parameters.model_dump(mode="json", by_alias=True)
+        scored_with = lab.parameters.get(gate.rule.spec.id, {})
+        for key in sorted(set(served_with) & set(scored_with)):
+            if served_with[key] != scored_with[key]:
+                raise ConfigurationError(
+                    f"{lab.where}: {gate.rule.spec.id} parameter {key}",
+                    "a lab scored with another value",
+                    "the value of the base policy",
+                )
+
+
+def sample_weights(path: Path) -> dict[str, float]:
+    """Return the weight of every sampled case."""
+    try:
+        return {str(r["case"]): float(r["weight"]) for r in read_records(path)}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            str(path), "another shape", "what guardrail calibrate sample wrote"
+        ) from error
+
+
+def _sample(
+    path: Path | None, lab: ScoredLab, words: Verdicts
+) -> tuple[dict[str, float] | None, str]:
+    """Return the weights of the sample and how it was drawn, in words."""
+    told = {*words.passes, *words.abstained}
+    if path is None:
+        whole = {case.key for case in lab.cases} <= told
+        return None, "every case of the lab" if whole else UNSTATED
+    weights = sample_weights(path)
+    silent = [key for key in weights if key not in told]
+    if silent:
+        raise ConfigurationError(
+            str(path),
+            f"{len(silent)} of {len(weights)} sampled cases without a label ({silent[0]!r})",
+            "a label or an abstention for each: stopping early voids the bound",
+        )
+    questions = len({case.group for case in lab.cases if case.key in weights})
+    if len(set(weights.values())) <= 1:
+        return weights, f"simple random, {questions} questions"
+    return weights, f"stratified, {questions} questions, thinned to an even sample"
+
+
+def _previous(path: Path | None) -> Mapping[str, Any] | None:
+    """Return the calibration block of an earlier file, which has a shape."""
+    if path is None:
+        return None
+    content = read_json(path)
+    block = content.get("calibration") if isinstance(content, Mapping) else None
+    if not isinstance(block, Mapping) or not isinstance(block.get("shape"), Mapping):
+        raise ConfigurationError(str(path), "no calibration.shape", "a file of the joint rule")
+    return block
+
+
+def _look(fitted: Fitted, lab: ScoredLab, words: Verdicts) -> Look:
+    options = fitted.options
+    names = [gate.name for gate in fitted.gates]
+    rule: list[Any] = [options.as_json(), names]
+    if options.looks == "anytime" and fitted.shape:
+        fitted_names = [gate.name for gate in fitted.gates if not gate.metric.boolean]
+        rule.append(fitted.shape.as_json(fitted_names))
+    data = [lab.sha256, sorted(words.passes.items())]
+    return Look(sha256_of(rule), sha256_of(data), options.risk, options.looks)

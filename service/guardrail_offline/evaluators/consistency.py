@@ -1,0 +1,144 @@
+"""Do reruns of one question give the same answer? Statistics over pairs of answers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from guardrail_service.errors import NotScorable
+from guardrail_offline.catalogue import (
+    HIGHER,
+    LOWER,
+    Evaluator,
+    EvaluatorSpec,
+    Metric,
+    evaluator,
+)
+from guardrail_offline.evaluators.embeddings import bert_score, token_vectors
+from guardrail_offline.evaluators.rouge import rouge
+from guardrail_offline.results import Result
+from guardrail_offline.views import Unavailable, View
+from guardrail_service.registry import Parameters
+from guardrail_service.types import State
+
+MIN_RUNS = 3
+"""Two answers make one pair, of which there is no spread; Open RAG Eval asks for three, too."""
+
+
+class Spread(NamedTuple):
+    """Statistics of one metric over reruns.
+
+    `cv` is the standard deviation over the mean's size, `adjusted` the mean over 1 + the standard
+    deviation (Open RAG Eval's consistency-adjusted index). Variance is that of the population.
+    """
+
+    mean: float
+    variance: float
+    std: float
+    cv: float | None
+    median: float
+    iqr: float
+    adjusted: float
+
+
+def spread(values: Sequence[float], least: int = MIN_RUNS) -> Spread:
+    """Return the statistics of at least `least` values; `cv` is None where the mean is 0.
+
+    Raises:
+        NotScorable: If there are fewer.
+    """
+    if len(values) < least:
+        raise NotScorable("too few runs")
+    numbers = np.asarray(values, dtype=np.float64)
+    mean, std = float(numbers.mean()), float(numbers.std())
+    low, median, high = (float(q) for q in np.percentile(numbers, (25, 50, 75)))
+    variance = float(numbers.var())
+    return Spread(
+        mean, variance, std, std / abs(mean) if mean else None, median, high - low, mean / (1 + std)
+    )
+
+
+class ConsistencyParameters(Parameters):
+    """How many answers make a group.
+
+    Attributes:
+        min_runs: Fewer answers of one model to one question are not judged.
+    """
+
+    min_runs: int = Field(MIN_RUNS, ge=MIN_RUNS)
+
+
+_STATISTICS = ("mean", "variance", "cv", "adjusted")
+
+
+@evaluator
+class Consistency(Evaluator[ConsistencyParameters]):
+    """BERTScore F1 and ROUGE-L F1 over all pairs of a model's answers to the same question."""
+
+    spec = EvaluatorSpec(
+        id="consistency",
+        name="Consistency",
+        summary="Do repeated runs of a question give the same answer?",
+        metrics=tuple(
+            Metric(
+                f"{kind}_{name}",
+                LOWER if name in ("variance", "cv") else HIGHER,
+                low=-1.0 if name in ("mean", "adjusted") and kind == "bertscore" else 0.0,
+                high=float("inf") if name == "cv" else 1.0,
+            )
+            for kind in ("bertscore", "rouge_l")
+            for name in _STATISTICS
+        ),
+        inputs=frozenset({"question", "answer", "reruns"}),
+        run_class="E",
+        also=("open_rag_eval:consistency",),
+        original="E",
+        surrogate="the pack's encoder in place of xlm-roberta-large, no baseline rescaling",
+        roles=frozenset({"embedding"}),
+        problem="stability",
+        tags=("semantic-similarity", "ngram", "nist:valid-reliable", "sr11-7:ongoing-monitoring"),
+    )
+    parameters = ConsistencyParameters
+
+    def judge(self, view: View, parameters: ConsistencyParameters) -> Result:
+        """Return that one answer alone cannot be consistent."""
+        raise Unavailable(State.NOT_APPLICABLE, "too_few_runs")
+
+    def evaluate(self, views: Sequence[View], parameters: ConsistencyParameters) -> list[Result]:
+        """Return for every case the statistics of its model's reruns of its question."""
+        runs: dict[tuple[str, str], list[View]] = defaultdict(list)
+        for view in views:
+            runs[view.case.model, view.case.question].append(view)
+        found = {key: self.guarded(partial(_of_runs, run, parameters)) for key, run in runs.items()}
+        return [found[view.case.model, view.case.question] for view in views]
+
+
+def _of_runs(views: Sequence[View], parameters: ConsistencyParameters) -> Mapping[str, float]:
+    _ = views[0].question  # without one nothing says that the answers belong together
+    answers = [view.case.answer for view in views if (view.case.answer or "").strip()]
+    if len(answers) < parameters.min_runs:
+        raise Unavailable(State.NOT_APPLICABLE, "too_few_runs")
+    texts = [answer or "" for answer in answers]
+    tokens = [token_vectors(views[0], text) for text in texts]
+    pairs = list(combinations(range(len(texts)), 2))
+    scores = {
+        "bertscore": [bert_score(tokens[i], tokens[j]).f1 for i, j in pairs],
+        "rouge_l": [rouge(texts[i], texts[j])["rouge_l"].f1 for i, j in pairs],
+    }
+    return {
+        f"{kind}_{name}": _statistic(spread(values), name)
+        for kind, values in scores.items()
+        for name in _STATISTICS
+    }
+
+
+def _statistic(found: Spread, name: str) -> float:
+    value: float | None = getattr(found, name)
+    # The mean is 0 only if no pair shares anything: then the spread is 0 too, and so is its share.
+    return 0.0 if value is None else value

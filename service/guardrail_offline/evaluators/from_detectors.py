@@ -1,0 +1,204 @@
+"""Every detector as an evaluator: the same two functions around the same model rows.
+
+A parity test compares these with the guard. Written once for all detectors, so a detector that is
+added, or plugged in, is an evaluator without another line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+
+import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
+from guardrail_offline.cases import Case
+from guardrail_offline.catalogue import (
+    CATALOGUE,
+    Evaluator,
+    EvaluatorSpec,
+    Input,
+    Metric,
+    NoParameters,
+    Problem,
+    RunClass,
+)
+from guardrail_offline.results import Details, Result
+from guardrail_offline.views import Unavailable, View
+from guardrail_service.registry import REGISTRY, AnyDetector, DetectorSpec, Parameters
+from guardrail_service.types import Outcome, Role, Span, State
+
+_ENCODINGS = frozenset({"base16", "base64"})
+
+
+class _About(NamedTuple):
+    name: str
+    problem: Problem
+    avid: str
+    run_class: RunClass
+    tags: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    original: RunClass | None = None
+    surrogate: str = ""
+
+
+_RULES = ("rule-based", "nist:privacy-enhanced", "sr11-7:ongoing-monitoring")
+_ABOUT: Mapping[str, _About] = {
+    "hallucination": _About(
+        "Hallucination", "accuracy", "E0400", "N", ("nli", "nist:valid-reliable"),
+        ("open_rag_eval:hhem",), "N", "the pack's grounding model in place of HHEM",
+    ),
+    "groundedness": _About(
+        "Groundedness", "accuracy", "E0400", "E", ("semantic-similarity", "nist:valid-reliable")
+    ),
+    "answer_relevancy_sentence": _About(
+        "Answer relevancy (sentence similarity)", "accuracy", "P0200", "E",
+        ("semantic-similarity", "nist:valid-reliable"),
+    ),
+    "context_relevancy_soft": _About(
+        "Context relevancy (soft recall and precision)", "retrieval", "P0200", "E",
+        ("semantic-similarity", "nist:valid-reliable"),
+    ),
+    "toxicity": _About("Toxicity", "fairness", "E0300", "T", ("classifier", "nist:fair")),
+    "bias": _About("Fairness bias", "fairness", "E0100", "T", ("classifier", "nist:fair")),
+    "pii": _About("PII leakage", "privacy", "P0300", "D", _RULES),
+    "secrets": _About("Sensitive data leakage", "security", "S0400", "D", _RULES),
+    "encoding": _About("Encoding guardrail", "security", "S0400", "D", _RULES),
+    "looping": _About(
+        "Looping detection", "stability", "P0200", "D", ("rule-based", "nist:valid-reliable")
+    ),
+    "language_mismatch": _About(
+        "Language mismatch", "accuracy", "P0200", "D", ("rule-based", "nist:valid-reliable"),
+        original="J", surrogate="statistical language identification in place of a judge",
+    ),
+    "json_schema": _About(
+        "JSON schema", "data quality", "P0200", "D", ("rule-based", "sr11-7:conceptual-soundness")
+    ),
+    "text_matching": _About(
+        "Text matching", "accuracy", "P0200", "D", ("rule-based", "sr11-7:outcomes-analysis")
+    ),
+    "no_answer": _About(
+        "No answer", "accuracy", "P0200", "D", ("rule-based", "nist:valid-reliable"),
+        ("open_rag_eval:no_answer",), "J", "phrases of abstention in place of a judge",
+    ),
+}  # fmt: skip
+
+
+class FromDetector(Evaluator[Any]):
+    """One detector over cases.
+
+    A case's own condition and schema come before the parameters; what a detector skips when the
+    whole answer abstains is skipped here.
+    """
+
+    def __init__(self, detector: AnyDetector) -> None:
+        self.detector = detector
+        self.spec = _spec(detector.spec)
+        self.parameters = detector.parameters
+
+    def judge(self, view: View, parameters: Parameters) -> Result:
+        """Return what the detector's encode and reduce say about the case."""
+        if "answer" in self.detector.spec.inputs:
+            _ = view.answer
+        if self.detector.spec.skip_on_abstention:
+            view.refuse_abstention()
+        asked = _of_case(self.detector, view.case, parameters)
+        rows = self.detector.encode(view.sample, asked)
+        outcome = self.detector.reduce(view.sample, view.models.run(rows), asked)
+        return _result(outcome, self.detector.spec)
+
+
+class Declared(Evaluator[Any]):
+    """A published detector this build has no code for."""
+
+    parameters = NoParameters
+
+    def __init__(self, spec: DetectorSpec) -> None:
+        self.spec = _spec(spec)
+
+    def judge(self, view: View, parameters: Parameters) -> Result:
+        """Return that there is no code."""
+        raise Unavailable(State.NOT_EVALUATED, "not_in_this_build")
+
+
+def _of_case(detector: AnyDetector, case: Case, parameters: Parameters) -> Parameters:
+    """Return the parameters with what the case itself asks for."""
+    own: dict[str, Any] = {}
+    if "condition" in detector.spec.inputs and case.condition is not None:
+        own["condition"] = case.condition
+    if "schema" in detector.spec.inputs and case.schema is not None:
+        own["schema"] = dict(case.schema)
+    if detector.spec.id == "encoding" and case.condition and _ENCODINGS & set(case.categories):
+        own["condition"] = f"NOT ({case.condition})"  # a decoded part must satisfy the condition
+    if not own:
+        return parameters
+    merged: Parameters = detector.parameters.model_validate(
+        parameters.model_dump(by_alias=True) | own
+    )
+    return merged
+
+
+def _result(outcome: Outcome, spec: DetectorSpec) -> Result:
+    if outcome.state is not State.EVALUATED:
+        raise Unavailable(outcome.state, outcome.reason or "unknown")
+    found = Result.of(outcome.scores, [_span(span) for span in outcome.spans])
+    away = [m.key for m in spec.metrics if m.optional and m.key not in outcome.scores]
+    missing = Result.missing(away, State.NOT_APPLICABLE, "not_in_model")
+    return replace(found, scores={**found.scores, **missing.scores})
+
+
+def _span(span: Span) -> Details:
+    found = {key: value for key, value in asdict(span).items() if key in _KEPT and value}
+    found |= {"start": span.start, "end": span.end, "score": span.score}
+    if span.evidence:
+        found["context"] = span.evidence[0].context
+    return found
+
+
+_KEPT = frozenset({"label", "metric", "attributes"})
+
+
+def _spec(spec: DetectorSpec) -> EvaluatorSpec:
+    about = _ABOUT.get(spec.id, _About(spec.id, "accuracy", "P0200", _run_class(spec.roles), ()))
+    inputs: frozenset[Input] = frozenset(spec.inputs)
+    return EvaluatorSpec(
+        id=spec.id,
+        name=about.name,
+        summary=spec.summary,
+        metrics=tuple(_metrics(spec)),
+        inputs=inputs,
+        run_class=about.run_class,
+        h2o_id=spec.h2o_id,
+        also=about.also,
+        original=about.original or about.run_class,
+        surrogate=about.surrogate,
+        roles=spec.roles,
+        problem=about.problem,
+        avid=about.avid,
+        tags=about.tags,
+    )
+
+
+def _metrics(spec: DetectorSpec) -> Sequence[Metric]:
+    cuts = spec.default_thresholds or {}
+    return [
+        Metric(m.key, m.direction, m.low, m.high, cuts.get(m.key), m.boolean) for m in spec.metrics
+    ]
+
+
+def _run_class(roles: frozenset[Role]) -> RunClass:
+    if not roles:
+        return "D"
+    return "E" if roles == {"embedding"} else "N" if "grounding" in roles else "T"
+
+
+def register() -> None:
+    """Add an evaluator for every published detector that has none yet."""
+    known = {spec.id for spec in CATALOGUE.specs()}
+    for spec in REGISTRY.specs():
+        if spec.id in known:
+            continue
+        has_code = spec.id in REGISTRY
+        CATALOGUE.add(FromDetector(REGISTRY[spec.id]) if has_code else Declared(spec))
+
+
+register()

@@ -1,0 +1,104 @@
+"""Open RAG Eval's retrieval metrics: a grade from 0 to 3 per passage and what follows from it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from pydantic import Field, field_validator
+
+from guardrail_service.errors import NotScorable
+from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, Metric, evaluator
+from guardrail_offline.evaluators.claim_scores import (
+    average_precision,
+    precision_at,
+    reciprocal_rank,
+)
+from guardrail_offline.evaluators.embeddings import chunk_scores
+from guardrail_offline.results import Result, Score
+from guardrail_offline.views import View
+from guardrail_service.registry import Parameters
+from guardrail_service.types import State
+
+RELEVANT = 2
+"""Open RAG Eval METRICS.md: a passage is relevant from grade 2."""
+K_VALUES = (1, 3, 5)
+
+
+class UmbrelaParameters(Parameters):
+    """How cosines become grades.
+
+    Attributes:
+        umbrela_bins: Least cosine of grades 1, 2 and 3. Not calibrated: chosen on the example lab,
+            where passages that answer the question begin at about 0.5.
+    """
+
+    umbrela_bins: tuple[float, float, float] = Field((0.25, 0.5, 0.65))
+
+    @field_validator("umbrela_bins")
+    @classmethod
+    def _ascends(cls, bins: tuple[float, float, float]) -> tuple[float, float, float]:
+        if not bins[0] < bins[1] < bins[2]:
+            raise ValueError("expected three ascending cosines")
+        return bins
+
+
+def grades(scores: Sequence[float], bins: Sequence[float]) -> list[int]:
+    """Return a grade from 0 to 3 for each score."""
+    return [bisect_right(bins, score) for score in scores]
+
+
+def retrieval_scores(graded: Sequence[int]) -> dict[str, Score]:
+    """Return mean grade, precision and average precision at 1, 3 and 5, and reciprocal rank.
+
+    Where fewer than k passages were retrieved there is no precision at k; nothing is padded.
+
+    Raises:
+        NotScorable: If there is no passage.
+
+    Source:
+        Open RAG Eval METRICS.md, "Traditional retrieval metrics".
+    """
+    if not graded:
+        raise NotScorable("no passage")
+    relevant = [grade >= RELEVANT for grade in graded]
+    scores = {"umbrela": Score(sum(graded) / len(graded)), "mrr": Score(reciprocal_rank(relevant))}
+    for k in K_VALUES:
+        if len(graded) < k:
+            missing = Score.missing(State.NOT_APPLICABLE, "fewer_passages")
+            scores |= {f"precision_at_{k}": missing, f"average_precision_at_{k}": missing}
+        else:
+            scores[f"precision_at_{k}"] = Score(precision_at(relevant, k))
+            scores[f"average_precision_at_{k}"] = Score(average_precision(relevant[:k]))
+    return scores
+
+
+@evaluator
+class Umbrela(Evaluator[UmbrelaParameters]):
+    """Grades passages by their best sentence's cosine with the question."""
+
+    spec = EvaluatorSpec(
+        id="umbrela",
+        name="UMBRELA and retrieval metrics",
+        summary="How relevant is each passage, from 0 to 3, and are relevant ones ranked first?",
+        metrics=(
+            Metric("umbrela", high=3.0),
+            Metric("mrr"),
+            *(Metric(f"precision_at_{k}") for k in K_VALUES),
+            *(Metric(f"average_precision_at_{k}") for k in K_VALUES),
+        ),
+        inputs=frozenset({"question", "contexts"}),
+        run_class="E",
+        also=("open_rag_eval:umbrela",),
+        original="J",
+        surrogate="four bins of cosines in place of a judge's grades",
+        roles=frozenset({"embedding"}),
+        problem="retrieval",
+        tags=("semantic-similarity", "nist:valid-reliable"),
+    )
+    parameters = UmbrelaParameters
+
+    def judge(self, view: View, parameters: UmbrelaParameters) -> Result:
+        """Return the metrics; the grades are in the details."""
+        graded = grades(chunk_scores(view), parameters.umbrela_bins)
+        return Result(retrieval_scores(graded), details={"umbrela_scores": graded})

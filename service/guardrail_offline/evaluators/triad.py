@@ -1,0 +1,51 @@
+"""TruLens' triad: is the context about the question, the answer in the context, and on topic?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, Metric, evaluator
+from guardrail_offline.evaluators.embeddings import chunk_scores, question_relevancy
+from guardrail_offline.evaluators.support import (
+    SURROGATE,
+    SupportParameters,
+    answer_claims,
+    judged_claims,
+)
+from guardrail_offline.views import View
+
+
+@evaluator
+class RagTriad(Evaluator[SupportParameters]):
+    """Means over passages and claims; groundedness is the mean P(supported) over claims."""
+
+    spec = EvaluatorSpec(
+        id="rag_triad",
+        name="RAG triad",
+        summary="Context relevance, groundedness and answer relevance side by side.",
+        metrics=(
+            Metric("triad_groundedness"),
+            Metric("triad_context_relevance", low=-1.0),
+            Metric("triad_answer_relevance", low=-1.0),
+        ),
+        inputs=frozenset({"question", "contexts", "answer"}),
+        run_class="N",
+        also=("trulens:triad",),
+        original="J",
+        surrogate=f"cosines for the two relevances; {SURROGATE}",
+        roles=frozenset({"embedding"}),
+        needs_support=True,
+        tags=("nli", "semantic-similarity", "nist:valid-reliable"),
+    )
+    parameters = SupportParameters
+
+    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+        """Return the three."""
+        claims = answer_claims(view)
+        judged = judged_claims(view, claims, [passage.text for passage in view.contexts])
+        chunks = chunk_scores(view)
+        return {
+            "triad_groundedness": sum(j.support.supported for j in judged) / len(judged),
+            "triad_context_relevance": sum(chunks) / len(chunks),
+            "triad_answer_relevance": question_relevancy(view),
+        }

@@ -1,6 +1,0 @@
-"""The commands under `guardrail calibrate`; importing this module registers them all."""
-
-from guardrail_service.offline.calibration import lab_commands, label_commands
-from guardrail_service.offline.calibration.app import calibrate_app
-
-__all__ = ["calibrate_app", "lab_commands", "label_commands"]

@@ -16,7 +16,7 @@ $(STAMP): requirements/dev.txt pyproject.toml guardrail_client/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-		-e guardrail_client -e .
+		-e guardrail_client -e . -e service/guardrail_offline -e models/guardrail_models -e load_tests/guardrail_bench
 	@touch $@
 
 demo: $(STAMP) ## Start the service on the embedded models and judge real RAG answers.

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.api.app import create_app
-from guardrail_service.api.schemas import CheckReply, CheckRequest
-from guardrail_service.config import GuardrailFile
 from guardrail_service.inference.pack import Manifest
+from guardrail_service.policy.file import GuardrailFile
+from guardrail_service.server.app import create_app
+from guardrail_service.server.schemas import CheckReply, CheckRequest
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -56,7 +56,7 @@ def load_app(settings: Mapping[str, Any]) -> App:
         ServiceNotInstalled: If the distribution `rag-guardrail` is not installed.
     """
     try:
-        api = importlib.import_module("guardrail_service.api.app")
+        api = importlib.import_module("guardrail_service.server.app")
         configuration = importlib.import_module("guardrail_service.settings")
     except ModuleNotFoundError as error:
         if error.name != "guardrail_service":

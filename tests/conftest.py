@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from guardrail_service.runtime import Runtime
+    from guardrail_service.server.runtime import Runtime
 
 if find_spec("hypothesis"):  # the environment that exports models has none
     from hypothesis import HealthCheck, settings
@@ -49,7 +49,7 @@ def write_config(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def tiny_runtime(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     """A service on the tiny pack with one policy over every embedding detector."""
-    from guardrail_service.runtime import Runtime
+    from guardrail_service.server.runtime import Runtime
     from guardrail_service.settings import Settings
 
     path = tmp_path_factory.mktemp("config") / "tiny.json"

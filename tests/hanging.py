@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from guardrail_offline.catalogue import CATALOGUE, Evaluator, EvaluatorSpec, Metric
 from guardrail_offline.views import View
-from guardrail_service.registry import Parameters
+from guardrail_service.detectors.registry import Parameters
 
 HANGS, DIES = "hangs", "dies"
 

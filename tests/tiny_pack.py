@@ -182,8 +182,8 @@ def add_branch(folder: Path, *, roles: list[str], labels: list[str] | None) -> N
 
 def _golden(folder: Path) -> None:
     from guardrail_service.inference.golden import OUTPUTS
+    from guardrail_service.inference.models.session import ModelSession
     from guardrail_service.inference.pack import load_pack
-    from guardrail_service.inference.session import ModelSession
     from guardrail_service.types import Row
 
     session = ModelSession(load_pack(folder), "embedding")

@@ -11,9 +11,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, processors
 
-from guardrail_service.inference.pack import Manifest, ModelFile, seal_of
-from guardrail_service.inference.session import METADATA_KEY
 from guardrail_models import heads
+from guardrail_service.inference.models.session import METADATA_KEY
+from guardrail_service.inference.pack import Manifest, ModelFile, seal_of
 from tests import tiny_pack
 
 DIM = 8

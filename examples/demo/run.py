@@ -27,7 +27,7 @@ ANSWERS = Path(__file__).with_name("answers.jsonl")
 @contextmanager
 def service() -> Iterator[str]:
     """Run `guardrail serve` on a free port and yield its address."""
-    command = [sys.executable, "-m", "guardrail_service.cli", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "guardrail_service.commands.main", "serve", "--port", "0"]
     with subprocess.Popen(  # noqa: S603 - our own command
         command, stdout=subprocess.PIPE, text=True
     ) as process:

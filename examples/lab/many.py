@@ -96,7 +96,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         lab, out = Path(folder) / "many.jsonl", Path(folder) / "out"
         write_lab(lab, options.rows)
-        command = [sys.executable, "-m", "guardrail_service.cli", "evaluate", str(lab)]
+        command = [sys.executable, "-m", "guardrail_service.commands.main", "evaluate", str(lab)]
         command += ["-o", str(out), "-e", "deterministic", "--no-texts", "--json"]
         command += ["--workers", str(options.workers), "--shard-rows", str(options.shard_rows)]
         samples = watch(command, out)

@@ -17,16 +17,16 @@ from pydantic import BaseModel, ConfigDict
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
 from guardrail_bench.latency_results import Bare
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, read_texts
-from guardrail_service.config import load_policies
-from guardrail_service.console import settings_from
-from guardrail_service.detectors.no_answer import abstains
+from guardrail_service.commands.console import settings_from
+from guardrail_service.detectors.no_answer.detector import abstains
+from guardrail_service.detectors.registry import REGISTRY
+from guardrail_service.inference.models.session import Session
 from guardrail_service.inference.pack import load_pack, resolve
-from guardrail_service.inference.session import Session
-from guardrail_service.registry import REGISTRY
+from guardrail_service.policy.file import load_policies
 from guardrail_service.resources import packs_dir
-from guardrail_service.runtime import open_sessions, serving_for
+from guardrail_service.server.runtime import open_sessions, serving_for
 from guardrail_service.text import language
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Passage, Role, Row, Sample
 
 

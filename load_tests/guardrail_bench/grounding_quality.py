@@ -33,8 +33,8 @@ from guardrail_bench.ranking import (
     interval,
 )
 from guardrail_service.errors import InputError
-from guardrail_service.inference.lexical import STOP
-from guardrail_service.runtime import Runtime
+from guardrail_service.inference.models.lexical import STOP
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 from guardrail_service.types import DetectorResult, Passage, Sample, State
 

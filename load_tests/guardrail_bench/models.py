@@ -20,8 +20,8 @@ from rich.table import Table
 
 from guardrail_bench.latency import machine
 from guardrail_service.errors import MissingExtra, PackError
+from guardrail_service.inference.models.text_model import TextModel
 from guardrail_service.inference.pack import load_pack
-from guardrail_service.inference.text_model import TextModel
 from guardrail_service.inference.tokenizer import Encoded
 from guardrail_service.types import Role
 

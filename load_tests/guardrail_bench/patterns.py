@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from rich.console import Console
 from rich.table import Table
 
-from guardrail_service.detectors._pii import rules as pii_rules
-from guardrail_service.text.gates import Engine
-from guardrail_service.text.patterns import Pattern, PatternSet
+from guardrail_service.detectors.pii import rules as pii_rules
+from guardrail_service.text.patterns.prefilter import Engine
+from guardrail_service.text.patterns.search import Pattern, PatternSet
 
 SIZE = 4096
 """Characters per text; about one long answer."""
@@ -60,7 +60,7 @@ class PatternRow:
 
 def union() -> tuple[Pattern, ...]:
     """Return the patterns of personal data and of secrets, ids made unique by detector."""
-    secrets = import_module("guardrail_service.detectors.secrets").PATTERNS
+    secrets = import_module("guardrail_service.detectors.secrets.detector").PATTERNS
     return tuple(
         Pattern(f"{detector}:{p.id}", p.regex, p.keywords, p.group, p.ignore_case, p.gate)
         for detector, patterns in (("pii", pii_rules.PATTERNS), ("secrets", secrets))

@@ -24,7 +24,7 @@ from guardrail_bench.peers_results import PeersReport, Timed
 from guardrail_bench.samples import SCENARIOS, SampleSource, read_texts
 from guardrail_bench.server import busy_share, serving
 from guardrail_service.errors import GuardrailError
-from guardrail_service.text.windows import Windower
+from guardrail_service.text.segmentation.windows import Windower
 
 SCRIPT = Path(__file__).with_name("peers_pipeline.py")
 MAX_LENGTH = 256

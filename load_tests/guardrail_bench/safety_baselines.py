@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
-from guardrail_service.text.patterns import Prepared, compile_regex
+from guardrail_service.text.patterns.search import Prepared, compile_regex
 
 ABUSIVE_WORDS = tuple(
     "idiot moron imbecile stupid dumb dumbass retard retarded loser pathetic scum vermin filth "  # noqa: SIM905

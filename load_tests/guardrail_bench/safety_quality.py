@@ -25,9 +25,9 @@ from guardrail_bench.labelled_file import lines
 from guardrail_bench.quality import wilson
 from guardrail_bench.ranking import Array, Bools, auprc, auroc, interval
 from guardrail_bench.safety_baselines import Baseline, baselines
+from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import InputError
-from guardrail_service.registry import REGISTRY
-from guardrail_service.runtime import Runtime
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 from guardrail_service.types import DetectorResult, Sample, State
 

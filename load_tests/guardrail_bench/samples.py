@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from guardrail_service.errors import InputError
 from guardrail_service.resources import shipped
-from guardrail_service.text.sentences import split_sentences
+from guardrail_service.text.segmentation.sentences import split_sentences
 
 Passages = Literal["cold", "warm"]
 SHELF = 40

@@ -115,7 +115,15 @@ def serving(arguments: Sequence[str], cores: Collection[int] | None) -> Iterator
         import psutil
     except ImportError as error:
         raise MissingExtra("bench") from error
-    command = [sys.executable, "-m", "guardrail_service.cli", "serve", "--port", "0", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "guardrail_service.commands.main",
+        "serve",
+        "--port",
+        "0",
+        *arguments,
+    ]
     with tempfile.TemporaryDirectory(prefix="guardrail-bench-") as folder:
         log = Path(folder) / "serve.log"
         # A file, not a pipe: a pipe that nobody empties stops the service, and log lines are

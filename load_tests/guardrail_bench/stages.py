@@ -20,25 +20,31 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 import onnxruntime as ort
 
-from guardrail_service import guard as guard_module
-from guardrail_service.api.translate import decode, parse_check, to_overrides, to_reply, to_sample
 from guardrail_bench.bare import Planner
 from guardrail_bench.latency import machine
 from guardrail_bench.samples import SCENARIOS, SampleSource, read_texts
 from guardrail_bench.server import busy_share
 from guardrail_bench.stages_results import Judged, Part, StagesReport
-from guardrail_service.collector import seldom_collecting
 from guardrail_service.detectors import language_mismatch
-from guardrail_service.guard import Guard
-from guardrail_service.inference.entry import PATIENCE_S
-from guardrail_service.inference.job import RowDone, Ticket
-from guardrail_service.inference.scheduler import Scheduler
-from guardrail_service.inference.session import Session
+from guardrail_service.detectors.registry import REGISTRY, AnyDetector, CostClass
+from guardrail_service.guard import guard as guard_module
+from guardrail_service.guard.guard import Guard
+from guardrail_service.inference.models.session import Session
+from guardrail_service.inference.queue.job import RowDone, Ticket
+from guardrail_service.inference.queue.scheduler import Scheduler
+from guardrail_service.inference.queue.submission import PATIENCE_S
 from guardrail_service.inference.tokenizer import Tokenizer
-from guardrail_service.registry import REGISTRY, AnyDetector, CostClass
-from guardrail_service.runtime import READS
+from guardrail_service.server.garbage import seldom_collecting
+from guardrail_service.server.runtime import READS
+from guardrail_service.server.translate import (
+    decode,
+    parse_check,
+    to_overrides,
+    to_reply,
+    to_sample,
+)
 from guardrail_service.settings import Limits
-from guardrail_service.text import segmented
+from guardrail_service.text import sample as segmented
 from guardrail_service.types import Role, Row
 
 P = ParamSpec("P")

@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.table import Table
 
-from guardrail_service.runtime import Runtime
-from guardrail_service.stream.guarded import Release, StreamedCheck
+from guardrail_service.server.runtime import Runtime
+from guardrail_service.streaming.guarded import Release, StreamedCheck
 from guardrail_service.types import Passage, Sample
 
 QUESTION = "How long may guests stay, and what does it cost to bring a dog?"

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from guardrail_service.detectors._pii import types as pii_types
-from guardrail_service.registry import REGISTRY
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.detectors.pii import types as pii_types
+from guardrail_service.detectors.registry import REGISTRY
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Sample
 
 Found = tuple[str, int, int]
@@ -37,7 +37,7 @@ class Task:
 
 def _secret(name: str) -> str | None:
     """Return the secrets detector's type for a name; it publishes its own list."""
-    return import_module("guardrail_service.detectors.secrets").canonical(name)  # type: ignore[no-any-return]
+    return import_module("guardrail_service.detectors.secrets.detector").canonical(name)  # type: ignore[no-any-return]
 
 
 TASKS = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from guardrail_service.inference.pack import ModelFile
 from guardrail_models.recipe import Recipe
 from guardrail_models.verify import Verification
+from guardrail_service.inference.pack import ModelFile
 
 _SCORE = {
     "embedding": "cosines of all pairs of rows",

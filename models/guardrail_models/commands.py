@@ -1,4 +1,4 @@
-"""The commands under `guardrail models`."""
+"""`guardrail models recipes` and `guardrail models export`."""
 
 from __future__ import annotations
 
@@ -9,77 +9,15 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from guardrail_service.console import (
+from guardrail_service.commands.console import (
     AsJson,
-    PackOption,
     command,
     err,
     out,
     plain,
-    settings_from,
 )
 
-models_app = typer.Typer(help="Look at model packs, make them, carry them.", no_args_is_help=True)
 
-
-@models_app.command("list")
-@command
-def models_list(as_json: AsJson = False) -> None:
-    """List the shipped model packs, their files and where they come from."""
-    from guardrail_service.inference.pack import MANIFEST, read_manifest
-    from guardrail_service.resources import packs_dir
-
-    manifests = [read_manifest(path.parent) for path in sorted(packs_dir().glob(f"*/{MANIFEST}"))]
-    if as_json:
-        out.print_json(json.dumps([m.model_dump(mode="json") for m in manifests]))
-        return
-    table = Table("pack", "role", "model", "precision", "MB", "max tokens", "licence", "source")
-    for manifest in manifests:
-        for role, name in manifest.roles.items():
-            model = manifest.models[name]
-            size = f"{model.bytes / 1e6:.1f}"
-            table.add_row(
-                manifest.name,
-                role,
-                name,
-                model.precision,
-                size,
-                str(model.max_tokens),
-                model.source.license,
-                model.source.name,
-            )
-    out.print(table)
-
-
-@models_app.command("verify")
-@command
-def models_verify(pack: PackOption = None, as_json: AsJson = False) -> None:
-    """Check every file of a pack against its hash, then run its golden rows on this machine.
-
-    Ends with 2 if a file is missing, changed or truncated, or scores differ.
-    """
-    from guardrail_service.inference.pack import load_pack, resolve
-    from guardrail_service.resources import packs_dir
-    from guardrail_service.runtime import open_sessions, run_golden
-
-    settings = settings_from(model_pack=pack)
-    loaded = load_pack(resolve(settings.model_pack, packs_dir()))
-    sessions = open_sessions(loaded)
-    with err.status("running golden rows"):
-        reports = run_golden(loaded, sessions, settings.workers)
-    if as_json:
-        rows = {role: report._asdict() for role, report in reports.items()}
-        out.print_json(json.dumps({"pack": loaded.name, "golden": rows}))
-        return
-    for role, report in reports.items():
-        out.print(
-            f"[green]ok[/green] {loaded.name}/{role}: files match the manifest; "
-            f"{report.rows} golden rows, largest difference {report.worst:.6f} "
-            f"(tolerance {report.tolerance})"
-        )
-
-
-@models_app.command("recipes")
 @command
 def models_recipes(as_json: AsJson = False) -> None:
     """List the reference models that `models export` knows by name."""
@@ -141,7 +79,6 @@ TrustRemoteCode = Annotated[
 ]
 
 
-@models_app.command("export")
 @command
 def models_export(
     model: Asked,
@@ -214,35 +151,3 @@ def models_export(
         out.print_json(json.dumps(made.as_json()))
     else:
         out.print(f"[green]exported[/green] {plain(made.summary(output))}")
-
-
-@models_app.command("bundle")
-@command
-def models_bundle(
-    pack: Annotated[str, typer.Argument(help="Shipped model pack or a folder with a manifest.")],
-    archive: Annotated[Path, typer.Argument(help="File to write.")],
-) -> None:
-    """Write a pack as one archive and print its checksum."""
-    from guardrail_service.inference.pack import resolve
-    from guardrail_models.bundle import bundle
-    from guardrail_service.resources import packs_dir
-
-    digest = bundle(resolve(pack, packs_dir()), archive)
-    out.print(f"{digest}  {plain(str(archive))}", highlight=False, soft_wrap=True)
-
-
-@models_app.command("unbundle")
-@command
-def models_unbundle(
-    archive: Annotated[Path, typer.Argument(help="What `models bundle` wrote.")],
-    folder: Annotated[Path, typer.Argument(help="Folder to make; must not exist.")],
-    sha256: Annotated[str | None, typer.Option(help="Checksum the archive came with.")] = None,
-) -> None:
-    """Check an archive, every file in it and the pack they make, and write the folder.
-
-    Ends with 2 and writes nothing if anything differs. `models verify --pack FOLDER` runs it.
-    """
-    from guardrail_models.bundle import unbundle
-
-    unbundle(archive, folder, sha256)
-    out.print(f"[green]ok[/green] {plain(str(folder))}: every file is the one that was bundled")

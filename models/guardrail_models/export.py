@@ -13,20 +13,6 @@ from typing import Any
 
 import onnx
 
-from guardrail_service.errors import ConfigurationError
-from guardrail_service.inference.feeds import feeds
-from guardrail_service.inference.pack import (
-    MANIFEST,
-    Manifest,
-    ModelFile,
-    Pack,
-    Padding,
-    Source,
-    content_hash,
-    read_manifest,
-    write_manifest,
-)
-from guardrail_service.inference.session import METADATA_KEY
 from guardrail_models import fetch, heads
 from guardrail_models.card import card
 from guardrail_models.golden_rows import write_golden
@@ -41,6 +27,20 @@ from guardrail_models.verify import (
     Verification,
     compare,
     refuse_wrong,
+)
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.inference.models.feeds import feeds
+from guardrail_service.inference.models.session import METADATA_KEY
+from guardrail_service.inference.pack import (
+    MANIFEST,
+    Manifest,
+    ModelFile,
+    Pack,
+    Padding,
+    Source,
+    content_hash,
+    read_manifest,
+    write_manifest,
 )
 
 NAMES = ("model.onnx", "tokenizer.json", "golden.json", "MODEL_CARD.md")

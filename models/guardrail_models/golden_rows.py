@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from guardrail_service.inference.pack import Pack
-from guardrail_service.inference.session import ModelSession
 from guardrail_models.original import Text
 from guardrail_models.quantise import Quantisation
 from guardrail_models.verify import Export
+from guardrail_service.inference.models.session import ModelSession
+from guardrail_service.inference.pack import Pack
 from guardrail_service.types import Role, Row
 
 OUTPUTS = ("sentence_embedding", "token_embeddings")

@@ -8,9 +8,9 @@ from typing import Any
 
 import onnx
 
-from guardrail_service.errors import MissingExtra
 from guardrail_models import heads
 from guardrail_models.original import Original
+from guardrail_service.errors import MissingExtra
 
 OPSET = 17
 TASKS = {"embedding": "feature-extraction", "causal_lm": "text-generation"}

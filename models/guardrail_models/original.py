@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from guardrail_service.errors import ConfigurationError, MissingExtra
 from guardrail_models.recipe import Recipe
+from guardrail_service.errors import ConfigurationError, MissingExtra
 
 Floats = npt.NDArray[np.float64]
 BOOKKEEPING = ("position_ids", "embed_tokens.weight", "attn.bias", "attn.masked_bias")

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.inference.pair import ONE, THREE
+from guardrail_service.inference.models.pair import ONE, THREE
 from guardrail_service.resources import shipped
 from guardrail_service.types import Role
 

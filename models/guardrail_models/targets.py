@@ -10,8 +10,8 @@ from typing import Any
 
 import re2
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_models.recipe import Recipe, own_recipe, shipped_recipes
+from guardrail_service.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_models.original import Text
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.resources import shipped
 from guardrail_service.types import Role
 

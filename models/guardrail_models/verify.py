@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from guardrail_service.errors import GuardrailError, RowFailed
-from guardrail_service.inference.causal_lm import CausalLmSession
-from guardrail_service.inference.pack import Pack
-from guardrail_service.inference.pair import PairModel
-from guardrail_service.inference.text_model import TextModel
-from guardrail_service.inference.tokenizer import Encoded
 from guardrail_models.original import Floats, Text
 from guardrail_models.quantise import Quantisation
+from guardrail_service.errors import GuardrailError, RowFailed
+from guardrail_service.inference.models.causal_lm import CausalLmSession
+from guardrail_service.inference.models.pair import PairModel
+from guardrail_service.inference.models.text_model import TextModel
+from guardrail_service.inference.pack import Pack
+from guardrail_service.inference.tokenizer import Encoded
 from guardrail_service.types import Role
 
 BATCH = 8

@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from guardrail_service.config import canonical
-from guardrail_service.policy import crosses
-from guardrail_service.registry import REGISTRY
-from guardrail_service.runtime import Runtime, default_thresholds_file
+from guardrail_service.detectors.registry import REGISTRY
+from guardrail_service.policy.decide import crosses
+from guardrail_service.policy.file import canonical
+from guardrail_service.server.runtime import Runtime, default_thresholds_file
 from guardrail_service.settings import Settings
 from guardrail_service.types import Direction, Passage, Sample
 

@@ -18,11 +18,11 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from guardrail_service.errors import ConfigurationError, NotScorable, RowFailed, raised_at
 from guardrail_offline.models import Models
 from guardrail_offline.results import MetricInfo, Result
 from guardrail_offline.views import Unavailable, View
-from guardrail_service.registry import Parameters
+from guardrail_service.detectors.registry import Parameters
+from guardrail_service.errors import ConfigurationError, NotScorable, RowFailed, raised_at
 from guardrail_service.types import Direction, Role, State
 
 _LOG = logging.getLogger(__name__)

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from guardrail_service.console import AsJson, PackOption, command, err, out, plain, settings_from
+from guardrail_service.commands.console import (
+    AsJson,
+    PackOption,
+    command,
+    err,
+    out,
+    plain,
+    settings_from,
+)
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 if TYPE_CHECKING:
@@ -27,14 +35,6 @@ STEP_LIMIT_S = 1800.0
 """Half an hour: only what hangs takes so long for one question."""
 
 evaluators_app = typer.Typer(help="Look at the offline evaluators.", no_args_is_help=True)
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Put the offline module's commands onto the command line."""
-    app.add_typer(evaluators_app, name="evaluators")
-    app.command("evaluate")(evaluate)
-    app.command("compare")(compare)
-    app.command("perturb")(perturb)
 
 
 @evaluators_app.command("list")

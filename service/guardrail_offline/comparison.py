@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import binomtest, t
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import is_nameless
 from guardrail_offline.results import EvaluatorResults, ScoredCase, read_run
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Direction
 
 Matching = Literal["key", "question"]

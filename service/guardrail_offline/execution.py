@@ -14,7 +14,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.errors import ConfigurationError, MissingExtra
 from guardrail_offline.cases import model_from_json, model_json
 from guardrail_offline.findings import insights, problems
 from guardrail_offline.formats.labs import LabSource
@@ -42,6 +41,7 @@ from guardrail_offline.shards import (
 )
 from guardrail_offline.tallies import EvaluatorTally
 from guardrail_offline.worker import models_for, write_scores
+from guardrail_service.errors import ConfigurationError, MissingExtra
 
 SHARD_ROWS = 200
 MANIFEST = "manifest.json"
@@ -139,11 +139,11 @@ def _sweep(layout: Layout, plan: Plan, configured: Sequence[Configured]) -> None
 
 def fingerprints_of(configured: Sequence[Configured], pack: str) -> dict[str, str]:
     """Return what the scores depend on beside the parameters; only what is used of the pack."""
-    from guardrail_service.inference.pack import load_pack, resolve
     from guardrail_offline.worker import needs_models
+    from guardrail_service.inference.pack import load_pack, resolve
     from guardrail_service.resources import packs_dir
-    from guardrail_service.runtime import serving_for
-    from guardrail_service.text.sentences import SEGMENTER_VERSION
+    from guardrail_service.server.runtime import serving_for
+    from guardrail_service.text.segmentation.sentences import SEGMENTER_VERSION
 
     if not needs_models(one.evaluator.spec for one in configured):
         return {"segmenter": SEGMENTER_VERSION}

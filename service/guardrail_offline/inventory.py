@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import guardrail_offline.evaluators  # noqa: F401 - importing registers the evaluators
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.catalogue import (
     CATALOGUE,
     RUN_CLASSES,
@@ -17,7 +16,8 @@ from guardrail_offline.catalogue import (
     Metric,
 )
 from guardrail_offline.settings import Configured
-from guardrail_service.registry import Parameters
+from guardrail_service.detectors.registry import Parameters
+from guardrail_service.errors import ConfigurationError
 
 SUITES = ("h2o", "ragas", "open_rag_eval", "ragchecker", "trulens")
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from guardrail_service.detectors.embedding import vectors
-from guardrail_service.detectors.hallucination import OUTPUTS
+from guardrail_service.detectors.hallucination.detector import OUTPUTS
+from guardrail_service.detectors.shared.embedding import vectors
 from guardrail_service.errors import PackError
-from guardrail_service.text.windows import Windower
+from guardrail_service.text.segmentation.windows import Windower
 from guardrail_service.types import Role, Row, RowOutput
 
 Array = npt.NDArray[np.float64]
@@ -167,7 +167,7 @@ def load_models(pack: str) -> Models:
     """
     from guardrail_service.inference.pack import load_pack, resolve
     from guardrail_service.resources import packs_dir
-    from guardrail_service.runtime import open_sessions, serving_for
+    from guardrail_service.server.runtime import open_sessions, serving_for
 
     loaded = load_pack(resolve(pack, packs_dir()))
     return Models(open_sessions(loaded), serving_for(loaded).fingerprints)

@@ -9,11 +9,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from guardrail_service.errors import MissingExtra
 from guardrail_offline.cases import Model, model_json
 from guardrail_offline.results import ResultWriter, metric_json, row_json
 from guardrail_offline.settings import Configured
 from guardrail_offline.shards import Scored, whole_file
+from guardrail_service.errors import MissingExtra
 
 _PARQUET_ROWS = 20_000  # rows of the long table written at a time
 LONG = ("key", "model_key", "group", "evaluator", "metric", "value", "state", "reason")

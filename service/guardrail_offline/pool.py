@@ -18,7 +18,6 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from guardrail_service.errors import GuardrailError
 from guardrail_offline.settings import Configured
 from guardrail_offline.shards import Layout
 from guardrail_offline.worker import (
@@ -29,6 +28,7 @@ from guardrail_offline.worker import (
     Progress,
     serve,
 )
+from guardrail_service.errors import GuardrailError
 
 _LOG = logging.getLogger(__name__)
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

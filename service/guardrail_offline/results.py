@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case, Model, case_json, model_from_json
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Direction, State
 
 Details = Mapping[str, Any]

@@ -13,12 +13,12 @@ from typing import Any
 from pydantic import ValidationError
 
 import guardrail_offline.evaluators  # noqa: F401 - importing registers the evaluators
-from guardrail_service import __version__
-from guardrail_service.config import canonical, load_defaults
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.catalogue import CATALOGUE, AnyEvaluator, Common, Metric
-from guardrail_service.registry import Parameters
-from guardrail_service.runtime import default_thresholds_file
+from guardrail_service import __version__
+from guardrail_service.detectors.registry import Parameters
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.file import canonical, load_defaults
+from guardrail_service.server.runtime import default_thresholds_file
 
 EVERY = "*"
 GROUPS = ("all", "deterministic")

@@ -18,10 +18,10 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case, Model, case_from_json, case_json, models_of
 from guardrail_offline.formats.labs import LabSource
 from guardrail_offline.results import Result, dumps, result_from_json
+from guardrail_service.errors import ConfigurationError
 
 MAX_SHARDS = 200
 """All shards' results are open at once when they are put together; the usual limit is 1,024."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from guardrail_service.detectors.embedding import unverifiable
-from guardrail_service.detectors.hallucination import claim_texts, judged
-from guardrail_service.detectors.no_answer import abstains
-from guardrail_service.errors import GuardrailError
 from guardrail_offline.cases import Case
 from guardrail_offline.models import Models
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.detectors.hallucination.detector import claim_texts, judged
+from guardrail_service.detectors.no_answer.detector import abstains
+from guardrail_service.detectors.shared.embedding import unverifiable
+from guardrail_service.errors import GuardrailError
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Passage, Role, Sample, State
 
 

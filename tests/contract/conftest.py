@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from guardrail_service.api.app import create_app
-from guardrail_service.runtime import Runtime
+from guardrail_service.server.app import create_app
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 
 DETECTORS = ["groundedness", "answer_relevancy_sentence", "looping", "json_schema", "text_matching"]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from guardrail_service.api.errors import STATUS
-from guardrail_service.api.schemas import CheckReply, CheckRequest, DetectorOut
+from guardrail_service.server.errors import STATUS
+from guardrail_service.server.schemas import CheckReply, CheckRequest, DetectorOut
 from guardrail_service.types import State
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text("utf-8")

@@ -90,7 +90,7 @@ def test_the_guard_finds_detectors_by_name_and_the_scheduler_gets_sessions() -> 
     assert "@detector\nclass Groundedness" in source
     assert "self._registry[rule.spec.id].encode" in (ROOT / FILES[1][0]).read_text("utf-8")
     assert "self._registry[rule.spec.id].reduce" in (ROOT / FILES[1][0]).read_text("utf-8")
-    runtime = "service/guardrail_service/runtime.py"
+    runtime = "service/guardrail_service/server/runtime.py"
     assert {module(FILES[3][0]), module(FILES[4][0])} <= reached(runtime)
     assert "session.run for role, session" in (ROOT / runtime).read_text("utf-8")
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from guardrail_service.api.app import create_app
+from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import InputError
-from guardrail_service.guard import Guard
-from guardrail_service.inference.scheduler import Scheduler
-from guardrail_service.overrides import Override
-from guardrail_service.policy import Policy, Rule
-from guardrail_service.registry import REGISTRY
-from guardrail_service.runtime import Runtime
+from guardrail_service.guard.guard import Guard
+from guardrail_service.guard.overrides import Override
+from guardrail_service.inference.queue.scheduler import Scheduler
+from guardrail_service.policy.decide import Policy, Rule
+from guardrail_service.server.app import create_app
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 
 MARK = "zq9-MARKER <b>77"
@@ -222,7 +222,7 @@ WRONG_TYPES: dict[str, list[Any]] = {
 
 def test_every_field_has_wrong_types() -> None:
     """A new field cannot be forgotten below."""
-    from guardrail_service.api.schemas import CheckRequest
+    from guardrail_service.server.schemas import CheckRequest
 
     assert set(WRONG_TYPES) == set(CheckRequest.model_fields)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
-from guardrail_service.registry import REGISTRY
+from guardrail_service.detectors.registry import REGISTRY
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = {

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, seed, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from guardrail_service.api.app import create_app
-from guardrail_service.api.service import Service
-from guardrail_service.runtime import Runtime
+from guardrail_service.server.app import create_app
+from guardrail_service.server.runtime import Runtime
+from guardrail_service.server.service import Service
 
 EXAMPLES = 150
 NOT_PROMISED = [positive_data_acceptance]

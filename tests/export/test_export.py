@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from guardrail_service.cli import app
-from guardrail_service.inference.golden import check_golden
-from guardrail_service.inference.pack import load_pack
-from guardrail_service.inference.pair import NliSession, PairModel
 from guardrail_models import stand_ins
 from guardrail_models.export import Options, export_model
 from guardrail_models.original import Original, Text, load
 from guardrail_models.quantise import QUANTISATIONS, Quantisation
 from guardrail_models.recipe import Recipe, shipped_recipes
 from guardrail_models.texts import load_texts
-from guardrail_service.runtime import open_sessions
+from guardrail_service.commands.main import app
+from guardrail_service.inference.golden import check_golden
+from guardrail_service.inference.models.pair import NliSession, PairModel
+from guardrail_service.inference.pack import load_pack
+from guardrail_service.server.runtime import open_sessions
 from guardrail_service.types import Row
 
 Build = Callable[[str], Path]

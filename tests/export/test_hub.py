@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.inference.pack import load_pack
 from guardrail_models.recipe import shipped_recipes
+from guardrail_service.inference.pack import load_pack
 from tests.export.hub import Hub, serving
 
 Build = Callable[[str], Path]

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_models.export import Options, export_model
 from guardrail_models.original import load
 from guardrail_models.recipe import shipped_recipes
+from guardrail_service.errors import ConfigurationError
 
 Build = Callable[[str], Path]
 NLI = "nli-distilroberta-base"

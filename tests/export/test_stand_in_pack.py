@@ -11,7 +11,7 @@ import pytest
 from guardrail_models import stand_ins
 from guardrail_models.export import Options, export_model
 from guardrail_models.recipe import shipped_recipes
-from guardrail_service.runtime import Runtime
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 from guardrail_service.types import Passage, Sample, State
 

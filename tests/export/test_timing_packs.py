@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from guardrail_models import timing_packs
 from guardrail_service.errors import PackError
 from guardrail_service.inference.pack import load_pack
-from guardrail_models import timing_packs
 
 
 def test_a_real_size_pack_is_built_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_models import quantise
-from tests.unit.modelkit.test_quantise import nearly_the_same
+from tests.unit.models.test_quantise import nearly_the_same
 
 
 def test_weights_in_blocks_give_nearly_the_same(

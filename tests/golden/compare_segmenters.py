@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 
-from guardrail_service.text.sentences import split_sentences
+from guardrail_service.text.segmentation.sentences import split_sentences
 
 Spans = set[tuple[int, int]]
 Segmenter = Callable[[str], Spans]

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.detectors._secrets.search import find
 from guardrail_service.detectors.encoding import EncodingParameters, hidden
-from guardrail_service.text.decode import search
+from guardrail_service.detectors.secrets.search import find
+from guardrail_service.text.decoding.decode import search
 
 WORDS = 60
 Finder = Callable[[str], list[str]]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guardrail_service.detectors.encoding import EncodingParameters, hidden
-from guardrail_service.text.decode import search
+from guardrail_service.text.decoding.decode import search
 from tests.golden import make_encoding_cases
 
 PATH = Path(__file__).with_name("encoding_cases.jsonl")

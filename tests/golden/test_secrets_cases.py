@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.detectors._secrets.patterns import KINDS, PATTERNS
-from guardrail_service.detectors._secrets.search import engine, find
-from guardrail_service.text.patterns import PatternSet
+from guardrail_service.detectors.secrets.patterns import KINDS, PATTERNS
+from guardrail_service.detectors.secrets.search import engine, find
+from guardrail_service.text.patterns.search import PatternSet
 from tests.golden import make_secrets_cases, secret_cases
 
 ROOT = Path(__file__).parents[2]

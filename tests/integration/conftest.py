@@ -20,13 +20,13 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from guardrail_service.cli import app
+from guardrail_service.commands.main import app
 
 PATIENCE_S = 240
 """How long a test waits for what an idle machine does in milliseconds, or for a start: one takes
 two seconds there and took over a minute on two cores with a load of 14. Less than a test may take.
 """
-COMMAND = [sys.executable, "-m", "guardrail_service.cli"]
+COMMAND = [sys.executable, "-m", "guardrail_service.commands.main"]
 FAULTY = [sys.executable, str(Path(__file__).with_name("faulty.py"))]
 """The same command with a model that waits; see there."""
 SETTINGS = [name for name in os.environ if name.startswith("GUARDRAIL_")]

@@ -9,11 +9,11 @@ import sys
 import threading
 from collections.abc import Collection, Sequence
 
-from guardrail_service.cli import main
 from guardrail_offline import worker
 from guardrail_offline.models import Models
 from guardrail_offline.settings import Configured
 from guardrail_offline.shards import Layout
+from guardrail_service.commands.main import main
 
 
 def first_only(

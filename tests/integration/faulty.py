@@ -10,8 +10,8 @@ import sys
 import threading
 from pathlib import Path
 
-from guardrail_service.cli import main
-from guardrail_service.inference.session import ModelSession
+from guardrail_service.commands.main import main
+from guardrail_service.inference.models.session import ModelSession
 from guardrail_service.types import Row, RowResult
 
 STALL_WORD = "parking"

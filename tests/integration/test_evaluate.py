@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from guardrail_service.errors import ConfigurationError
-from guardrail_service.inference.pack import read_manifest
 from guardrail_offline.catalogue import CATALOGUE
 from guardrail_offline.execution import Options, Summary, evaluate_lab
 from guardrail_offline.formats.labs import open_lab
 from guardrail_offline.results import read_run
 from guardrail_offline.settings import configure
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.inference.pack import read_manifest
 from guardrail_service.resources import packs_dir
 from tests import tiny_language
 from tests.integration.conftest import COMMAND, until
@@ -256,7 +256,7 @@ def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_declined_evaluators_end_the_command_with_one(tmp_path: Path) -> None:
     """And are named with their reason."""
-    start = [sys.executable, "-m", "guardrail_service.cli", "evaluate", str(LAB)]
+    start = [sys.executable, "-m", "guardrail_service.commands.main", "evaluate", str(LAB)]
     options = [
         "-o",
         str(tmp_path / "out"),

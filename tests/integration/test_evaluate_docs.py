@@ -8,8 +8,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from guardrail_service.cli import app
 from guardrail_offline.inventory import markdown
+from guardrail_service.commands.main import app
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -11,10 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from guardrail_service.api import routes, service, stream, translate
-from guardrail_service.api.app import create_app
-from guardrail_service.api.schemas import CheckRequest, StreamFinal
-from guardrail_service.runtime import Runtime
+from guardrail_service.server import routes, service, translate
+from guardrail_service.server import streams as stream
+from guardrail_service.server.app import create_app
+from guardrail_service.server.runtime import Runtime
+from guardrail_service.server.schemas import CheckRequest, StreamFinal
 from tests.integration.conftest import PATIENCE_S
 
 ANSWER = "The pool opens at seven in the morning. "

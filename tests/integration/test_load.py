@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from guardrail_service.api.app import create_app
-from guardrail_service.inference.scheduler import Scheduler
-from guardrail_service.runtime import Runtime
+from guardrail_service.inference.queue.scheduler import Scheduler
+from guardrail_service.server.app import create_app
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Limits, Settings
 from guardrail_service.types import Row, RowResult
 from tests.integration.conftest import DETECTORS, PATIENCE_S, until

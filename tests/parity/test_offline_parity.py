@@ -14,9 +14,9 @@ from guardrail_offline.formats.labs import open_lab
 from guardrail_offline.models import Models, load_models
 from guardrail_offline.settings import configure
 from guardrail_offline.worker import score
-from guardrail_service.overrides import Override
-from guardrail_service.registry import REGISTRY
-from guardrail_service.runtime import Runtime
+from guardrail_service.detectors.registry import REGISTRY
+from guardrail_service.guard.overrides import Override
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 
 LAB = Path(__file__).parents[2] / "examples" / "lab" / "lab.json"

@@ -20,8 +20,8 @@ import httpx
 import pytest
 
 import guardrail_client as gc
-from guardrail_service.api.translate import parse_check, to_overrides, to_reply, to_sample
-from guardrail_service.runtime import Runtime
+from guardrail_service.server.runtime import Runtime
+from guardrail_service.server.translate import parse_check, to_overrides, to_reply, to_sample
 from guardrail_service.settings import Settings
 from tests.integration.conftest import PATIENCE_S, Served, guardrail, running
 

@@ -32,7 +32,7 @@ from guardrail_offline.calibration.ranks import (
 from guardrail_offline.calibration.rules import NAIVE
 from guardrail_offline.calibration.scales import Axis
 from guardrail_offline.calibration.shape import choose_shape
-from guardrail_service.registry import MetricSpec
+from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.types import Direction
 
 OUT = Path(__file__).resolve().parents[2] / "docs" / "images" / "calibration"
@@ -276,12 +276,12 @@ def real_scores(lab: Path) -> tuple[list[Axis], Scores, Scores, list[str]]:
 
     Yes/no checks are left out: they have no threshold to fit. The fourth value names the metrics.
     """
-    from guardrail_service.inference.pack import load_pack, resolve
     from guardrail_offline.calibration.gates import gates_of, matrix
     from guardrail_offline.calibration.lab import read_lab
     from guardrail_offline.calibration.run import base_policy
+    from guardrail_service.inference.pack import load_pack, resolve
     from guardrail_service.resources import packs_dir
-    from guardrail_service.runtime import serving_for
+    from guardrail_service.server.runtime import serving_for
 
     root = OUT.parents[2]
     serving = serving_for(load_pack(resolve("embedded", packs_dir())))

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from guardrail_service import errors
-from guardrail_service.api.errors import STATUS, error_reply, error_response, status_of
 from guardrail_service.errors import GuardrailError
+from guardrail_service.server.errors import STATUS, error_reply, error_response, status_of
 
 MARK = "zq9"
 DOCUMENTED = {

@@ -26,16 +26,16 @@ from measure import split
 
 from guardrail_bench.grounding_quality import Labelled, read, runtime_of
 from guardrail_bench.ranking import auroc
-from guardrail_service.detectors.embedding import places
-from guardrail_service.detectors.hallucination import readings
-from guardrail_service.inference.branch import Branch
-from guardrail_service.inference.encoder import VECTOR, SharedEncoder
-from guardrail_service.inference.evidence import SENTENCES, TOKENS, nearest
-from guardrail_service.inference.head import OUTPUTS, HeadSession
+from guardrail_service.detectors.hallucination.detector import readings
+from guardrail_service.detectors.shared.embedding import places
+from guardrail_service.inference.models.branch import Branch
+from guardrail_service.inference.models.encoder import VECTOR, SharedEncoder
+from guardrail_service.inference.models.evidence_choice import SENTENCES, TOKENS, nearest
+from guardrail_service.inference.models.head import OUTPUTS, HeadSession
+from guardrail_service.inference.models.session import ModelSession
 from guardrail_service.inference.pack import Pack
-from guardrail_service.inference.session import ModelSession
-from guardrail_service.runtime import CacheSizes, Runtime, open_sessions
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.server.runtime import CacheSizes, Runtime, open_sessions
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Row
 
 THRESHOLDS = Path(__file__).resolve().parents[2] / "thresholds"

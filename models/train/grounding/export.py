@@ -26,7 +26,11 @@ from torch.nn import functional as F
 from branch_graph import upper_layers, write_branch
 from build_embedding import source_folder
 from guardrail_bench.ranking import auroc
-from guardrail_service.inference.lexical import CLAIM_FEATURES, PAIR_FEATURES, PASSAGE_FEATURES
+from guardrail_service.inference.models.lexical import (
+    CLAIM_FEATURES,
+    PAIR_FEATURES,
+    PASSAGE_FEATURES,
+)
 from train import rows_of
 
 HERE = Path(__file__).resolve().parent

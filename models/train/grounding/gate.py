@@ -33,10 +33,10 @@ from guardrail_bench.grounding_quality import (
     score,
 )
 from guardrail_bench.ranking import auroc
-from guardrail_service.detectors import verbatim
-from guardrail_service.detectors.embedding import unverifiable
-from guardrail_service.detectors.hallucination import judged
-from guardrail_service.runtime import Runtime
+from guardrail_service.detectors.hallucination import verbatim
+from guardrail_service.detectors.hallucination.detector import judged
+from guardrail_service.detectors.shared.embedding import unverifiable
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.types import Passage, Sample
 
 ROOT = Path(__file__).resolve().parents[3]

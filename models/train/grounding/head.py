@@ -15,7 +15,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from branch_graph import Branch
-from guardrail_service.inference.lexical import CLAIM_FEATURES, PAIR_FEATURES, PASSAGE_FEATURES
+from guardrail_service.inference.models.lexical import (
+    CLAIM_FEATURES,
+    PAIR_FEATURES,
+    PASSAGE_FEATURES,
+)
 
 DIM = 384
 """Width of the encoder's middle states."""

@@ -13,7 +13,11 @@ from head import DIM, INNER_COLUMN, STOP_COLUMN
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from guardrail_service.inference.lexical import CLAIM_FEATURES, PAIR_FEATURES, PASSAGE_FEATURES
+from guardrail_service.inference.models.lexical import (
+    CLAIM_FEATURES,
+    PAIR_FEATURES,
+    PASSAGE_FEATURES,
+)
 
 HEADS = 12
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from guardrail_service.runtime import Runtime
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 from guardrail_service.types import Passage, Sample
 

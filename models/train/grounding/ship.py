@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_service.inference.pack import Manifest, Pack, write_manifest
-from guardrail_service.runtime import open_sessions
-from guardrail_service.text.sentences import merge_short, split_sentences
+from guardrail_service.server.runtime import open_sessions
+from guardrail_service.text.segmentation.sentences import merge_short, split_sentences
 from guardrail_service.types import Row
 
 HEAD = "grounding-head"

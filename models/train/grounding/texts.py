@@ -12,7 +12,7 @@ from typing import Any
 import edits
 
 from corpora import held_out_keys, key, read, refuse_held_out
-from guardrail_service.text.sentences import merge_short, split_sentences
+from guardrail_service.text.segmentation.sentences import merge_short, split_sentences
 
 LABELS = {"entailment": 0, "contradiction": 1, "neutral": 2, "not_entailment": 3}
 MAX_SENTENCES = 40

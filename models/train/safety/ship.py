@@ -14,7 +14,7 @@ from typing import Any
 from texts import BIAS, TOXICITY
 
 from guardrail_service.inference.pack import Manifest, Pack, write_manifest
-from guardrail_service.runtime import open_sessions
+from guardrail_service.server.runtime import open_sessions
 from guardrail_service.types import Row
 
 NAME = "safety-branch"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from guardrail_service.console import command, out, plain, settings_from
+from guardrail_service.commands.console import command, out, plain, settings_from
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 if TYPE_CHECKING:
-    from guardrail_service.config import Serving
+    from guardrail_service.policy.file import Serving
 
 calibrate_app = typer.Typer(
     help="Fit thresholds to human labels, with a known error rate.", no_args_is_help=True
@@ -60,7 +60,7 @@ def serving_at_hand(pack: str | None) -> tuple[Serving, dict[str, Any]]:
     """Return what configurations are checked against, and the pack's models by role."""
     from guardrail_service.inference.pack import load_pack, resolve
     from guardrail_service.resources import packs_dir
-    from guardrail_service.runtime import serving_for
+    from guardrail_service.server.runtime import serving_for
 
     loaded = load_pack(resolve(settings_from(model_pack=pack).model_pack, packs_dir()))
     models: dict[str, Any] = {"pack": loaded.name}

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from guardrail_service import __version__
 from guardrail_offline.calibration.fit import Fitted
 from guardrail_offline.calibration.gates import used_fingerprints
 from guardrail_offline.calibration.lab import ScoredLab
@@ -17,7 +16,8 @@ from guardrail_offline.calibration.measure import rate, slices
 from guardrail_offline.calibration.metric_block import per_metric
 from guardrail_offline.calibration.options import CONFIDENT, Options
 from guardrail_offline.calibration.ranks import share_bound
-from guardrail_service.provenance import sha256_of
+from guardrail_service import __version__
+from guardrail_service.policy.provenance import sha256_of
 
 UNSTATED = "unstated"
 LITTLE = 0.6

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.block import digest
 from guardrail_offline.calibration.drift import Drift, compare, own_scores
 from guardrail_offline.calibration.gates import Gate, gates_of
@@ -15,7 +14,8 @@ from guardrail_offline.calibration.lab import ScoredLab
 from guardrail_offline.calibration.labelled import labelled
 from guardrail_offline.calibration.measure import Rate, Slice, rate, slices
 from guardrail_offline.calibration.options import Options
-from guardrail_service.policy import Policy
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.decide import Policy
 
 Finding = Literal["confirmed", "consistent", "broken"]
 

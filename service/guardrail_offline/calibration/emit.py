@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from guardrail_service.config import GuardrailFile
 from guardrail_offline.calibration.fit import Fitted
-from guardrail_service.policy import Policy, Rule
-from guardrail_service.provenance import BLOCK_HASH, DECIDES_HASH, block_sha256, decides_sha256
+from guardrail_service.policy.decide import Policy, Rule
+from guardrail_service.policy.file import GuardrailFile
+from guardrail_service.policy.provenance import (
+    BLOCK_HASH,
+    DECIDES_HASH,
+    block_sha256,
+    decides_sha256,
+)
 
 
 def guardrail_file(

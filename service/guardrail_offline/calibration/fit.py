@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.alone import cuts_alone
 from guardrail_offline.calibration.gates import MIDDLE, Gate
 from guardrail_offline.calibration.joint import JointCut
@@ -26,6 +25,7 @@ from guardrail_offline.calibration.shape import (
     choose_shape,
     shape_from_json,
 )
+from guardrail_service.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

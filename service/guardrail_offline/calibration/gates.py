@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.lab import LabCase, ScoredLab
 from guardrail_offline.calibration.scales import Axis, Matrix
 from guardrail_offline.results import Score
-from guardrail_service.policy import Policy, Rule, crosses
-from guardrail_service.registry import MetricSpec
+from guardrail_service.detectors.registry import MetricSpec
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.decide import Policy, Rule, crosses
 
 MIDDLE = 0.5
 """The cut of every yes/no metric; it is 1.0 or 0.0, so there is nothing to fit."""

@@ -14,15 +14,15 @@ from typing import Annotated, Any, NoReturn
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from guardrail_service.config import check_threshold
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.joint import between
 from guardrail_offline.calibration.measure import Mask, rate
 from guardrail_offline.calibration.options import Options
 from guardrail_offline.calibration.ranks import guaranteed_rank, labels_needed
 from guardrail_offline.calibration.rules import false_flag_cut
 from guardrail_offline.calibration.scales import Axis, Vector
-from guardrail_service.registry import DetectorSpec, MetricSpec, Registry
+from guardrail_service.detectors.registry import DetectorSpec, MetricSpec, Registry
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.file import check_threshold
 
 
 class _Strict(BaseModel):

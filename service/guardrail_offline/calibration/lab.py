@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import PERTURBATION_SOURCE
 from guardrail_offline.results import EvaluatorResults, Score, read_run
-from guardrail_service.provenance import sha256_of
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.provenance import sha256_of
 from guardrail_service.text.language import identify
 from guardrail_service.types import State
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardrail_service.console import EXIT_FLAGGED, AsJson, PackOption, err, out
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.app import (
     THIRD,
     Adjudicator,
@@ -33,6 +31,8 @@ from guardrail_offline.calibration.options import (
     Unit,
     parse_weights,
 )
+from guardrail_service.commands.console import EXIT_FLAGGED, AsJson, PackOption, err, out
+from guardrail_service.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from guardrail_offline.calibration.run import Run
@@ -212,10 +212,10 @@ def check_command(
 
     Ends with 0 if the promise stands, 1 if it is broken or scores have drifted, 2 on bad input.
     """
-    from guardrail_service.config import load_file, read_json
     from guardrail_offline.calibration.checkup import checkup
     from guardrail_offline.calibration.lab import read_lab
     from guardrail_offline.calibration.labels import read_labels, verdicts
+    from guardrail_service.policy.file import load_file, read_json
 
     serving, _ = serving_at_hand(pack)
     policy = load_file(config, serving).policy
@@ -250,11 +250,11 @@ def derive_command(
 
     Nothing is scored again. Writes derived.json, the corpus patch and the system prompt extension.
     """
-    from guardrail_service.config import load_file
     from guardrail_offline.calibration.lab import read_lab
     from guardrail_offline.calibration.labels import read_labels, verdicts
     from guardrail_offline.calibration.patch import artefacts
     from guardrail_offline.calibration.rederive import derive
+    from guardrail_service.policy.file import load_file
 
     serving, _ = serving_at_hand(pack)
     scored = read_lab(lab)

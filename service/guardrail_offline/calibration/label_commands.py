@@ -9,8 +9,6 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from guardrail_service.console import AsJson, out
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.app import (
     THIRD,
     Adjudicator,
@@ -22,6 +20,8 @@ from guardrail_offline.calibration.app import (
     say,
     write,
 )
+from guardrail_service.commands.console import AsJson, out
+from guardrail_service.errors import ConfigurationError
 
 
 @calibrate_app.command("plan")
@@ -76,8 +76,8 @@ def explain_command(
     file: Annotated[Path, typer.Argument(help="A guardrail JSON.")],
 ) -> None:
     """Say in plain words what a guardrail file promises and what it does not."""
-    from guardrail_service.config import read_json
     from guardrail_offline.calibration.explanation import explain
+    from guardrail_service.policy.file import read_json
 
     content = read_json(file)
     if not isinstance(content, dict):
@@ -136,10 +136,10 @@ def h2o_command(
     Ends with 1 if the operation ends in an error, such as too few labels.
     """
     import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
-    from guardrail_service.config import read_json
     from guardrail_offline.calibration.h2o import calibrate, guardrail_json, parse_request
     from guardrail_offline.calibration.options import Options
-    from guardrail_service.registry import REGISTRY
+    from guardrail_service.detectors.registry import REGISTRY
+    from guardrail_service.policy.file import read_json
 
     parsed = parse_request(read_json(request))
     operation = calibrate(parsed, REGISTRY, Options(alpha=alpha, delta=delta))

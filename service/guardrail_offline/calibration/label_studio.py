@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.lab import LabCase
+from guardrail_service.errors import ConfigurationError
 
 FORM = """<View>
   <Header value="Question"/>

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.gates import Gate, matrix
 from guardrail_offline.calibration.lab import LabCase, ScoredLab
 from guardrail_offline.calibration.options import Options
@@ -23,7 +22,8 @@ from guardrail_offline.calibration.units import (
     thinned,
     worst_per_group,
 )
-from guardrail_service.provenance import sha256_of
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.provenance import sha256_of
 
 Mask = NDArray[np.bool_]
 

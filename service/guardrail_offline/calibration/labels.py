@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.agreement import Agreement, agreement_of
 from guardrail_offline.calibration.lab import read_records
+from guardrail_service.errors import ConfigurationError
 
 Mark = Literal["pass", "fail", "abstain"]
 MARKS: tuple[Mark, ...] = ("pass", "fail", "abstain")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.lab import read_records
+from guardrail_service.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

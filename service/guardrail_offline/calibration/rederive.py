@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.lab import LabCase, ScoredLab
-from guardrail_service.policy import Decided, Policy, decide
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.decide import Decided, Policy, decide
 from guardrail_service.types import Outcome, State
 
 

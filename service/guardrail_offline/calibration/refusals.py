@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.gates import Gate
 from guardrail_offline.calibration.labelled import Labelled
 from guardrail_offline.calibration.options import PROMISING, Options
@@ -20,6 +19,7 @@ from guardrail_offline.calibration.ranks import (
     labels_needed_on_average,
 )
 from guardrail_offline.calibration.scales import Matrix
+from guardrail_service.errors import ConfigurationError
 
 
 def refuse_too_few(n: int, data: Labelled, options: Options) -> NoReturn:

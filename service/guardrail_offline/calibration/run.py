@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.config import Serving, load_file, read_json
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.block import UNSTATED, Sources, block_of
 from guardrail_offline.calibration.emit import guardrail_file
 from guardrail_offline.calibration.fit import Fitted, fit
@@ -31,8 +29,10 @@ from guardrail_offline.calibration.looks import (
 )
 from guardrail_offline.calibration.options import Options
 from guardrail_offline.calibration.refusals import refuse_changed, refuse_other_division
-from guardrail_service.policy import Policy
-from guardrail_service.provenance import sha256_of
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.decide import Policy
+from guardrail_service.policy.file import Serving, load_file, read_json
+from guardrail_service.policy.provenance import sha256_of
 from guardrail_service.resources import configs_dir
 
 

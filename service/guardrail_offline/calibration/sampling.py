@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.lab import LabCase
 from guardrail_offline.calibration.units import chance
+from guardrail_service.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardrail_service.registry import MetricSpec
+from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.types import Direction
 
 Matrix = NDArray[np.float64]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.lab import (
     LabCase,
     ScoredLab,
@@ -17,7 +16,8 @@ from guardrail_offline.calibration.lab import (
 )
 from guardrail_offline.cases import question_group
 from guardrail_offline.results import Score
-from guardrail_service.policy import Policy
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.decide import Policy
 from guardrail_service.types import State
 
 

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from guardrail_service.detectors.strict_json import StrictJsonError, parse_json
-from guardrail_service.errors import NotScorable
 from guardrail_offline.catalogue import (
     LOWER,
     UNBOUNDED,
@@ -21,7 +19,9 @@ from guardrail_offline.catalogue import (
 )
 from guardrail_offline.results import Result, Score
 from guardrail_offline.views import Unavailable, View
-from guardrail_service.registry import Parameters
+from guardrail_service.detectors.json_schema.strict_json import StrictJsonError, parse_json
+from guardrail_service.detectors.registry import Parameters
+from guardrail_service.errors import NotScorable
 from guardrail_service.types import State
 
 SESSION = "session.json"

@@ -13,7 +13,7 @@ from guardrail_offline.evaluators.claim_scores import claim_f1
 from guardrail_offline.evaluators.support import SupportParameters
 from guardrail_offline.results import Result
 from guardrail_offline.views import Unavailable, View
-from guardrail_service.text.patterns import encodable
+from guardrail_service.text.patterns.search import encodable
 from guardrail_service.types import State
 
 _CITATION = re2.compile(r"\[([^\[\]\n]{1,80})\]")

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from guardrail_service.errors import NotScorable
 from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, Metric, evaluator
 from guardrail_offline.results import Result, Score
 from guardrail_offline.views import Unavailable, View
-from guardrail_service.registry import Parameters
+from guardrail_service.detectors.registry import Parameters
+from guardrail_service.errors import NotScorable
 from guardrail_service.types import State
 
 _EDGES = " \t\r\n.,;:!?\"'`*_()[]"

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from guardrail_service.errors import NotScorable
 from guardrail_offline.catalogue import (
     HIGHER,
     LOWER,
@@ -24,7 +23,8 @@ from guardrail_offline.evaluators.embeddings import bert_score, token_vectors
 from guardrail_offline.evaluators.rouge import rouge
 from guardrail_offline.results import Result
 from guardrail_offline.views import Unavailable, View
-from guardrail_service.registry import Parameters
+from guardrail_service.detectors.registry import Parameters
+from guardrail_service.errors import NotScorable
 from guardrail_service.types import State
 
 MIN_RUNS = 3

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from guardrail_service.detectors.embedding import cosines
-from guardrail_service.errors import NotScorable
 from guardrail_offline.catalogue import (
     Evaluator,
     EvaluatorSpec,
@@ -21,7 +19,9 @@ from guardrail_offline.catalogue import (
 from guardrail_offline.evaluators.claim_scores import claim_f1, reciprocal_rank, share
 from guardrail_offline.models import Array
 from guardrail_offline.views import View
-from guardrail_service.registry import Parameters
+from guardrail_service.detectors.registry import Parameters
+from guardrail_service.detectors.shared.embedding import cosines
+from guardrail_service.errors import NotScorable
 from guardrail_service.types import Role
 
 _H2O = "h2o_sonar.evaluators."

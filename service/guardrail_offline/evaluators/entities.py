@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 
 import re2
 
-from guardrail_service.errors import NotScorable
 from guardrail_offline.catalogue import (
     Evaluator,
     EvaluatorSpec,
@@ -16,8 +15,9 @@ from guardrail_offline.catalogue import (
     evaluator,
 )
 from guardrail_offline.views import Unavailable, View
-from guardrail_service.text.patterns import encodable
-from guardrail_service.text.sentences import split_sentences
+from guardrail_service.errors import NotScorable
+from guardrail_service.text.patterns.search import encodable
+from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import State
 
 _WORD = r"\p{Lu}[\p{L}\p{N}'\x{2019}-]*"

@@ -24,7 +24,7 @@ from guardrail_offline.catalogue import (
 )
 from guardrail_offline.results import Details, Result
 from guardrail_offline.views import Unavailable, View
-from guardrail_service.registry import REGISTRY, AnyDetector, DetectorSpec, Parameters
+from guardrail_service.detectors.registry import REGISTRY, AnyDetector, DetectorSpec, Parameters
 from guardrail_service.types import Outcome, Role, Span, State
 
 _ENCODINGS = frozenset({"base16", "base64"})

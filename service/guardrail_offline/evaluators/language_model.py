@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from guardrail_service.errors import NotScorable
 from guardrail_offline.catalogue import (
     CATALOGUE,
     LOWER,
@@ -26,6 +25,7 @@ from guardrail_offline.catalogue import (
     evaluator,
 )
 from guardrail_offline.views import View
+from guardrail_service.errors import NotScorable
 from guardrail_service.types import Role
 
 _H2O = "h2o_sonar.evaluators."

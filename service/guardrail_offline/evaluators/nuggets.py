@@ -8,8 +8,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from guardrail_service.detectors.embedding import cosines
-from guardrail_service.errors import NotScorable
 from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, Metric, evaluator
 from guardrail_offline.evaluators.embeddings import chunk_scores
 from guardrail_offline.evaluators.retrieval import UmbrelaParameters, grades
@@ -17,6 +15,8 @@ from guardrail_offline.evaluators.support import SURROGATE, SupportParameters
 from guardrail_offline.models import Array
 from guardrail_offline.results import Result, Score
 from guardrail_offline.views import Unavailable, View
+from guardrail_service.detectors.shared.embedding import cosines
+from guardrail_service.errors import NotScorable
 from guardrail_service.types import State
 
 Assignment = Literal["support", "partial", "none"]

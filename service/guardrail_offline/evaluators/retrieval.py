@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from pydantic import Field, field_validator
 
-from guardrail_service.errors import NotScorable
 from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, Metric, evaluator
 from guardrail_offline.evaluators.claim_scores import (
     average_precision,
@@ -17,7 +16,8 @@ from guardrail_offline.evaluators.claim_scores import (
 from guardrail_offline.evaluators.embeddings import chunk_scores
 from guardrail_offline.results import Result, Score
 from guardrail_offline.views import View
-from guardrail_service.registry import Parameters
+from guardrail_service.detectors.registry import Parameters
+from guardrail_service.errors import NotScorable
 from guardrail_service.types import State
 
 RELEVANT = 2

@@ -19,7 +19,7 @@ from guardrail_offline.catalogue import (
 )
 from guardrail_offline.evaluators.stemmer import stem
 from guardrail_offline.views import View
-from guardrail_service.text.patterns import encodable
+from guardrail_service.text.patterns.search import encodable
 
 T = TypeVar("T")
 _WORD = re2.compile(r"[a-z0-9]+")

@@ -8,8 +8,6 @@ from typing import Any
 import re2
 from pydantic import Field
 
-from guardrail_service.detectors import pii
-from guardrail_service.detectors._pii.parameters import PIIParameters
 from guardrail_offline.catalogue import (
     CATALOGUE,
     Evaluator,
@@ -21,8 +19,10 @@ from guardrail_offline.catalogue import (
 )
 from guardrail_offline.results import Details, Result
 from guardrail_offline.views import View
-from guardrail_service.registry import REGISTRY, Parameters
-from guardrail_service.text.patterns import encodable
+from guardrail_service.detectors.pii import detector as pii
+from guardrail_service.detectors.pii.parameters import PIIParameters
+from guardrail_service.detectors.registry import REGISTRY, Parameters
+from guardrail_service.text.patterns.search import encodable
 
 _H2O = "h2o_sonar.evaluators."
 _CONTACT = PIIParameters(

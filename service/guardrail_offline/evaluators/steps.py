@@ -10,7 +10,6 @@ import numpy.typing as npt
 import re2
 from pydantic import Field
 
-from guardrail_service.detectors.embedding import cosines
 from guardrail_offline.catalogue import (
     LOWER,
     UNBOUNDED,
@@ -21,9 +20,10 @@ from guardrail_offline.catalogue import (
 )
 from guardrail_offline.evaluators.embeddings import whole_vector
 from guardrail_offline.views import Unavailable, View
-from guardrail_service.registry import Parameters
-from guardrail_service.text.patterns import encodable
-from guardrail_service.text.sentences import split_sentences
+from guardrail_service.detectors.registry import Parameters
+from guardrail_service.detectors.shared.embedding import cosines
+from guardrail_service.text.patterns.search import encodable
+from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import State
 
 _MARKER = re2.compile(

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from guardrail_service.detectors.embedding import cosines
-from guardrail_service.errors import NotScorable
 from guardrail_offline.catalogue import (
     Evaluator,
     EvaluatorSpec,
@@ -31,6 +29,8 @@ from guardrail_offline.evaluators.support import (
 from guardrail_offline.models import Array
 from guardrail_offline.results import Result, Score
 from guardrail_offline.views import View
+from guardrail_service.detectors.shared.embedding import cosines
+from guardrail_service.errors import NotScorable
 from guardrail_service.types import State
 
 _H2O = "h2o_sonar.evaluators."

@@ -12,7 +12,7 @@ from guardrail_offline.evaluators.claim_scores import Verdicts
 from guardrail_offline.models import Support
 from guardrail_offline.results import Details
 from guardrail_offline.views import Claim, View
-from guardrail_service.registry import Parameters
+from guardrail_service.detectors.registry import Parameters
 
 SURROGATE = "sentences as claims and the pack's grounding model in place of a judge"
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from guardrail_service.detectors.condition import from_constraints, parse_condition
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case, Relationship, group_of, row_key
 from guardrail_offline.formats.literals import is_json, parsed
+from guardrail_service.detectors.text_matching.condition import from_constraints, parse_condition
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage
 
 NAMES: Mapping[str, tuple[str, ...]] = {

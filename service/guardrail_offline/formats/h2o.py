@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import (
     Case,
     Lab,
@@ -22,6 +21,7 @@ from guardrail_offline.cases import (
 )
 from guardrail_offline.formats.columns import Place, case_of
 from guardrail_offline.formats.literals import is_json
+from guardrail_service.errors import ConfigurationError
 
 
 def read_json(path: Path) -> Lab:

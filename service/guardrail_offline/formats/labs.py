@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case, Lab, Model
 from guardrail_offline.formats.columns import Place, case_of
 from guardrail_offline.formats.h2o import read_json
 from guardrail_offline.formats.tables import read_records
+from guardrail_service.errors import ConfigurationError
 
 _BLOCK = 2**20
 

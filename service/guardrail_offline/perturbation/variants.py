@@ -11,9 +11,9 @@ from functools import partial
 from itertools import product
 from typing import Literal
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import PERTURBATION_SOURCE, PERTURBED_BY, Case, Relationship
 from guardrail_offline.perturbation import characters, words
+from guardrail_service.errors import ConfigurationError
 
 Intensity = Literal["low", "medium", "high"]
 INTENSITIES: tuple[Intensity, ...] = ("low", "medium", "high")

@@ -1,4 +1,4 @@
-"""One file per risk; importing this package registers the built-in detectors."""
+"""One file or folder per risk; importing this package registers the built-in detectors."""
 
 from guardrail_service.detectors import answer_relevancy_sentence as answer_relevancy_sentence
 from guardrail_service.detectors import bias as bias

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guardrail_service.detectors.embedding import (
+from guardrail_service.detectors.registry import (
+    Detector,
+    DetectorSpec,
+    MetricSpec,
+    Parameters,
+    detector,
+)
+from guardrail_service.detectors.shared.embedding import (
     ROLE,
     cosines,
     read_chars,
@@ -13,8 +20,7 @@ from guardrail_service.detectors.embedding import (
     unverifiable,
     vectors,
 )
-from guardrail_service.registry import Detector, DetectorSpec, MetricSpec, Parameters, detector
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Direction, Outcome, Row, RowOutput, Span
 
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from guardrail_service.detectors.safety import outcome, rows
-from guardrail_service.registry import Detector, DetectorSpec, MetricSpec, Parameters, detector
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.detectors.registry import (
+    Detector,
+    DetectorSpec,
+    MetricSpec,
+    Parameters,
+    detector,
+)
+from guardrail_service.detectors.shared.safety import outcome, rows
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Direction, Outcome, Row, RowOutput
 
 ROLE: Final = "bias"

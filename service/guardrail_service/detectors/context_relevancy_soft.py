@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from guardrail_service.detectors.embedding import (
+from guardrail_service.detectors.registry import (
+    Detector,
+    DetectorSpec,
+    MetricSpec,
+    Parameters,
+    detector,
+)
+from guardrail_service.detectors.shared.embedding import (
     ROLE,
     Array,
     cosines,
@@ -18,8 +25,7 @@ from guardrail_service.detectors.embedding import (
     vectors,
 )
 from guardrail_service.errors import NotScorable
-from guardrail_service.registry import Detector, DetectorSpec, MetricSpec, Parameters, detector
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Direction, Outcome, Row, RowOutput
 
 

@@ -1,7 +1,7 @@
 """Does the answer hide personal data or secrets behind an encoding or a disguise?
 
-Decodes with `text/decode.py`, then asks the finders of the detectors `pii` and `secrets`; it has no
-patterns of its own.
+Decodes with `text/decoding/decode.py`, then asks the finders of the detectors `pii` and `secrets`;
+it has no patterns of its own.
 """
 
 from __future__ import annotations
@@ -13,17 +13,23 @@ from typing import Literal, NamedTuple
 
 from pydantic import ConfigDict, field_validator
 
-from guardrail_service.detectors import pii
-from guardrail_service.detectors._pii import scan as pii_scan
-from guardrail_service.detectors._pii.parameters import PIIParameters
-from guardrail_service.detectors._secrets import search as secret_search
-from guardrail_service.detectors.boolean import boolean_outcome
-from guardrail_service.detectors.condition import parse_condition
-from guardrail_service.detectors.coverage import whole_answer, whole_sample
-from guardrail_service.detectors.placeholders import Placeholders
-from guardrail_service.registry import Detector, DetectorSpec, Parameters, boolean_metrics, detector
-from guardrail_service.text.decode import Layer, Search, search
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.detectors.pii import detector as pii
+from guardrail_service.detectors.pii import scan as pii_scan
+from guardrail_service.detectors.pii.parameters import PIIParameters
+from guardrail_service.detectors.registry import (
+    Detector,
+    DetectorSpec,
+    Parameters,
+    boolean_metrics,
+    detector,
+)
+from guardrail_service.detectors.secrets import search as secret_search
+from guardrail_service.detectors.shared.boolean import boolean_outcome
+from guardrail_service.detectors.shared.coverage import whole_answer, whole_sample
+from guardrail_service.detectors.shared.placeholders import Placeholders
+from guardrail_service.detectors.text_matching.condition import parse_condition
+from guardrail_service.text.decoding.decode import Layer, Search, search
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Outcome, RowOutput, Span
 
 _PII = PIIParameters()

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guardrail_service.detectors.claims import claims, read_with_question
-from guardrail_service.detectors.embedding import (
+from guardrail_service.detectors.registry import (
+    Detector,
+    DetectorSpec,
+    MetricSpec,
+    Parameters,
+    detector,
+)
+from guardrail_service.detectors.shared.claims import claims, read_with_question
+from guardrail_service.detectors.shared.embedding import (
     ROLE,
     Array,
     cosines,
@@ -17,16 +24,9 @@ from guardrail_service.detectors.embedding import (
     vectors,
 )
 from guardrail_service.errors import NotScorable
-from guardrail_service.registry import (
-    Detector,
-    DetectorSpec,
-    MetricSpec,
-    Parameters,
-    detector,
-)
-from guardrail_service.text.segmented import SegmentedSample
-from guardrail_service.text.sentences import Sentence
-from guardrail_service.text.windows import Window
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.segmentation.sentences import Sentence
+from guardrail_service.text.segmentation.windows import Window
 from guardrail_service.types import Coverage, Direction, Evidence, Outcome, Row, RowOutput, Span
 
 H2O_MIN_CHARS = 11

@@ -5,11 +5,17 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from guardrail_service.detectors.boolean import boolean_outcome
-from guardrail_service.detectors.coverage import whole_answer
-from guardrail_service.registry import Detector, DetectorSpec, Parameters, boolean_metrics, detector
+from guardrail_service.detectors.registry import (
+    Detector,
+    DetectorSpec,
+    Parameters,
+    boolean_metrics,
+    detector,
+)
+from guardrail_service.detectors.shared.boolean import boolean_outcome
+from guardrail_service.detectors.shared.coverage import whole_answer
 from guardrail_service.text.language import same_language
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Outcome, RowOutput, Span
 
 LanguageCode = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")]

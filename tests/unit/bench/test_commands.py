@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail_bench.commands import _ended_by_sigterm
-from guardrail_service.cli import app
+from guardrail_service.commands.main import app
 
 
 def refused(*arguments: str) -> str:

@@ -13,7 +13,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from guardrail_bench import models, models_report
-from guardrail_service.cli import app
+from guardrail_service.commands.main import app
 from guardrail_service.errors import PackError
 from guardrail_service.resources import packs_dir
 from tests import tiny_pack

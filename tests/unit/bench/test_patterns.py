@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from guardrail_bench.patterns import SIZE, render, run, texts, union
-from guardrail_service.text.patterns import PatternSet
+from guardrail_service.text.patterns.search import PatternSet
 
 
 def test_every_text_is_measured_with_every_engine() -> None:

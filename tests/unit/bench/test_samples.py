@@ -18,7 +18,7 @@ from guardrail_bench.samples import (
     read_texts,
 )
 from guardrail_service.errors import InputError
-from guardrail_service.text.sentences import split_sentences
+from guardrail_service.text.segmentation.sentences import split_sentences
 
 TEXTS = read_texts(default_texts_file())
 

@@ -19,8 +19,8 @@ from guardrail_bench.stages_results import (
     stages_markdown,
     stages_rows,
 )
-from guardrail_service.cli import app
-from guardrail_service.text import segmented
+from guardrail_service.commands.main import app
+from guardrail_service.text import sample as segmented
 
 SENTENCES = (
     "Guests may stay for two weeks at most in the old house.",

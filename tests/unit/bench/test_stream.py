@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardrail_bench import stream
-from guardrail_service.runtime import Runtime
+from guardrail_service.server.runtime import Runtime
 
 
 def test_every_kind_of_text_is_streamed_and_counted(tiny_runtime: Runtime) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from guardrail_service.detectors.encoding import Encoding, EncodingParameters
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Outcome, Passage, Sample, State
 
 MAIL = "alice.smith@example.com"

@@ -9,7 +9,7 @@ from guardrail_service.detectors.language_mismatch import (
     LanguageMismatch,
     LanguageMismatchParameters,
 )
-from guardrail_service.text.segmented import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Outcome, Sample, State
 
 ENGLISH_QUESTION = "What is the notice period for ending the rental contract?"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_models import fetch
 from guardrail_models.recipe import Checkpoint, shipped_recipes
+from guardrail_service.errors import ConfigurationError
 
 
 class _Quiet(SimpleHTTPRequestHandler):

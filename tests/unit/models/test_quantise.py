@@ -12,7 +12,6 @@ import onnxruntime as ort
 import pytest
 from onnx import helper, numpy_helper
 
-from guardrail_service.errors import MissingExtra
 from guardrail_models import quantise as module
 from guardrail_models.quantise import (
     QUANTISATIONS,
@@ -22,6 +21,7 @@ from guardrail_models.quantise import (
     small_tables,
     store_halves,
 )
+from guardrail_service.errors import MissingExtra
 from tests import tiny_reference
 
 BLOCKS = "onnxruntime.quantization.matmul_nbits_quantizer"

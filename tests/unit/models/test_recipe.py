@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_models.recipe import own_recipe, shipped_recipes
+from guardrail_service.errors import ConfigurationError
 
 OWN: dict[str, Any] = {
     "name": "mine",

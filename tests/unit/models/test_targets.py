@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_models.recipe import shipped_recipes
 from guardrail_models.targets import Declared, recipe_for
+from guardrail_service.errors import ConfigurationError
 
 COMMIT = "ab" * 20
 SAID: dict[str, Any] = {

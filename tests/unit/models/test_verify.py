@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import typer
 
-from guardrail_service.cli import app
 from guardrail_models.verify import ExportFailed, Verification, refuse_wrong
+from guardrail_service.commands.main import app
 
 
 def test_the_options_that_accept_more_exist() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.api import Client, Scores, evaluate
+from guardrail_service.errors import ConfigurationError
 
 ROWS = [
     {"question": "Q?", "answer": "one two", "ground_truth": "one two"},

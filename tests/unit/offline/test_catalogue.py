@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError, NotScorable
 from guardrail_offline.cases import Case
 from guardrail_offline.catalogue import (
     Catalogue,
@@ -18,6 +17,7 @@ from guardrail_offline.catalogue import (
 )
 from guardrail_offline.results import Result, Score
 from guardrail_offline.views import View
+from guardrail_service.errors import ConfigurationError, NotScorable
 from guardrail_service.types import State
 from tests.unit.offline.stand_ins import models
 

@@ -11,8 +11,8 @@ from subprocess import PIPE
 import pytest
 from typer.testing import CliRunner, Result
 
-from guardrail_service.cli import app
 from guardrail_offline.formats.labs import open_lab
+from guardrail_service.commands.main import app
 
 WIDE = {"COLUMNS": "250"}
 
@@ -127,7 +127,9 @@ def test_perturb_reports_a_key_that_utf8_cannot_hold(tmp_path: Path) -> None:
     path = tmp_path / "lab.jsonl"
     path.write_text('{"key": "k\\ud800", "question": "What?"}\n')
     words = ["perturb", str(path), "-o", str(tmp_path / "p.json"), "--by", "qwerty", "--json"]
-    shown = subprocess.run([sys.executable, "-m", "guardrail_service.cli", *words], stdout=PIPE)
+    shown = subprocess.run(
+        [sys.executable, "-m", "guardrail_service.commands.main", *words], stdout=PIPE
+    )
     assert shown.returncode == 0
     assert json.loads(shown.stdout)["unchanged"] == ["k\ud800~qwerty~medium"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case, row_key
 from guardrail_offline.comparison import compare, mean_interval
 from guardrail_offline.outputs import about_json
 from guardrail_offline.results import Result, ResultWriter, row_json
 from guardrail_offline.settings import configure
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import State
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case, Lab, question_group
 from guardrail_offline.execution import Options, Summary, evaluate_lab
 from guardrail_offline.formats.labs import lab_source
 from guardrail_offline.settings import configure
+from guardrail_service.errors import ConfigurationError
 
 CASES = tuple(
     Case(f"k{n}", f"q{n}", "one two", "one two three", group=question_group(f"q{n}"))

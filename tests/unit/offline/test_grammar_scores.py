@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.errors import NotScorable
 from guardrail_offline.grammar_scores import (
     group_scores,
     select_variants,
     text_queries,
 )
+from guardrail_service.errors import NotScorable
 
 MIXED = [(1, 3), (2, 3), (3, 3), (2, 3)]
 BETTER = [(3, 3), (2, 3), (3, 3), (3, 3)]

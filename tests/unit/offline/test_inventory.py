@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.catalogue import CATALOGUE, Common
 from guardrail_offline.inventory import (
     describe,
@@ -14,6 +13,7 @@ from guardrail_offline.inventory import (
     markdown,
     of_suite,
 )
+from guardrail_service.errors import ConfigurationError
 
 
 def test_evaluators_are_listed_by_suite() -> None:

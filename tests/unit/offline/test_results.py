@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case, Model, model_json
 from guardrail_offline.results import (
     MetricInfo,
@@ -24,6 +23,7 @@ from guardrail_offline.results import (
     result_json,
     row_json,
 )
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Direction, State
 
 CASE = Case("k", "What?", "That.", model="m", group="g")

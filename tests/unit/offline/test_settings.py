@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.config import load_defaults
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.catalogue import CATALOGUE
 from guardrail_offline.settings import config_sha256, configure
-from guardrail_service.runtime import default_thresholds_file
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.file import load_defaults
+from guardrail_service.server.runtime import default_thresholds_file
 
 
 def test_evaluators_are_named_by_any_of_their_names() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import PERTURBATION_SOURCE, Case, Lab, Model, Relationship
 from guardrail_offline.cases import question_group as group_of
 from guardrail_offline.formats.labs import lab_source
 from guardrail_offline.shards import Layout, by_group, cut, read_cases, whole_file
+from guardrail_service.errors import ConfigurationError
 
 
 def case(key: str, question: str, source: str | None = None) -> Case:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.detectors.hallucination import Hallucination
 from guardrail_offline.cases import Case
 from guardrail_offline.views import Unavailable, View
+from guardrail_service.detectors.hallucination.detector import Hallucination
 from guardrail_service.types import Passage, State
 from tests.unit.offline.stand_ins import Session, models
 

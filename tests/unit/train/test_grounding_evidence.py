@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from guardrail_bench.grounding_quality import Labelled
-from guardrail_service.inference.evidence import SENTENCES, TOKENS, nearest
+from guardrail_service.inference.models.evidence_choice import SENTENCES, TOKENS, nearest
 from guardrail_service.types import Passage, Sample
 
 FOLDER = Path(__file__).parents[3] / "models" / "train" / "grounding"

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
-from guardrail_service.config import Serving, load_file
 from guardrail_offline.calibration.lab import LabCase, ScoredLab
 from guardrail_offline.results import Score
-from guardrail_service.policy import Policy
-from guardrail_service.registry import REGISTRY
+from guardrail_service.detectors.registry import REGISTRY
+from guardrail_service.policy.decide import Policy
+from guardrail_service.policy.file import Serving, load_file
 from guardrail_service.types import State
 
 FINGERPRINTS = {"embedding": "e" * 64, "segmenter": "segmenter/1", "evidence": "claims/1"}

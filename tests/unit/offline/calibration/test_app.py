@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.app import calibrates, say, write
+from guardrail_service.errors import ConfigurationError
 
 
 @pytest.mark.parametrize("module", ["scipy.special", "matplotlib"])

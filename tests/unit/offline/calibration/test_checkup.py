@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_service.config import load_file
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.block import Sources, block_of
 from guardrail_offline.calibration.checkup import Checkup, checkup
 from guardrail_offline.calibration.drift import baseline, compare, stability_index
@@ -20,7 +18,9 @@ from guardrail_offline.calibration.lab import ScoredLab
 from guardrail_offline.calibration.labels import Label, verdicts
 from guardrail_offline.calibration.measure import Rate, rate, slices
 from guardrail_offline.calibration.options import Options
-from guardrail_service.policy import Policy
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.decide import Policy
+from guardrail_service.policy.file import load_file
 from tests.unit.offline.calibration import labs
 
 

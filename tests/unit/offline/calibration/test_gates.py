@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.gates import (
     gates_of,
     matrix,
@@ -15,6 +14,7 @@ from guardrail_offline.calibration.gates import (
 )
 from guardrail_offline.calibration.lab import LabCase, ScoredLab
 from guardrail_offline.results import Score
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import State
 from tests.unit.offline.calibration import labs
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
-from guardrail_service.config import Serving, load_file
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.h2o import calibrate, guardrail_json, parse_request
 from guardrail_offline.calibration.options import Options
-from guardrail_service.registry import REGISTRY
+from guardrail_service.detectors.registry import REGISTRY
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.file import Serving, load_file
 from guardrail_service.types import ROLES
 
 TOXICITY = "h2o_sonar.evaluators.toxicity_evaluator.ToxicityEvaluator"

@@ -20,7 +20,7 @@ from guardrail_offline.calibration.joint import (
     worst_scores,
 )
 from guardrail_offline.calibration.scales import Axis, Matrix, Scale, fit_scales
-from guardrail_service.registry import MetricSpec
+from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.types import Direction
 
 HIGH = Axis(MetricSpec("high", Direction.HIGHER))

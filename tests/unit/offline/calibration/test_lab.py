@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.lab import (
     ScoredLab,
     facts_of,
@@ -16,6 +15,7 @@ from guardrail_offline.calibration.lab import (
     read_records,
     write_lab,
 )
+from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.calibration import labs
 
 

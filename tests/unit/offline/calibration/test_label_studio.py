@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.label_studio import FORM, tasks
 from guardrail_offline.calibration.labels import Label, read_labels
+from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.calibration import labs
 
 CASE = labs.case("c1", "g", question="Q?", answer="A.", contexts=("one", "two"))

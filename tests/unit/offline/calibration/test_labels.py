@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.labels import (
     Label,
     counted,
@@ -19,6 +18,7 @@ from guardrail_offline.calibration.labels import (
     read_labels,
     verdicts,
 )
+from guardrail_service.errors import ConfigurationError
 
 text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), min_size=1)
 labels = st.builds(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.looks import (
     Look,
     ledger_of,
@@ -14,6 +13,7 @@ from guardrail_offline.calibration.looks import (
     record,
     spend,
 )
+from guardrail_service.errors import ConfigurationError
 
 FIRST = Look("rule-1", "data-1", 0.1, "fixed")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.options import Options, parse_weights
 from guardrail_offline.calibration.planning import best_promise, plan, table
+from guardrail_service.errors import ConfigurationError
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.lab import LabCase, ScoredLab
 from guardrail_offline.calibration.patch import (
     FLIPPED,
@@ -17,6 +16,7 @@ from guardrail_offline.calibration.patch import (
     prompt_extension,
 )
 from guardrail_offline.calibration.rederive import Derived, derive
+from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.calibration import labs
 
 ORIGINAL = labs.case("a", "g1", 0.9, question="How long is the leave?", answer="18 weeks.")

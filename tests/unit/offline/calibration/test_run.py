@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_service.config import load_file
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.emit import file_text
 from guardrail_offline.calibration.explanation import explain
 from guardrail_offline.calibration.lab import ScoredLab, write_lab
@@ -23,7 +21,9 @@ from guardrail_offline.calibration.page import page
 from guardrail_offline.calibration.plots import histograms, pictures
 from guardrail_offline.calibration.run import Inputs, Run, run_fit
 from guardrail_offline.calibration.suspects import suspects
-from guardrail_service.policy import Policy, decide, describe
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.decide import Policy, decide, describe
+from guardrail_service.policy.file import load_file
 from guardrail_service.types import Outcome
 from tests.unit.offline.calibration import labs
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.calibration.sampling import draw, simple_random, stratified
+from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.calibration import labs
 
 CASES = labs.lab(60, reruns=2)[0].cases

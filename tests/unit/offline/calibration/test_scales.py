@@ -16,7 +16,7 @@ from guardrail_offline.calibration.scales import (
     fit_scale,
     fit_scales,
 )
-from guardrail_service.registry import MetricSpec
+from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.types import Direction
 
 PROBABILITY = Axis(MetricSpec("p", Direction.HIGHER))

@@ -14,7 +14,7 @@ from guardrail_offline.calibration.shape import (
     recall,
     shape_from_json,
 )
-from guardrail_service.registry import MetricSpec
+from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.types import Direction
 
 AXES = [Axis(MetricSpec(n, Direction.HIGHER, low=-math.inf, high=math.inf)) for n in "ab"]

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.errors import NotScorable
 from guardrail_offline.evaluators.claim_scores import (
     average_precision,
     claim_f1,
@@ -24,6 +23,7 @@ from guardrail_offline.evaluators.retrieval import retrieval_scores
 from guardrail_offline.results import Result
 from guardrail_offline.settings import configure
 from guardrail_offline.tallies import EvaluatorTally
+from guardrail_service.errors import NotScorable
 
 YES_NO = [True, False]
 VERDICTS = st.lists(st.booleans(), min_size=1, max_size=12)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guardrail_service.detectors.context_relevancy_soft import chunk_relevancy
-from guardrail_service.detectors.groundedness import support
-from guardrail_service.errors import NotScorable
 from guardrail_offline.cases import Case
 from guardrail_offline.catalogue import CATALOGUE
 from guardrail_offline.evaluators.embeddings import (
@@ -18,6 +15,9 @@ from guardrail_offline.evaluators.embeddings import (
 )
 from guardrail_offline.results import Result
 from guardrail_offline.views import View
+from guardrail_service.detectors.context_relevancy_soft import chunk_relevancy
+from guardrail_service.detectors.groundedness import support
+from guardrail_service.errors import NotScorable
 from guardrail_service.types import Passage
 from tests.unit.offline.stand_ins import models, vector
 

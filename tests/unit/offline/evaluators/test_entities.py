@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.errors import NotScorable
 from guardrail_offline.evaluators.entities import entities, entity_recall
+from guardrail_service.errors import NotScorable
 
 EXPECTED = {"Taj Mahal", "Yamuna", "Agra", "1631", "Shah Jahan", "Mumtaz Mahal"}
 

@@ -10,7 +10,7 @@ from guardrail_offline.results import Result
 from guardrail_offline.settings import configure
 from guardrail_offline.tallies import EvaluatorTally
 from guardrail_offline.views import View
-from guardrail_service.registry import REGISTRY
+from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.types import Passage, State
 from tests.unit.offline.stand_ins import models
 

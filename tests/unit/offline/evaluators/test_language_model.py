@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from guardrail_service.errors import NotScorable
 from guardrail_offline.cases import Case
 from guardrail_offline.catalogue import CATALOGUE, unmet
 from guardrail_offline.evaluators.language_model import mean_nll, perplexity
 from guardrail_offline.views import View
+from guardrail_service.errors import NotScorable
 from tests.unit.offline.stand_ins import Session, models
 
 IDS = [

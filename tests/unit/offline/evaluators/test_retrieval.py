@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from guardrail_service.errors import NotScorable
 from guardrail_offline.evaluators.retrieval import (
     UmbrelaParameters,
     grades,
     retrieval_scores,
 )
+from guardrail_service.errors import NotScorable
 
 BINS = UmbrelaParameters().umbrela_bins
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case, Relationship
 from guardrail_offline.formats.columns import Place, case_of
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage
 
 PLACE = Place("lab.csv", 7)

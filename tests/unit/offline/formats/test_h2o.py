@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case, Lab, Model
 from guardrail_offline.formats.h2o import lab_json, read_json
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage
 
 

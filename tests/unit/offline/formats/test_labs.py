@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case, Lab, Model
 from guardrail_offline.formats.labs import file_sha256, lab_source, open_lab
+from guardrail_service.errors import ConfigurationError
 
 
 def test_a_table_can_be_read_again(tmp_path: Path) -> None:

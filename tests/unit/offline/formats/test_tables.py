@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.formats.tables import read_records
+from guardrail_service.errors import ConfigurationError
 
 ROWS = [
     {"question": "Q1?", "contexts": ["one", "two"], "answer": 'A, with "quotes"\nand lines'},

@@ -6,7 +6,6 @@ import base64
 
 import pytest
 
-from guardrail_service.errors import ConfigurationError
 from guardrail_offline.cases import Case
 from guardrail_offline.perturbation.variants import (
     INTENSITIES,
@@ -17,6 +16,7 @@ from guardrail_offline.perturbation.variants import (
     perturbed,
     variant,
 )
+from guardrail_service.errors import ConfigurationError
 
 TEXT = "How many lovely large tools may a member borrow, and why always for a lazy week?"
 CASE = Case("k", TEXT, "Five.", "Five.", categories=("qa",), model="m", cost=1.0, group="g")

@@ -1,0 +1,94 @@
+"""Checks a file of samples: a line in, a line out, same count and order."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from math import inf
+from typing import Literal
+
+from guardrail_service.errors import BodyTooLarge, GuardrailError
+from guardrail_service.server.errors import error_reply
+from guardrail_service.server.runtime import Runtime
+from guardrail_service.server.schemas import CheckReply, CheckRequest, ErrorReply
+from guardrail_service.server.translate import (
+    decode,
+    parse_check,
+    to_overrides,
+    to_reply,
+    to_sample,
+)
+from guardrail_service.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class LineResult:
+    """What became of one input line."""
+
+    json: str
+    kind: Literal["pass", "flag", "error"]
+
+
+def unqueued(settings: Settings) -> Settings:
+    """Return settings under which no line is refused because of the lines before it."""
+    limits = settings.limits.model_copy(update={"queued_rows": sys.maxsize})
+    return settings.model_copy(update={"limits": limits})
+
+
+def check_lines(
+    runtime: Runtime, lines: Iterable[bytes], policy: str | None = None
+) -> Iterator[LineResult]:
+    """Yield a result per line, in order. No deadline applies.
+
+    Args:
+        runtime: The loaded service.
+        lines: Bodies of `/v1/check`, one JSON object a line.
+        policy: Policy of lines that name none.
+    """
+    ahead = 4 * runtime.settings.workers
+    numbered = enumerate(lines, start=1)
+    with ThreadPoolExecutor(2 * runtime.settings.workers, "line") as pool:
+        waiting: deque[Future[LineResult]] = deque()
+        for number, line in islice(numbered, ahead):
+            waiting.append(pool.submit(_check_line, runtime, number, line, policy))
+        while waiting:
+            yield waiting.popleft().result()
+            for number, line in islice(numbered, 1):
+                waiting.append(pool.submit(_check_line, runtime, number, line, policy))
+
+
+def _check_line(runtime: Runtime, number: int, line: bytes, policy: str | None) -> LineResult:
+    request_id = f"line-{number}"
+    try:
+        reply = _judge(runtime, _parse(runtime, line), request_id, policy)
+    except GuardrailError as error:
+        return _result(error_reply(error, request_id), "error")
+    return _result(reply, reply.decision)
+
+
+def _parse(runtime: Runtime, line: bytes) -> CheckRequest:
+    limit = runtime.settings.limits.body_bytes
+    if len(line) > limit:
+        raise BodyTooLarge(f"found {len(line)} bytes; expected at most {limit}", "line")
+    return parse_check(decode(line, "line"))
+
+
+def _judge(
+    runtime: Runtime, request: CheckRequest, request_id: str, policy: str | None
+) -> CheckReply:
+    verdict = runtime.guard.check(
+        to_sample(request, runtime.settings.limits),
+        policy if request.policy is None else request.policy,
+        to_overrides(request),
+        deadline_ms=inf,
+        mode=request.mode,
+    )
+    return to_reply(verdict, request, request_id)
+
+
+def _result(reply: CheckReply | ErrorReply, kind: Literal["pass", "flag", "error"]) -> LineResult:
+    return LineResult(reply.model_dump_json(), kind)

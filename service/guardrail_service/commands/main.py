@@ -1,0 +1,247 @@
+"""The `guardrail` command. Parses options, calls one function each, prints what it returns."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from guardrail_service import __version__
+from guardrail_service.commands.console import (
+    EXIT_ERROR,
+    EXIT_FLAGGED,
+    AsJson,
+    Configs,
+    PackOption,
+    WorkersOption,
+    command,
+    out,
+    plain,
+    progress_bar,
+    settings_from,
+)
+from guardrail_service.commands.group import Commands
+from guardrail_service.commands.models import models_app
+from guardrail_service.errors import ConfigurationError
+
+app = typer.Typer(
+    cls=Commands,
+    help="Guardrail for RAG answers: is it grounded, on topic, safe to show?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+config_app = typer.Typer(
+    cls=Commands, help="Look at guardrail configurations.", no_args_is_help=True
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        out.print(__version__)
+        raise typer.Exit
+
+
+@app.command()
+@command
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    uds: Annotated[Path | None, typer.Option(help="Unix socket instead of a port.")] = None,
+    config: Configs = None,
+    pack: PackOption = None,
+    workers: WorkersOption = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+) -> None:
+    """Serve the HTTP API. Every option is also an environment variable GUARDRAIL_<NAME>.
+
+    SIGTERM finishes running checks and stops; SIGHUP reads the configurations again.
+    """
+    from guardrail_service.server.serve import serve as run
+
+    settings = settings_from(
+        host=host,
+        port=port,
+        uds=uds,
+        config=tuple(config or ()),
+        model_pack=pack,
+        workers=workers,
+        log_level=log_level,
+    )
+    run(settings)
+
+
+@app.command()
+@command
+def check(
+    file: Annotated[Path, typer.Argument(help="JSON lines; - reads standard input.")],
+    policy: Annotated[str | None, typer.Option(help="Policy of lines that name none.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write here, not to standard output.")] = None,
+    config: Configs = None,
+    pack: PackOption = None,
+    workers: WorkersOption = None,
+) -> None:
+    """Judge every line of FILE: a /v1/check body in, its reply or an {"error"} line out.
+
+    Ends with 0 if nothing was flagged, 1 if something was, 2 if some line is in error.
+    """
+    from guardrail_service.commands.lines import check_lines, unqueued
+    from guardrail_service.server.runtime import Runtime
+
+    lines = _read_lines(file)
+    settings = settings_from(config=tuple(config or ()), model_pack=pack, workers=workers)
+    kinds: set[str] = set()
+    with (
+        _writer(output) as write,
+        closing(Runtime(unqueued(settings))) as runtime,
+        progress_bar(len(lines)) as advance,
+    ):
+        for result in check_lines(runtime, lines, policy):
+            write(result.json + "\n")
+            kinds.add(result.kind)
+            advance()
+    raise typer.Exit(EXIT_ERROR if "error" in kinds else EXIT_FLAGGED if "flag" in kinds else 0)
+
+
+def _read_lines(file: Path) -> list[bytes]:
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(str(file), error.strerror or "no file", "JSON lines") from error
+    return data.removesuffix(b"\n").split(b"\n") if data else []
+
+
+@contextmanager
+def _writer(output: Path | None) -> Iterator[Callable[[str], object]]:
+    if output is None:
+        yield sys.stdout.write
+        sys.stdout.flush()
+        return
+    try:
+        stream = output.open("w", encoding="utf-8")
+    except OSError as error:
+        found = error.strerror or type(error).__name__
+        raise ConfigurationError(str(output), found, "a file to write to") from error
+    with stream:
+        yield stream.write
+
+
+@app.command()
+@command
+def warm(
+    corpus: Annotated[
+        list[Path],
+        typer.Argument(help="JSON lines (.jsonl), or text with blank lines between passages."),
+    ],
+    url: Annotated[str | None, typer.Option(help="A running service to send them to.")] = None,
+    api_key: Annotated[
+        str | None, typer.Option(envvar="GUARDRAIL_API_KEY", help="Its bearer key.")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Without --url: the store to fill, see GUARDRAIL_STORE.")
+    ] = None,
+    config: Configs = None,
+    pack: PackOption = None,
+    workers: WorkersOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute ahead what the models need of a corpus, so that its passages cost nothing later.
+
+    A line of JSON is a text, an object with "text", or a /v1/check body with "contexts".
+    """
+    from guardrail_service.commands.warm import chunks, into_store, through_service
+    from guardrail_service.commands.warm import warm as fill
+
+    total = sum(file.stat().st_size for file in corpus if file.is_file())
+    settings = settings_from(
+        store=store, config=tuple(config or ()), model_pack=pack, workers=workers
+    )
+    target = through_service(url, api_key) if url else into_store(settings)
+    with target as send, progress_bar(total, "warming") as advance:
+        report = fill(chunks(corpus), send, advance)
+    if as_json:
+        out.print_json(json.dumps(report._asdict()))
+    else:
+        out.print(
+            f"{report.passages} passages: {report.new} sentences computed, {report.known} known, "
+            f"{report.failed} failed"
+        )
+
+
+@config_app.command("check")
+@command
+def config_check(
+    files: Annotated[list[Path], typer.Argument(help="Guardrail JSONs.")],
+    pack: PackOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Validate guardrail configurations and say which detectors the pack cannot serve.
+
+    Ends with 0 if every file can be served, 1 if a valid file names a detector that cannot,
+    2 if a file is wrong.
+    """
+    from guardrail_service.inference.pack import load_pack, resolve
+    from guardrail_service.policy.decide import describe
+    from guardrail_service.policy.file import Loaded, load_file
+    from guardrail_service.resources import packs_dir
+    from guardrail_service.server.runtime import serving_for
+
+    serving = serving_for(
+        load_pack(resolve(settings_from(model_pack=pack).model_pack, packs_dir()))
+    )
+    loaded: list[Loaded] = [load_file(path, serving) for path in files]
+    if as_json:
+        report = [
+            {
+                "file": str(item.path),
+                "policy": describe(item.policy),
+                "unserved": {u.detector: u.reason for u in item.unserved},
+            }
+            for item in loaded
+        ]
+        out.print_json(json.dumps(report))
+    else:
+        for item in loaded:
+            _print_policy(item.path, describe(item.policy))
+            for missing in item.unserved:
+                out.print(f"  [yellow]cannot serve[/yellow] {missing.detector}: {missing.reason}")
+    raise typer.Exit(1 if any(item.unserved for item in loaded) else 0)
+
+
+def _print_policy(path: Path, policy: dict[str, Any]) -> None:
+    out.print(f"[green]valid[/green] {path}: policy {policy['name']}@{policy['version']}")
+    for warning in policy["warnings"]:
+        out.print(f"  [yellow]warning[/yellow] {plain(warning)}")
+    if not policy["detectors"]:
+        return
+    table = Table("detector", "metric", "flags if", "threshold", "status", "action")
+    for name, rule in policy["detectors"].items():
+        for key, metric in rule["metrics"].items():
+            if metric["threshold"] is not None:
+                sign = "<" if metric["direction"] == "higher_is_better" else ">"
+                cut = f"{metric['threshold']:.4g}"
+                action = "report only" if rule["report_only"] else rule["action"]
+                table.add_row(name, key, sign, cut, metric["status"], action)
+    out.print(table)
+
+
+app.add_typer(config_app, name="config")
+app.add_typer(models_app, name="models")
+
+
+if __name__ == "__main__":
+    main()

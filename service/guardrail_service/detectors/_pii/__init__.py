@@ -1,1 +1,0 @@
-"""What the detector `pii` is made of."""

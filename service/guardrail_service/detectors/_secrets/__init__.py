@@ -1,1 +1,0 @@
-"""What the detector `secrets` is made of."""

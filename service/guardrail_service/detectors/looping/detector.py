@@ -1,0 +1,152 @@
+"""Did the generation go into a loop? Three statistics of the answer's own text; no model."""
+
+import zlib
+from collections.abc import Sequence
+from itertools import groupby
+
+from guardrail_service.detectors.looping.repeats import longest_repeated_substring
+from guardrail_service.detectors.registry import (
+    Detector,
+    DetectorSpec,
+    MetricSpec,
+    Parameters,
+    detector,
+)
+from guardrail_service.detectors.shared.coverage import whole_answer
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.segmentation.sentences import Sentence
+from guardrail_service.types import Direction, Outcome, RowOutput, Span
+
+MIN_CHARS = 40
+"""Shorter answers are not judged. Of 2,645 natural answers and claims under 40 characters 27 have
+more than half of their text in the longest repeat ("22", "two reported in Italy and two reported
+in France" at 47 is the typical longer one); of 8,855 longer ones 19 do."""
+
+MIN_SENTENCE_CHARS = 10
+"""H2O's rule: shorter sentences are not counted, unless there are no others."""
+
+
+def unique_sentences(sentences: Sequence[str]) -> float:
+    """Return distinct sentences / sentences, in (0, 1]. Higher is better; one sentence is 1.0.
+
+    Sentences of at least 10 characters count, all of them where there is none that long. They are
+    compared without regard to case and to the amount of whitespace.
+
+    Raises:
+        ValueError: If there are no sentences.
+
+    Source:
+        H2O Eval Studio manual, "Looping Detection Evaluator". Their code returns 0 for a single
+        distinct sentence, so that a correct one-sentence answer scores worst; this one does not.
+    """
+    if not sentences:
+        raise ValueError("no sentences: found 0, expected at least 1")
+    keys = [_key(sentence) for sentence in sentences]
+    counted = [key for key in keys if len(key) >= MIN_SENTENCE_CHARS] or keys
+    return len(set(counted)) / len(counted)
+
+
+def compression_ratio(text: str) -> float:
+    """Return min(1, compressed bytes / bytes) with zlib level 9. Higher is better.
+
+    Short prose does not compress at all: the ratio falls with length even for good answers.
+
+    Raises:
+        ValueError: If the text is empty.
+
+    Source:
+        H2O Eval Studio manual, "Looping Detection Evaluator".
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    if not data:
+        raise ValueError("empty text: found 0 bytes, expected at least 1")
+    return min(1.0, len(zlib.compress(data, 9)) / len(data))
+
+
+class LoopingParameters(Parameters):
+    """Looping has nothing to set; where it cuts is a threshold."""
+
+
+@detector
+class Looping(Detector[LoopingParameters]):
+    """Statistics of repetition in the answer."""
+
+    spec = DetectorSpec(
+        id="looping",
+        h2o_id="h2o_sonar.evaluators.looping_detection_evaluator.LoopingDetectionEvaluator",
+        summary="Did the generation go into a loop?",
+        metrics=(
+            MetricSpec("unique_sentences", Direction.HIGHER, gating=True),
+            MetricSpec("longest_repeated_substring", Direction.LOWER, gating=True),
+            MetricSpec("compression_ratio", Direction.HIGHER, gating=True),
+        ),
+        inputs=frozenset({"answer"}),
+    )
+    parameters = LoopingParameters
+
+    def reduce(
+        self, sample: SegmentedSample, outputs: Sequence[RowOutput], parameters: LoopingParameters
+    ) -> Outcome:
+        """Return the three statistics; `too_short` below 40 characters."""
+        collapsed, offsets = _collapsed(sample.answer)
+        if len(collapsed) < MIN_CHARS:
+            return Outcome.not_applicable("too_short")
+        repeat = longest_repeated_substring(collapsed)
+        unique = unique_sentences([s.text for s in sample.raw_answer_sentences])
+        spans = list(_repeated_sentences(sample.raw_answer_sentences, unique))
+        if repeat.length:
+            spans.append(
+                Span(
+                    offsets[repeat.start],
+                    offsets[repeat.start + repeat.length - 1] + 1,
+                    "repetition",
+                    repeat.share,
+                    "longest_repeated_substring",
+                    attributes={"count": repeat.count},
+                )
+            )
+        scores = {
+            "unique_sentences": unique,
+            "longest_repeated_substring": repeat.share,
+            "compression_ratio": compression_ratio(sample.answer),
+        }
+        return Outcome.evaluated(scores, tuple(spans), whole_answer(sample.sample))
+
+
+def _key(sentence: str) -> str:
+    return " ".join(sentence.split()).casefold()
+
+
+def _collapsed(text: str) -> tuple[str, list[int]]:
+    """Return the text with each run of whitespace as one blank, and each character's offset.
+
+    Indentation and padded table columns are layout, not repetition. A model that emits blanks
+    without end is still seen: `compression_ratio` reads the text as it is.
+    """
+    kept = [
+        index
+        for index, character in enumerate(text)
+        if not character.isspace() or (index > 0 and not text[index - 1].isspace())
+    ]
+    while kept and text[kept[-1]].isspace():
+        kept.pop()
+    return "".join(" " if text[i].isspace() else text[i] for i in kept), kept
+
+
+def _repeated_sentences(sentences: Sequence[Sentence], score: float) -> list[Span]:
+    """Return one span per run of sentences that occurred before, to go with the share of them."""
+    seen: set[str] = set()
+    repeated = []
+    for sentence in sentences:
+        key = _key(sentence.text)
+        repeated.append(key in seen)
+        seen.add(key)
+    spans = []
+    for is_repeated, run in groupby(
+        zip(repeated, sentences, strict=True), key=lambda pair: pair[0]
+    ):
+        run_sentences = [sentence for _, sentence in run]
+        if is_repeated:
+            start, end = run_sentences[0].start, run_sentences[-1].end
+            spans.append(Span(start, end, "repeated_sentence", score, "unique_sentences"))
+    return spans

@@ -1,0 +1,101 @@
+"""What toxicity and bias share: an answer's sentences as rows, and the worst of their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from guardrail_service.detectors.registry import DetectorSpec
+from guardrail_service.detectors.shared.embedding import unverifiable
+from guardrail_service.errors import NotScorable
+from guardrail_service.text.decoding.disguise import undisguised
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.segmentation.sentences import Sentence
+from guardrail_service.text.segmentation.windows import Window
+from guardrail_service.types import Coverage, Outcome, Role, Row, RowOutput, Span
+
+
+class Reading(NamedTuple):
+    """A window of the answer, and the texts the model reads in its place (mostly itself)."""
+
+    window: Window
+    texts: tuple[str, ...]
+    unread: int
+
+
+def worst(probabilities: Sequence[float]) -> float:
+    """Return the largest of some probabilities: one bad sentence makes a bad answer.
+
+    Raises:
+        NotScorable: If there is none.
+
+    Source:
+        H2O Eval Studio manual 1.1.6, "Toxicity Evaluator": the maximum over the parts.
+    """
+    if not probabilities:
+        raise NotScorable("no sentence to judge")
+    return max(probabilities)
+
+
+def readings(sample: SegmentedSample, role: Role) -> tuple[Reading, ...]:
+    """Return the answer's windows in order, disguised words and emoji read as words."""
+    return sample.once(("readings", role), lambda: _readings(sample, role))
+
+
+def rows(sample: SegmentedSample, role: Role) -> Sequence[Row]:
+    """Return a row per text of each reading."""
+    if unverifiable(sample, role, "answer") is not None:
+        return ()
+    return [Row(role, text) for reading in readings(sample, role) for text in reading.texts]
+
+
+def outcome(
+    sample: SegmentedSample, spec: DetectorSpec, role: Role, outputs: Sequence[RowOutput]
+) -> Outcome:
+    """Return each metric's worst probability over the sentences, with a span per sentence.
+
+    A metric that is optional and that the pack's model has no label for is left out.
+
+    Args:
+        sample: The answer.
+        spec: Whose metrics are the labels of the outputs.
+        role: Whose model gave the outputs.
+        outputs: A mapping label -> probability per row, in the order of `rows`.
+    """
+    if (reason := unverifiable(sample, role, "answer")) is not None:
+        return Outcome.unverified(reason)
+    read = readings(sample, role)
+    unread = sum(reading.unread for reading in read)
+    coverage = Coverage((len(sample.answer) - unread, len(sample.answer)))
+    if all(reading.unread >= len(reading.window.text.strip()) for reading in read):
+        return Outcome.unverified("unreadable_text", coverage)
+    left = iter(outputs)
+    by_window = [[next(left) for _ in reading.texts] for reading in read]
+    scores: dict[str, float] = {}
+    spans: list[Span] = []
+    given = by_window[0][0].keys()
+    for metric in spec.metrics:
+        if metric.optional and metric.key not in given:
+            continue
+        each = [worst([float(out[metric.key]) for out in outs]) for outs in by_window]
+        scores[metric.key] = worst(each)
+        spans += [
+            Span(reading.window.start, reading.window.end, metric.key, score, metric.key)
+            for reading, score in zip(read, each, strict=True)
+        ]
+    return Outcome.evaluated(scores, tuple(spans), coverage)
+
+
+def _readings(sample: SegmentedSample, role: Role) -> tuple[Reading, ...]:
+    is_word = partial(sample.is_word, role)
+    found = []
+    for window in sample.answer_windows(role):
+        plain = undisguised(window.text, is_word)
+        if plain == window.text or not plain.strip():
+            found.append(Reading(window, (window.text,), window.unread))
+            continue
+        pieces = sample.windows_of(role, (Sentence(0, len(plain), plain),))
+        unread = min(window.unread, sum(piece.unread for piece in pieces))
+        found.append(Reading(window, tuple(piece.text for piece in pieces), unread))
+    return tuple(found)

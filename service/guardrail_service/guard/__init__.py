@@ -1,0 +1,1 @@
+"""One sample in, one verdict out."""

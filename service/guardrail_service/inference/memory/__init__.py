@@ -1,0 +1,1 @@
+"""What models computed, kept by content."""

@@ -1,0 +1,1 @@
+"""Sessions: one ONNX model each, from rows to outputs."""

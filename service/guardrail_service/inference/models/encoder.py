@@ -1,0 +1,200 @@
+"""The sentence encoder with a memory: one pass per text serves every model that reads it."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from guardrail_service.inference.memory.memory import Memory, Remembered
+from guardrail_service.inference.models.session import ModelSession
+from guardrail_service.types import Row, RowOutput, RowResult
+
+VECTOR = "sentence_embedding"
+TOKENS = "token_embeddings"
+MIDDLE = "middle_states"
+"""The tokens' states half way up, shape (tokens, dim): what branches read."""
+LENGTH = "length"
+"""How many tokens a text has without [CLS] and [SEP], kept beside its embedding."""
+MEMORY_BYTES = 64 * 2**20
+"""About 1,300 sentences of 32 tokens; passages repeat across requests and across claims."""
+VECTOR_BYTES = 24 * 2**20
+"""About 11,000 sentences: embeddings are thirty times smaller than states and must outlive them,
+because every claim is compared with every passage sentence but reads the states of six."""
+STACKS = 4
+"""Requests whose evidence is kept stacked, so that it is gathered once and not for every claim."""
+
+
+class Stack(NamedTuple):
+    """What is needed of several texts to choose among them.
+
+    Attributes:
+        vectors: Sentence embeddings, shape (n, dim).
+        lengths: Tokens of each.
+        inference_ms: What computing them took this caller.
+    """
+
+    vectors: npt.NDArray[Any]
+    lengths: list[int]
+    inference_ms: float
+
+
+class SharedEncoder:
+    """Runs `embedding` rows and keeps the latest texts' outputs. Thread-safe.
+
+    Args:
+        session: The encoder.
+        kept: Outputs to keep for each text: the embedding, then, where models read them, states of
+            each token. A row that asks for another one runs by itself.
+        memory_bytes: How much of the states to keep.
+        vector_bytes: How much of the embeddings to keep.
+    """
+
+    def __init__(
+        self,
+        session: ModelSession,
+        kept: tuple[str, ...],
+        memory_bytes: int = MEMORY_BYTES,
+        vector_bytes: int = VECTOR_BYTES,
+    ) -> None:
+        self.session = session
+        self.file = session.file
+        self.tokenizer = session.tokenizer
+        self._outputs = kept
+        self.memory = Memory(memory_bytes if len(kept) > 1 else vector_bytes)
+        self.vectors = Memory(vector_bytes) if len(kept) > 1 else self.memory
+        self._stacks: OrderedDict[tuple[str, ...], Stack] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def run(self, row: Row) -> RowResult:
+        """Return the outputs a row asks for; times are zero where nothing had to be computed."""
+        if not self._is_kept(row):
+            return self.session.run(row)
+        result = self.summary(row.text) if _is_vector(row) else self.encode(row.text)
+        return _asked(row, result)
+
+    def run_many(self, rows: Sequence[Row]) -> list[RowResult]:
+        """Return what `run` would of rows that ask for the same outputs, from at most one call.
+
+        Texts whose outputs are at hand are not computed, and one that comes twice is once.
+
+        Raises:
+            RowFailed: If a text that is computed is longer than the model reads.
+        """
+        if not all(map(self._is_kept, rows)):
+            return self.session.run_many(rows)
+        texts = [row.text for row in rows]
+        if all(map(_is_vector, rows)) and self.vectors is not self.memory:
+            found = self.vectors.get_many(texts, self._summaries)
+        else:
+            found = self.memory.get_many(texts, self._run_many)
+        return [_asked(row, result) for row, result in zip(rows, found, strict=True)]
+
+    def warming(self, text: str) -> Row:
+        """Return the row that computes and keeps a text's embedding."""
+        return Row(self.session.role, text)
+
+    def peek(self, row: Row) -> RowResult | None:
+        """Return a row's outputs if they are at hand."""
+        if row.second is not None or not _is_vector(row):
+            return None
+        kept = self.vectors.peek(row.text)
+        return None if kept is None else RowResult({VECTOR: kept[VECTOR]}, 0.0, 0.0)
+
+    def encode(self, text: str) -> RowResult:
+        """Return the kept outputs of a text.
+
+        Raises:
+            RowFailed: If the text is longer than the model reads.
+        """
+        return self.memory.get(text, lambda: self._run(text))
+
+    def encode_all(self, texts: Sequence[str]) -> list[RowResult]:
+        """Return the kept outputs of several texts, in order.
+
+        Raises:
+            RowFailed: If a text is longer than the model reads.
+        """
+        return self.memory.get_all(texts, self._run)
+
+    def summary(self, text: str) -> RowResult:
+        """Return a text's embedding and its length; they are kept longer than its states.
+
+        Raises:
+            RowFailed: If the text is longer than the model reads.
+        """
+        if self.vectors is self.memory:
+            return self.encode(text)
+        return self.vectors.get(text, lambda: self._summary(text))
+
+    def stack(self, texts: tuple[str, ...]) -> Stack:
+        """Return the embeddings and lengths of several texts, in order.
+
+        Raises:
+            RowFailed: If a text is longer than the model reads.
+        """
+        with self._lock:
+            if (known := self._stacks.get(texts)) is not None:
+                self._stacks.move_to_end(texts)
+                return known._replace(inference_ms=0.0)
+        found = self.vectors.get_all(texts, self._summary)
+        made = Stack(
+            np.stack([done.outputs[VECTOR] for done in found]),
+            [self.length(done.outputs) for done in found],
+            sum(done.inference_ms for done in found),
+        )
+        made.vectors.flags.writeable = False
+        with self._lock:
+            self._stacks[texts] = made
+            while len(self._stacks) > STACKS:
+                self._stacks.popitem(last=False)
+        return made
+
+    def memories(self) -> dict[str, Remembered]:
+        """Return what is kept. States that only branches read are not worth a disk."""
+        model = self.file.fingerprint()
+        if self.vectors is self.memory:
+            return {"vectors": Remembered(self.vectors, f"{model} {VECTOR}")}
+        stored = f"{model} {TOKENS}" if self._outputs == (VECTOR, TOKENS) else None
+        return {
+            "vectors": Remembered(self.vectors, f"{model} {VECTOR} {LENGTH}"),
+            "states": Remembered(self.memory, stored),
+        }
+
+    def length(self, outputs: RowOutput) -> int:
+        """Return how many tokens a text has without [CLS] and [SEP]."""
+        if LENGTH in outputs:
+            return int(outputs[LENGTH])
+        return max(0, len(outputs[self._outputs[-1]]) - 2)
+
+    def _run(self, text: str) -> RowResult:
+        return self.session.run(Row(self.session.role, text, outputs=self._outputs))
+
+    def _run_many(self, texts: Sequence[str]) -> list[RowResult]:
+        role = self.session.role
+        return self.session.run_many([Row(role, text, outputs=self._outputs) for text in texts])
+
+    def _is_kept(self, row: Row) -> bool:
+        return row.second is None and set(row.outputs) <= set(self._outputs)
+
+    def _summary(self, text: str) -> RowResult:
+        return self._summarised(self.encode(text))
+
+    def _summaries(self, texts: Sequence[str]) -> list[RowResult]:
+        return [self._summarised(r) for r in self.memory.get_many(texts, self._run_many)]
+
+    def _summarised(self, result: RowResult) -> RowResult:
+        length = np.array(self.length(result.outputs), dtype=np.int64)
+        return result._replace(outputs={VECTOR: result.outputs[VECTOR], LENGTH: length})
+
+
+def _asked(row: Row, result: RowResult) -> RowResult:
+    return result._replace(outputs={name: result.outputs[name] for name in row.outputs})
+
+
+def _is_vector(row: Row) -> bool:
+    return set(row.outputs) <= {VECTOR}

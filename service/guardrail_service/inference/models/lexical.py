@@ -1,0 +1,322 @@
+"""What a claim and its evidence look like word by word: the cheap half of the grounding model.
+
+Numbers, names, negations and quantifiers that an encoder blurs, as features beside its token
+embeddings. Training and serving both call these functions; `LEXICAL_VERSION` is part of the
+fingerprint of every score that comes out.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from guardrail_service.text.segmentation.windows import TokenSpan
+
+LEXICAL_VERSION = "rag-guardrail-lexical/1"
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+CLAIM_FEATURES = 15
+PASSAGE_FEATURES = 11
+PAIR_FEATURES = 22
+VOCABULARY = 30_522
+"""WordPiece ids of the encoder grow with rarity, so the id's logarithm stands for the frequency."""
+
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+STOP = _listed(
+    "a an the of in on at to for from by with as and or but if then than that this these those is"
+    " are was were be been being am do does did done has have had having it its he she they them"
+    " his her their our your my i you we us him me so such also into over under about between"
+    " during before after above below up down out off again there here when where which who whom"
+    " whose what how why can could will would shall should may might must just very more most some"
+    " any each other own same s t"
+)
+_NEGATION = _listed(
+    "no not never none nobody nothing neither nor without cannot isn aren wasn weren don doesn"
+    " didn hasn haven hadn won wouldn couldn shouldn ain unable fail fails failed lack lacks"
+    " lacked hardly barely refused denied false except"
+)
+_QUANTIFIER = _listed(
+    "all every only always never most many few several half both either any each none more less"
+    " least exactly first last sole entire whole majority minority mainly mostly always often"
+    " rarely sometimes must may might could"
+)
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+    " fifteen sixteen seventeen eighteen nineteen twenty"
+)
+_NUMBER_WORDS = {word: str(value) for value, word in enumerate(_UNITS.split())} | {
+    "thirty": "30",
+    "forty": "40",
+    "fifty": "50",
+    "sixty": "60",
+    "seventy": "70",
+    "eighty": "80",
+    "ninety": "90",
+    "hundred": "100",
+    "thousand": "1000",
+    "once": "1",
+    "twice": "2",
+}
+_TENS = _listed("twenty thirty forty fifty sixty seventy eighty ninety")
+KEPT_WORDS = 8_192
+KEPT_CHARS = 32
+"""Words repeat more than anything else; 8,000 take about 2 MB, whatever the text at most 4 MB."""
+_ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "ly", "s", "e", "y")
+
+
+class Lexical(NamedTuple):
+    """One text's tokens, special tokens excluded; every array has one entry per token.
+
+    Attributes:
+        ids: Token ids.
+        words: A hash of the normalised word the token belongs to ("1,200" is 1200, "two" is 2).
+        stems: A hash of the word without its ending.
+        number, stop, negation, capital, quantifier, inner, word: Flags; `inner` marks a token that
+            continues a word, `word` one that holds a letter or a digit.
+        rarity: Logarithm of the token's rank, 0 to 1.
+    """
+
+    ids: Ints
+    words: Ints
+    stems: Ints
+    number: npt.NDArray[np.bool_]
+    stop: npt.NDArray[np.bool_]
+    negation: npt.NDArray[np.bool_]
+    capital: npt.NDArray[np.bool_]
+    quantifier: npt.NDArray[np.bool_]
+    inner: npt.NDArray[np.bool_]
+    word: npt.NDArray[np.bool_]
+    rarity: Floats
+
+
+class _Word(NamedTuple):
+    """What the columns of `Lexical` say about a word, wherever it stands."""
+
+    word: int
+    stem: int
+    is_number: bool
+    is_stop: bool
+    is_negation: bool
+    is_capital: bool
+    is_quantifier: bool
+    is_word: bool
+
+
+class PairFeatures(NamedTuple):
+    """Inputs of the head beside the embeddings: (n, 15), (m, 11), (n, m) and (22,)."""
+
+    claim: Floats
+    passage: Floats
+    match: Floats
+    pair: Floats
+
+
+def lexical(text: str, spans: Sequence[TokenSpan], ids: Sequence[int]) -> Lexical:
+    """Return the lexical view of a text whose tokens are given, special tokens excluded."""
+    columns: list[tuple[int, int, bool, bool, bool, bool, bool, bool, bool]] = []
+    first = True
+    for start, end in _words(text, spans):
+        raw = text[spans[start].start : spans[end - 1].end]
+        found = _known(raw) if len(raw) <= KEPT_CHARS else _word(raw)
+        facts = (*found[:5], found.is_capital and not first, found.is_quantifier)
+        first = first and not found.is_word
+        columns.append((*facts, False, found.is_word))
+        columns += [(*facts, True, found.is_word)] * (end - start - 1)
+    table = np.array(columns, dtype=np.int64).reshape(-1, 9)
+    flags = table[:, 2:].astype(bool)
+    known = np.array(ids, dtype=np.int64)
+    rarity = (np.log1p(known) / np.log1p(VOCABULARY)).astype(np.float32)
+    number, stop, negation, capital, quantifier, inner, word = flags.T
+    return Lexical(
+        known, table[:, 0], table[:, 1], number, stop, negation, capital, quantifier, inner, word,
+        rarity,
+    )  # fmt: skip
+
+
+def pair_features(
+    claim: Lexical, sentences: Sequence[Lexical], cosines: Sequence[float]
+) -> PairFeatures:
+    """Return the features of a claim and the passage sentences chosen for it, nearest first.
+
+    Args:
+        claim: The claim.
+        sentences: At least one passage sentence.
+        cosines: Cosine of each sentence's embedding with the claim's.
+    """
+    ids = np.concatenate([s.ids for s in sentences])
+    words = np.concatenate([s.words for s in sentences])
+    stems = np.concatenate([s.stems for s in sentences])
+    lengths = [len(s.ids) for s in sentences]
+    match = (claim.ids[:, None] == ids[None, :]).astype(np.float32)
+    same_words = claim.words[:, None] == words
+    same_stems = claim.stems[:, None] == stems
+    exact = same_words.any(axis=1)
+    near = exact | same_stems.any(axis=1)
+    follows = (_bigrams(claim.words)[:, None] == _bigrams(words)).any(axis=1)
+    left = np.append(False, follows)[: len(exact)]
+    right = np.append(follows, False)[: len(exact)]
+    claim_columns = (
+        exact, near, left, right, claim.number, claim.number & exact, claim.number & ~exact,
+        claim.stop, claim.negation, claim.capital, claim.capital & ~near, claim.quantifier,
+        claim.quantifier & ~exact, claim.inner, claim.rarity,
+    )  # fmt: skip
+
+    def joined(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(s, name) for s in sentences])
+
+    passage_columns = (
+        same_words.any(axis=0), same_stems.any(axis=0), joined("number"), joined("stop"),
+        joined("negation"), joined("capital"), joined("quantifier"), joined("inner"),
+        joined("rarity"), np.repeat(np.asarray(cosines, np.float32), lengths),
+        np.repeat(np.arange(len(lengths), dtype=np.float32) / 6.0, lengths),
+    )  # fmt: skip
+    return PairFeatures(
+        np.stack(claim_columns, axis=1).astype(np.float32),
+        np.stack(passage_columns, axis=1).astype(np.float32),
+        match,
+        _pair(claim, sentences, cosines, exact, near, follows),
+    )
+
+
+def _pair(
+    claim: Lexical,
+    sentences: Sequence[Lexical],
+    cosines: Sequence[float],
+    exact: npt.NDArray[np.bool_],
+    near: npt.NDArray[np.bool_],
+    follows: npt.NDArray[np.bool_],
+) -> Floats:
+    content = claim.word & ~claim.stop & ~claim.inner
+    numbers = claim.number & ~claim.inner
+    names = claim.capital & ~claim.inner
+    quantifiers = claim.quantifier & ~claim.inner
+    top = sentences[0]
+    near_top = (claim.stems[:, None] == top.stems).any(axis=1)
+    negated = claim.negation.any()
+    negated_top = top.negation.any()
+    rare = claim.rarity * content
+    missing_numbers = numbers & ~exact
+    values = (
+        _share(near, content), numbers.any(), _share(~exact, numbers),
+        min(missing_numbers.sum(), 3) / 3, names.any(), _share(~near, names),
+        (names & ~near).any(), negated, negated_top, negated != negated_top, quantifiers.any(),
+        _share(~exact, quantifiers), np.log1p(len(claim.ids)) / 5,
+        np.log1p(sum(len(s.ids) for s in sentences)) / 6, cosines[0], np.mean(cosines),
+        len(sentences) / 6, follows.mean() if len(follows) else 0.0,
+        (rare * near).sum() / max(rare.sum(), 1e-6), _share(near_top, content),
+        _share(exact, content), min(content.sum(), 20) / 20,
+    )  # fmt: skip
+    return np.array(values, dtype=np.float32)
+
+
+def _share(hits: npt.NDArray[np.bool_], among: npt.NDArray[np.bool_]) -> float:
+    """Return the share of hits among some tokens; 0 where there are none."""
+    total = int(among.sum())
+    return float((hits & among).sum()) / total if total else 0.0
+
+
+def _bigrams(words: Ints) -> Ints:
+    """Return a number per pair of neighbouring tokens' words."""
+    return words[:-1] * 31 + words[1:]
+
+
+def _word(raw: str) -> _Word:
+    plain = _normal(raw)
+    is_word = any(map(str.isalnum, raw))
+    return _Word(
+        _hash(plain),
+        _hash(_stem(plain)),
+        plain[:1].isdigit(),
+        plain in STOP or not is_word,
+        plain in _NEGATION,
+        raw[:1].isupper(),
+        plain in _QUANTIFIER,
+        is_word,
+    )
+
+
+_known = lru_cache(KEPT_WORDS)(_word)
+
+
+def _words(text: str, spans: Sequence[TokenSpan]) -> list[tuple[int, int]]:
+    """Return token ranges [first, last) that make up words; "1,200" is one word."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    for token in range(1, len(spans) + 1):
+        if token < len(spans) and _continues(text, spans, token):
+            continue
+        if token > start:
+            found.append((start, token))
+        start = token
+    return _joined_numbers(text, spans, found)
+
+
+def _joined_numbers(
+    text: str, spans: Sequence[TokenSpan], words: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Return the words with "twenty-six" as one."""
+    if "-" not in text:
+        return words
+    joined: list[tuple[int, int]] = []
+    for first, last in words:
+        joined.append((first, last))
+        if len(joined) >= 3:
+            start = joined[-3][0]
+            whole = text[spans[start].start : spans[last - 1].end]
+            if _compound(whole.lower()) is not None:
+                joined[-3:] = [(start, last)]
+    return joined
+
+
+def _compound(plain: str) -> str | None:
+    """Return the number that two words with a hyphen name, or None."""
+    tens, hyphen, units = plain.partition("-")
+    if not hyphen or tens not in _TENS or units not in _NUMBER_WORDS:
+        return None
+    return str(int(_NUMBER_WORDS[tens]) + int(_NUMBER_WORDS[units]))
+
+
+def _continues(text: str, spans: Sequence[TokenSpan], token: int) -> bool:
+    """Return whether a token belongs to the same word as the one before it."""
+    before, here = spans[token - 1], spans[token]
+    if before.end != here.start:
+        return here.start < before.end
+    left, right = text[before.end - 1], text[here.start]
+    if left.isalnum() and right.isalnum():
+        return True
+    if right in ",." and left.isdigit():
+        return here.end < len(text) and text[here.end].isdigit()
+    if left not in ",." or not right.isdigit():
+        return False
+    return before.start > 0 and text[before.start - 1].isdigit()
+
+
+def _normal(raw: str) -> str:
+    plain = raw.lower()
+    if plain[:1].isdigit():
+        plain = plain.replace(",", "")
+        return plain.rstrip("0").rstrip(".") if "." in plain else plain
+    return _compound(plain) or _NUMBER_WORDS.get(plain, plain)
+
+
+def _stem(word: str) -> str:
+    if word[:1].isdigit():
+        return word
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: len(word) - len(ending)]
+    return word
+
+
+def _hash(word: str) -> int:
+    return zlib.crc32(word.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,342 @@
+"""Runs model rows on a fixed pool: most urgent first, bounded, each distinct row once."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from guardrail_service.errors import NotReady, Overloaded, RowFailed, raised_at
+from guardrail_service.inference.queue.backlog import Backlog
+from guardrail_service.inference.queue.batch import Batch
+from guardrail_service.inference.queue.cost import CostModel, tokens
+from guardrail_service.inference.queue.job import Known, RowDone, RowFuture, Run, Ticket
+from guardrail_service.inference.queue.submission import PATIENCE_S, Entry, Request, order_of
+from guardrail_service.types import Role, Row, RowResult
+
+_LOG = logging.getLogger(__name__)
+Runner = Callable[[Row], RowResult]
+Peek = Callable[[Row], RowResult | None]
+
+
+@runtime_checkable
+class Peeks(Protocol):
+    """A session that can tell what it knows already."""
+
+    def peek(self, row: Row) -> RowResult | None:
+        """Return a row's outputs if they need no model run."""
+        ...
+
+
+@runtime_checkable
+class Warms(Protocol):
+    """A session that can compute ahead what it needs of a passage's text."""
+
+    def warming(self, text: str) -> Row:
+        """Return the row that does so."""
+        ...
+
+
+class _Expected(NamedTuple):
+    """A request that was let in and has not submitted its rows yet."""
+
+    order: float
+    cost_ms: float
+
+
+class Scheduler:
+    """A fixed pool of workers over one queue.
+
+    Equal rows of several requests run once, whoever asks first: the others' futures join the job.
+    No worker ever waits for another one.
+
+    Args:
+        runners: What runs a row of each role.
+        workers: Rows that run at the same time, each on one thread.
+        max_queued_rows: Rows that may wait. A request that would pass this is refused only if
+            other requests' rows are waiting; alone, it is accepted whatever its size.
+        clock: Monotonic seconds; tests pass their own.
+        costs: What rows cost; learns from every row that runs.
+        peeks: By role, what gives a row's outputs if they need no model run.
+        after: By role, the role whose rows of the same request a row reads: it starts when they
+            have ended, instead of computing them itself on one thread.
+        batches: By role, how several rows run in one call; the rows of other roles run alone.
+    """
+
+    def __init__(
+        self,
+        runners: Mapping[Role, Runner],
+        workers: int,
+        max_queued_rows: int,
+        clock: Callable[[], float] = time.monotonic,
+        costs: CostModel | None = None,
+        peeks: Mapping[Role, Peek] | None = None,
+        after: Mapping[Role, Role] | None = None,
+        batches: Mapping[Role, Batch] | None = None,
+    ) -> None:
+        self._runners = dict(runners)
+        self._batches = dict(batches or {})
+        self._budgets = {role: batch.tokens for role, batch in self._batches.items()}
+        self._peeks = dict(peeks or {})
+        self._after = dict(after or {})
+        self._max_queued_rows = max_queued_rows
+        self._clock = clock
+        self.costs = CostModel() if costs is None else costs
+        self._backlog = Backlog()
+        self._expected: dict[object, _Expected] = {}
+        self._sequence = itertools.count()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._stopped = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"rows-{n}", daemon=True)
+            for n in range(workers)
+        ]
+        self._alive = workers
+        for thread in self._threads:
+            thread.start()
+
+    def submit(
+        self,
+        rows: Sequence[Row],
+        deadline: float | None = None,
+        owner: object | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> Ticket:
+        """Queue rows and return at once. What needs no model run is done on return.
+
+        Args:
+            rows: Model inputs; a role without a runner is a KeyError.
+            deadline: Monotonic second after which a row not yet started is dropped; None: never.
+            owner: Whose rows these are; rows of one owner never stand in each other's way.
+            patience_s: How long the rows may be overtaken by more urgent ones.
+
+        Raises:
+            Overloaded: If other requests' rows fill the queue or make the deadline impossible.
+            NotReady: If the scheduler is closing or its workers have stopped.
+        """
+        for row in rows:
+            self._runners[row.role]
+        known = [self._peek(row) for row in rows]
+        request = Request(deadline, object() if owner is None else owner, patience_s)
+        costs = self.costs.rows(rows, self._budgets)
+        with self._changed:
+            self._expected.pop(request.owner, None)
+            return self._enter(rows, known, costs, request)
+
+    def expect(self, cost_ms: float, deadline: float | None, owner: object) -> None:
+        """Count work that an owner is about to submit, so that others see it coming.
+
+        Raises:
+            Overloaded: If work of others alone makes the deadline impossible. Telling so before
+                the sample has been read costs nothing.
+        """
+        now = self._clock()
+        with self._changed:
+            self._admit_in_time(cost_ms, cost_ms, deadline, owner, now)
+            self._expected[owner] = _Expected(order_of(deadline, now), cost_ms)
+
+    def forget(self, owner: object) -> None:
+        """No longer count what an owner was expected to submit."""
+        with self._changed:
+            self._expected.pop(owner, None)
+
+    def depth(self) -> int:
+        """Return how many rows are waiting."""
+        with self._changed:
+            return len(self._backlog)
+
+    def running(self) -> int:
+        """Return how many rows are running."""
+        with self._changed:
+            return sum(len(run.jobs) for run in self._backlog.running)
+
+    def stuck(self) -> int:
+        """Return how many workers hold a call that has been running for far too long."""
+        with self._changed:
+            return self._backlog.stuck(self._clock())
+
+    def backlog_s(self) -> float:
+        """Return in about how many seconds everything that waits or runs now will be done."""
+        now = self._clock()
+        with self._changed:
+            waiting = self._backlog.ahead_ms(math.inf, now) + self._expected_ms(math.inf, None)
+            return waiting / 1e3 / self._free_workers(now)
+
+    def healthy(self) -> bool:
+        """Return whether every worker is alive."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    def close(self, drain_s: float = 0.0) -> None:
+        """Refuse new rows, finish what is queued within `drain_s` seconds, cancel the rest.
+
+        Nobody is left waiting: the futures of a row that is still running then are cancelled, too.
+        """
+        end = time.monotonic() + drain_s + 1.0
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            self._changed.wait_for(self._backlog.is_idle, drain_s)
+            self._stopped = True
+            self._backlog.drop([w.future for job in self._backlog.clear() for w in job.waiters])
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(timeout=max(0.0, end - time.monotonic()))
+
+    def _peek(self, row: Row) -> RowResult | None:
+        peek = self._peeks.get(row.role)
+        return None if peek is None else peek(row)
+
+    def _enter(
+        self,
+        rows: Sequence[Row],
+        known: Sequence[RowResult | None],
+        costs: Sequence[float],
+        request: Request,
+    ) -> Ticket:
+        """Queue what is not known yet. The lock is held."""
+        if self._closing:
+            raise NotReady("the service is shutting down")
+        if self._threads and not self._alive:
+            raise NotReady("every model worker has stopped")
+        now = self._clock()
+        new = [
+            cost
+            for row, result, cost in zip(rows, known, costs, strict=True)
+            if result is None and self._backlog.find(row, now) is None
+        ]
+        if new:
+            self._admit_count(len(new), sum(new), request.owner, now)
+            self._admit_in_time(sum(new), max(new), request.deadline, request.owner, now)
+        futures: list[RowFuture] = [
+            Future() if result is None else Known(result.outputs) for result in known
+        ]
+        entry = Entry(self._backlog, request, now, self._after, self._sequence)
+        for index in sorted(range(len(rows)), key=lambda index: rows[index].role in self._after):
+            future = futures[index]
+            if not isinstance(future, Known):
+                entry.place(rows[index], costs[index], future)
+        self._changed.notify(len(new))
+        return Ticket(futures, self._drop, sum(new))
+
+    def _admit_count(self, rows: int, cost_ms: float, owner: object, now: float) -> None:
+        waiting = self._backlog.of_others(owner)
+        excess = waiting + rows - self._max_queued_rows
+        if waiting and excess > 0:
+            per_row_ms = max(cost_ms / rows, self._backlog.ahead_ms(math.inf, now) / waiting)
+            raise Overloaded(
+                f"{waiting} rows are waiting and {rows} more would pass the limit of "
+                f"{self._max_queued_rows}; try again later",
+                retry_after_s=min(excess, waiting) * per_row_ms / 1e3 / self._free_workers(now),
+            )
+
+    def _admit_in_time(
+        self, cost_ms: float, longest_ms: float, deadline: float | None, owner: object, now: float
+    ) -> None:
+        """Refuse what would be done in time on an idle service and will not be behind others."""
+        if deadline is None:
+            return
+        left_ms = (deadline - now) * 1e3
+        if max(longest_ms, cost_ms / max(1, len(self._threads))) > left_ms:
+            return  # not in time on an idle service either: it gets what is known by then
+        order = order_of(deadline, now)
+        ahead_ms = self._backlog.ahead_ms(order, now) + self._expected_ms(order, owner)
+        workers = self._free_workers(now)
+        late_ms = ahead_ms / workers + max(longest_ms, cost_ms / workers) - left_ms
+        if ahead_ms > 0 and late_ms > 0:
+            raise Overloaded(
+                f"work of other requests takes about {ahead_ms / workers:.0f} ms, which leaves too "
+                f"little of {left_ms:.0f} ms; try again later",
+                retry_after_s=late_ms / 1e3,
+            )
+
+    def _expected_ms(self, order: float, owner: object | None) -> float:
+        return sum(
+            found.cost_ms
+            for key, found in self._expected.items()
+            if found.order <= order and key is not owner
+        )
+
+    def _free_workers(self, now: float) -> int:
+        """Return how many workers can be counted on."""
+        return max(1, self._alive - self._backlog.stuck(now))
+
+    def _drop(self, futures: Sequence[Future[RowDone]]) -> None:
+        """Take waiting rows out of the queue, so that they neither hold a place nor a waiter."""
+        with self._changed:
+            self._backlog.drop(futures)
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        try:
+            while (run := self._next()) is not None:
+                self._run(run)
+        except BaseException as error:  # noqa: BLE001 - a fault of the scheduler's own: say so
+            _LOG.critical("worker stopped: %s at %s", type(error).__name__, raised_at(error))
+            self._died()
+
+    def _died(self) -> None:
+        """Count a lost worker; with the last one, nobody would ever answer those who wait."""
+        with self._changed:
+            self._alive -= 1
+            if not self._alive:
+                for job in self._backlog.clear():
+                    job.fail(RowFailed("every model worker has stopped"))
+            self._changed.notify_all()
+
+    def _next(self) -> Run | None:
+        """Return a call of the most urgent job that somebody still waits for; None when stopped."""
+        with self._changed:
+            while not self._stopped:
+                now = self._clock()
+                run = self._backlog.pop(now)
+                if run is not None:
+                    if (batch := self._batches.get(run.jobs[0].row.role)) is not None:
+                        self._backlog.fill(run, batch, self._free_workers(now))
+                    return run
+                self._changed.notify_all()  # what was dropped on the way may have been the last
+                self._changed.wait_for(lambda: self._stopped or self._backlog.is_ready)
+            return None
+
+    def _run(self, run: Run) -> None:
+        """Run a call and answer everybody who waits for its rows; a row that fails, fails alone."""
+        outcome = self._outcome([job.row for job in run.jobs])
+        now = self._clock()
+        with self._changed:
+            if not isinstance(outcome, RowFailed):
+                for job, result in zip(run.jobs, outcome, strict=True):
+                    job.succeed(result)
+                self._learn(run, outcome, now)
+                self._backlog.finish(run)
+            elif len(run.jobs) > 1:
+                self._backlog.take_apart(run, now)
+            else:
+                run.jobs[0].fail(outcome)
+                self._backlog.finish(run)
+            self._changed.notify_all()
+
+    def _outcome(self, rows: Sequence[Row]) -> list[RowResult] | RowFailed:
+        role = rows[0].role
+        try:
+            if len(rows) == 1:
+                return [self._runners[role](rows[0])]
+            found = self._batches[role].run(rows)
+            if len(found) == len(rows):
+                return found
+            return RowFailed(f"{role}: {len(rows)} rows gave {len(found)} results")
+        except RowFailed as error:
+            return error
+        except BaseException as error:  # noqa: BLE001 - the worker loop: nothing may end it
+            failed = RowFailed(f"{role} row failed: {type(error).__name__}")
+            failed.__cause__ = error
+            return failed
+
+    def _learn(self, run: Run, results: Sequence[RowResult], now: float) -> None:
+        if any(result.inference_ms > 0 for result in results):
+            size = sum(tokens(job.row) for job in run.jobs)
+            self.costs.learn(run.jobs[0].row.role, size, (now - run.started) * 1e3)

@@ -1,0 +1,215 @@
+"""Scores and thresholds in, decision out. Pure, and the only place that compares the two."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from guardrail_service.detectors.registry import DetectorSpec, Parameters
+from guardrail_service.types import (
+    Action,
+    Decision,
+    DetectorResult,
+    Direction,
+    MetricResult,
+    Mode,
+    OnMissing,
+    Outcome,
+    PolicyRef,
+    Span,
+    State,
+    Status,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A threshold and whether it was fitted on human labels."""
+
+    threshold: float
+    calibrated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a policy says about one detector.
+
+    Attributes:
+        cuts: Thresholds by metric key; a metric without one is reported and never gates.
+        report_only: Score and report, but leave the decision alone.
+    """
+
+    spec: DetectorSpec
+    parameters: Parameters
+    cuts: Mapping[str, Cut]
+    action: Action = Action.FLAG
+    on_error: OnMissing = "flag"
+    on_timeout: OnMissing = "flag"
+    on_unverified: OnMissing = "flag"
+    report_only: bool = False
+
+    def on_state(self, state: State) -> OnMissing:
+        """Return what a state without a score means for the decision."""
+        match state:
+            case State.ERROR:
+                return self.on_error
+            case State.NOT_EVALUATED:
+                return self.on_timeout
+            case State.UNVERIFIED:
+                return self.on_unverified
+            case _:
+                return "pass"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A named, versioned guardrail configuration, checked and ready to decide."""
+
+    name: str
+    version: str
+    sha256: str
+    rules: Mapping[str, Rule]
+    allow_overrides: bool = False
+    deadline_ms: int | None = None
+    warnings: tuple[str, ...] = ()
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ref(self) -> PolicyRef:
+        """Return how a reply names this policy."""
+        return PolicyRef(self.name, self.version, self.sha256)
+
+    def with_rule(self, rule: Rule) -> Policy:
+        """Return a copy in which one detector's rule is replaced."""
+        return dataclasses.replace(self, rules={**self.rules, rule.spec.id: rule})
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The policy's word on one sample."""
+
+    decision: Decision
+    action: Action
+    status: Status
+    calibrated: bool
+    results: Mapping[str, DetectorResult]
+
+
+def crosses(score: float, threshold: float, direction: Direction) -> bool:
+    """Return whether a score is on the bad side of a threshold; equal passes."""
+    return score < threshold if direction is Direction.HIGHER else score > threshold
+
+
+def decide(policy: Policy, outcomes: Mapping[str, Outcome], mode: Mode = "enforce") -> Decided:
+    """Return the decision for one sample.
+
+    Args:
+        policy: The rules; every rule needs an outcome of its detector.
+        outcomes: What each detector found, by detector id.
+        mode: In `shadow` the decision is reported and the action is always allow.
+    """
+    results = {name: judge(rule, outcomes[name]) for name, rule in policy.rules.items()}
+    flagged = [name for name, result in results.items() if result.flagged]
+    severest = max((_action(policy.rules[n], results[n]) for n in flagged), default=Action.ALLOW)
+    late = any(result.state is State.NOT_EVALUATED for result in results.values())
+    gating = [rule for rule in policy.rules.values() if not rule.report_only]
+    cuts = [cut for rule in gating for cut in rule.cuts.values()]
+    return Decided(
+        decision="flag" if flagged else "pass",
+        action=Action.ALLOW if mode == "shadow" else severest,
+        status="partial" if late else "complete",
+        calibrated=bool(cuts) and all(cut.calibrated for cut in cuts),
+        results=results,
+    )
+
+
+def judge(rule: Rule, outcome: Outcome) -> DetectorResult:
+    """Return one detector's result: its scores beside their cuts, or its state."""
+    metrics = {
+        key: _compare(rule, key, score)
+        for key, score in outcome.scores.items()
+        if outcome.state is State.EVALUATED
+    }
+    crossed = any(metric.flagged for metric in metrics.values())
+    missing = rule.on_state(outcome.state) == "flag"
+    return DetectorResult(
+        state=outcome.state,
+        reason=outcome.reason,
+        flagged=(crossed or missing) and not rule.report_only,
+        metrics=metrics,
+        spans=tuple(span for span in outcome.spans if _kept(rule, span)),
+        coverage=outcome.coverage,
+    )
+
+
+def _compare(rule: Rule, key: str, score: float) -> MetricResult:
+    direction = rule.spec.metric(key).direction
+    cut = rule.cuts.get(key)
+    if cut is None:
+        return MetricResult(score, direction, None, flagged=False, calibrated=False)
+    flagged = crosses(score, cut.threshold, direction)
+    return MetricResult(score, direction, cut.threshold, flagged, cut.calibrated)
+
+
+def _kept(rule: Rule, span: Span) -> bool:
+    """Return whether a proposed span is worth showing: no metric of its own, or a crossed one."""
+    if span.metric is None or span.score is None:
+        return True
+    cut = rule.cuts.get(span.metric)
+    if cut is None:
+        return False
+    return crosses(span.score, cut.threshold, rule.spec.metric(span.metric).direction)
+
+
+def _action(rule: Rule, result: DetectorResult) -> Action:
+    """Return what a flagged detector asks for: the severest of its findings' actions.
+
+    A finding that names none asks for the detector's own.
+    """
+    return max((span_action(rule, span) for span in result.spans), default=rule.action)
+
+
+def span_action(rule: Rule, span: Span) -> Action:
+    """Return what one finding asks for: the action it names, else its detector's."""
+    named = span.attributes.get("action")
+    return rule.action if named is None else Action[str(named).upper()]
+
+
+def describe(policy: Policy) -> dict[str, Any]:
+    """Return what `/v1/policies` and `config check` show of a policy, ready for JSON."""
+    return {
+        "name": policy.name,
+        "version": policy.version,
+        "sha256": policy.sha256,
+        "allow_overrides": policy.allow_overrides,
+        "deadline_ms": policy.deadline_ms,
+        "warnings": list(policy.warnings),
+        "detectors": {name: _describe_rule(rule) for name, rule in policy.rules.items()},
+    }
+
+
+def _describe_rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "h2o_id": rule.spec.h2o_id,
+        "action": rule.action.label,
+        "report_only": rule.report_only,
+        "on_error": rule.on_error,
+        "on_timeout": rule.on_timeout,
+        "on_unverified": rule.on_unverified,
+        "metrics": {
+            metric.key: {
+                "direction": metric.direction.value,
+                "threshold": cut.threshold if (cut := rule.cuts.get(metric.key)) else None,
+                "status": _status(rule.cuts.get(metric.key)),
+            }
+            for metric in rule.spec.metrics
+        },
+    }
+
+
+def _status(cut: Cut | None) -> str:
+    if cut is None:
+        return "reported"
+    return "calibrated" if cut.calibrated else "uncalibrated"

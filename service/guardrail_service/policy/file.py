@@ -1,0 +1,389 @@
+"""Guardrail JSON in, checked policies out. Anything wrong stops here, before a port opens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from guardrail_service.detectors.registry import CLASSIFIERS, Detector, DetectorSpec, Registry
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.decide import Cut, Policy, Rule
+from guardrail_service.policy.provenance import (
+    canonical as canonical,
+)  # read here by its many users
+from guardrail_service.policy.provenance import doubts
+from guardrail_service.types import Action, OnMissing, Role
+
+Name = Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+PerDetector = OnMissing | dict[str, OnMissing]
+Thresholds = Mapping[str, Mapping[str, float]]
+T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class PolicyBlock(_Block):
+    """The `policy` key: everything about a decision that is not a fitted threshold."""
+
+    name: Name | None = Field(None, description="Name requests use; the file's stem if unset.")
+    version: str = Field("0", max_length=64, description="Shown in every reply.")
+    allow_overrides: bool = Field(
+        default=False, description="May a request change thresholds and parameters?"
+    )
+    report_only: tuple[str, ...] = Field((), description="Detectors that never gate.")
+    parameters: dict[str, dict[str, Any]] = Field({}, description="Parameters by detector.")
+    deadline_ms: int | None = Field(None, gt=0, description="Deadline of requests that name none.")
+    on_error: PerDetector = Field("flag", description="What a failed detector means.")
+    on_timeout: PerDetector = Field("flag", description="What a detector without time means.")
+    on_unverified: PerDetector = Field("flag", description="What 'cannot be judged' means.")
+    on_mismatch: Literal["refuse", "warn"] = Field(
+        "refuse", description="What a calibration that does not hold here means."
+    )
+    actions: dict[str, Literal["allow", "flag", "redact", "block"]] = Field(
+        {}, description="What to do when a detector flags, by detector."
+    )
+
+
+class CalibrationBlock(BaseModel):
+    """The `calibration` key: provenance written by a calibration run. Further keys are kept."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    fingerprints: dict[str, str] = Field(
+        {}, description="What the thresholds were fitted on: per model role, and `segmenter`."
+    )
+    per_metric: dict[str, dict[str, dict[str, Any]]] = Field(
+        {}, description="How each threshold came about; `status` says whether it is calibrated."
+    )
+    expires: str | None = Field(
+        None, max_length=64, description="ISO date or time from which the promise has ended."
+    )
+    decides_sha256: str | None = Field(
+        None, description="Hash of the thresholds, ids and policy keys the promise is about."
+    )
+    sha256_of_this_block: str | None = Field(
+        None, description="Hash of this block without this key."
+    )
+
+
+class GuardrailFile(_Block):
+    """A guardrail configuration as it lies on disk."""
+
+    calibrated_thresholds: dict[str, dict[str, float]] = Field(
+        {}, description="Thresholds by detector id and metric key."
+    )
+    evaluator_ids: tuple[str, ...] = Field(min_length=1, description="Exactly these run.")
+    policy: PolicyBlock = Field(default_factory=PolicyBlock)
+    calibration: CalibrationBlock = Field(default_factory=CalibrationBlock)
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """A detector that a valid file names and this installation cannot run."""
+
+    detector: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A valid file: its policy over the detectors that can run, and those that cannot."""
+
+    path: Path
+    policy: Policy
+    unserved: tuple[Unserved, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a configuration is checked against: code, models and shipped thresholds.
+
+    Attributes:
+        fingerprints: Hash per model role of the pack, and `segmenter`.
+        defaults: Shipped thresholds by our detector id and metric key.
+        labels: What the pack's models call their outputs, by role.
+    """
+
+    registry: Registry
+    pack_name: str
+    roles: frozenset[Role]
+    fingerprints: Mapping[str, str]
+    defaults: Thresholds
+    labels: Mapping[Role, frozenset[str]] = field(default_factory=dict)
+
+
+def load_policies(paths: Iterable[Path], serving: Serving) -> dict[str, Policy]:
+    """Return policies by name, ready to serve.
+
+    Raises:
+        ConfigurationError: If a file is wrong, two have one name, or a detector cannot be served.
+    """
+    policies: dict[str, Policy] = {}
+    for path in paths:
+        loaded = load_file(path, serving)
+        for missing in loaded.unserved:
+            raise ConfigurationError(
+                f"{path}: evaluator_ids",
+                f"{missing.detector} ({missing.reason})",
+                "detectors that this service and its model pack can run",
+            )
+        if loaded.policy.name in policies:
+            raise ConfigurationError(
+                f"{path}: policy.name", f"{loaded.policy.name!r} a second time", "unique names"
+            )
+        policies[loaded.policy.name] = loaded.policy
+    return policies
+
+
+def load_file(path: Path, serving: Serving) -> Loaded:
+    """Return one file's policy after checking every key against the registry and the pack.
+
+    Raises:
+        ConfigurationError: Naming file, key, what was found and what was expected.
+    """
+    return _Reader(path, serving, _parse(path)).loaded()
+
+
+def read_json(path: Path) -> Any:
+    """Return a JSON file's value; duplicate keys, NaN and infinities are refused."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in items]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise ConfigurationError(str(path), f"the key {key!r} twice", "each key once")
+        return dict(items)
+
+    def constant(name: str) -> float:
+        raise ConfigurationError(str(path), name, "a finite number")
+
+    try:
+        return json.loads(path.read_bytes(), object_pairs_hook=pairs, parse_constant=constant)
+    except OSError as error:
+        raise ConfigurationError(str(path), error.strerror or "no file", "a file") from error
+    except json.JSONDecodeError as error:
+        where = f"{path}: line {error.lineno} column {error.colno}"
+        raise ConfigurationError(where, error.msg, "JSON") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number of too many digits, depth
+        raise ConfigurationError(str(path), type(error).__name__, "JSON in UTF-8") from error
+
+
+def load_defaults(path: Path) -> Thresholds:
+    """Return the shipped thresholds, by detector id and metric key."""
+    found = read_json(path)["thresholds"]
+    return {
+        detector: {key: float(entry["threshold"]) for key, entry in metrics.items()}
+        for detector, metrics in found.items()
+    }
+
+
+def _parse(path: Path) -> GuardrailFile:
+    try:
+        return GuardrailFile.model_validate(read_json(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "(whole file)"
+        found = "nothing" if first["type"] == "missing" else _brief(first["input"])
+        raise ConfigurationError(f"{path}: {key}", found, first["msg"]) from error
+
+
+def _brief(value: object) -> str:
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}... ({type(value).__name__})"
+
+
+class _Reader:
+    """One file on its way to a policy; each method checks one kind of key."""
+
+    def __init__(self, path: Path, serving: Serving, file: GuardrailFile) -> None:
+        self._path = path
+        self._serving = serving
+        self._file = file
+        self._registry = serving.registry
+        self._registry.load_plugins(file.evaluator_ids)
+        self._specs = self._resolve_ids()
+        self._actions = self._checked_actions()
+
+    def loaded(self) -> Loaded:
+        mismatches = tuple(self._mismatches())
+        cuts = self._cuts(trusted=not mismatches)
+        parameters = self._by_detector("policy.parameters", self._file.policy.parameters)
+        missing = [u for s in self._specs.values() if (u := self._unserved(s, cuts.get(s.id)))]
+        away = {u.detector for u in missing}
+        rules = {
+            spec.id: self._rule(spec, cuts.get(spec.id), parameters.get(spec.id, {}))
+            for spec in self._specs.values()
+            if spec.id not in away
+        }
+        block = self._file.policy
+        policy = Policy(
+            name=block.name or self._stem(),
+            version=block.version,
+            sha256=hashlib.sha256(canonical(self._file.model_dump(mode="json"))).hexdigest(),
+            rules=rules,
+            allow_overrides=block.allow_overrides,
+            deadline_ms=block.deadline_ms,
+            warnings=mismatches,
+            calibration=self._file.calibration.model_dump(mode="json", exclude_defaults=True),
+        )
+        return Loaded(self._path, policy, tuple(missing))
+
+    def _error(self, key: str, found: str, expected: str) -> ConfigurationError:
+        return ConfigurationError(f"{self._path}: {key}", found, expected)
+
+    def _stem(self) -> str:
+        try:
+            return TypeAdapter(Name).validate_python(self._path.stem)
+        except ValidationError:
+            raise self._error(
+                "policy.name", "nothing, and a file name that cannot be one", "a name"
+            ) from None
+
+    def _resolve_ids(self) -> dict[str, DetectorSpec]:
+        specs: dict[str, DetectorSpec] = {}
+        for index, evaluator_id in enumerate(self._file.evaluator_ids):
+            where = f"evaluator_ids[{index}]"
+            spec = self._registry.spec(evaluator_id, f"{self._path}: {where}")
+            if spec.id in specs:
+                raise self._error(where, f"{spec.id} a second time", "each detector once")
+            specs[spec.id] = spec
+        return specs
+
+    def _by_detector(self, key: str, values: Mapping[str, T]) -> dict[str, T]:
+        """Return `values` by our detector id; ids that do not run here are refused."""
+        resolved: dict[str, T] = {}
+        for name, value in values.items():
+            spec = self._registry.spec(name, f"{self._path}: {key}")
+            if spec.id not in self._specs:
+                raise self._error(key, f"{name!r}", "only ids listed in evaluator_ids")
+            if spec.id in resolved:
+                raise self._error(key, f"{spec.id} a second time", "each detector once")
+            resolved[spec.id] = value
+        return resolved
+
+    def _cuts(self, *, trusted: bool) -> dict[str, dict[str, Cut]]:
+        key = "calibrated_thresholds"
+        found = self._by_detector(key, self._file.calibrated_thresholds)
+        statuses = self._by_detector("calibration.per_metric", self._file.calibration.per_metric)
+        cuts: dict[str, dict[str, Cut]] = {}
+        for name, thresholds in found.items():
+            status = {k: v.get("status", "calibrated") for k, v in statuses.get(name, {}).items()}
+            cuts[name] = {
+                metric: Cut(
+                    check_threshold(self._specs[name], metric, value, f"{self._path}: {key}"),
+                    calibrated=trusted and status.get(metric, "calibrated") == "calibrated",
+                )
+                for metric, value in thresholds.items()
+            }
+        return cuts
+
+    def _rule(
+        self, spec: DetectorSpec, cuts: Mapping[str, Cut] | None, parameters: Mapping[str, Any]
+    ) -> Rule:
+        block = self._file.policy
+        if cuts is None:
+            shipped = {**(spec.default_thresholds or {}), **self._serving.defaults.get(spec.id, {})}
+            cuts = {metric: Cut(value, calibrated=False) for metric, value in shipped.items()}
+        where = f"{self._path}: policy.parameters.{spec.id}"
+        return Rule(
+            spec=spec,
+            parameters=parse_parameters(
+                self._registry[spec.id],
+                parameters,
+                lambda key, found, expected: ConfigurationError(
+                    f"{where}.{key}" if key else where, found, expected
+                ),
+            ),
+            cuts=cuts,
+            action=self._actions.get(spec.id, Action.FLAG),
+            on_error=self._on("on_error", block.on_error, spec),
+            on_timeout=self._on("on_timeout", block.on_timeout, spec),
+            on_unverified=self._on("on_unverified", block.on_unverified, spec),
+            report_only=self._is_report_only(spec),
+        )
+
+    def _checked_actions(self) -> dict[str, Action]:
+        """Return the actions by our detector id; `redact` only where there is a replacement."""
+        named = self._by_detector("policy.actions", self._file.policy.actions)
+        for name, action in named.items():
+            if action == "redact" and not self._specs[name].replaces:
+                able = ", ".join(sorted(s.id for s in self._registry.specs() if s.replaces))
+                raise self._error(
+                    f"policy.actions.{name}",
+                    "'redact' for a detector that has nothing to put in place of what it finds",
+                    f"allow, flag or block; redact only for {able}",
+                )
+        return {name: Action[action.upper()] for name, action in named.items()}
+
+    def _is_report_only(self, spec: DetectorSpec) -> bool:
+        names = dict.fromkeys(self._file.policy.report_only, True)
+        return spec.id in self._by_detector("policy.report_only", names)
+
+    def _on(self, key: str, value: PerDetector, spec: DetectorSpec) -> OnMissing:
+        if isinstance(value, str):
+            return value
+        return self._by_detector(f"policy.{key}", value).get(spec.id, "flag")
+
+    def _unserved(self, spec: DetectorSpec, cuts: Mapping[str, Cut] | None) -> Unserved | None:
+        lacking = sorted(spec.roles - self._serving.roles)
+        if lacking:
+            roles = ", ".join(lacking)
+            return Unserved(spec.id, f"model pack {self._serving.pack_name!r} lacks role {roles}")
+        if spec.id not in self._registry:
+            return Unserved(spec.id, "this release has no code for it yet")
+        for role in sorted(spec.roles & CLASSIFIERS):
+            if unknown := sorted(spec.labels_needed(cuts) - self._serving.labels.get(role, set())):
+                pack, known = self._serving.pack_name, sorted(self._serving.labels.get(role, set()))
+                why = f"its role {role} gives {', '.join(known) or 'no labels'}"
+                return Unserved(spec.id, f"model pack {pack!r} lacks {', '.join(unknown)}: {why}")
+        return None
+
+    def _mismatches(self) -> Iterable[str]:
+        """Yield a warning per reason to doubt the calibration, or refuse the file."""
+        block = self._file.calibration.model_dump(mode="json", exclude_unset=True)
+        content = self._file.model_dump(mode="json")
+        for doubt in doubts(block, content, self._serving.fingerprints, datetime.now(UTC)):
+            where = f"calibration.{doubt.key}"
+            if self._file.policy.on_mismatch == "refuse":
+                raise self._error(where, doubt.found, doubt.expected)
+            yield f"{where}: found {doubt.found}; expected {doubt.expected}"
+
+
+def check_threshold(spec: DetectorSpec, metric: str, value: float, where: str) -> float:
+    """Return the threshold after checking that the metric exists and can take the value."""
+    try:
+        found = spec.metric(metric)
+    except KeyError:
+        known = ", ".join(m.key for m in spec.metrics)
+        raise ConfigurationError(
+            f"{where}.{spec.id}", f"unknown metric {metric!r}", known
+        ) from None
+    if not (math.isfinite(value) and found.low <= value <= found.high):
+        expected = f"a number in [{found.low:g}, {found.high:g}]"
+        raise ConfigurationError(f"{where}.{spec.id}.{metric}", f"{value:g}", expected)
+    return value
+
+
+def parse_parameters(
+    detector: Detector[Any], values: Mapping[str, Any], error: Callable[[str, str, str], E]
+) -> Any:
+    """Return a detector's parameters; raises `error(key, found, expected)` for the first fault."""
+    try:
+        return detector.parameters.model_validate(dict(values))
+    except ValidationError as failure:
+        first = failure.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        ours = first["type"] == "value_error"
+        expected = str(first["ctx"]["error"]) if ours else first["msg"]
+        raise error(key, "a value that does not fit", expected) from failure

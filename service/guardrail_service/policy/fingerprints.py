@@ -1,0 +1,43 @@
+"""What scores depend on, computed here and nowhere else; configuration files refer to it."""
+
+from __future__ import annotations
+
+from guardrail_service.detectors.hallucination.detector import READING_VERSION
+from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
+from guardrail_service.detectors.shared.claims import CLAIMS_VERSION
+from guardrail_service.inference.models.evidence_choice import EVIDENCE_VERSION
+from guardrail_service.inference.models.lexical import LEXICAL_VERSION
+from guardrail_service.inference.models.pair import PAIR_VERSION
+from guardrail_service.inference.models.session import runtime_version
+from guardrail_service.inference.pack import Pack
+from guardrail_service.text.decoding.disguise import DISGUISE_VERSION
+from guardrail_service.text.segmentation.sentences import SEGMENTER_VERSION
+
+READ_UNDISGUISED = frozenset({"toxicity", "bias"})
+"""Roles whose texts are read as `text.disguise` reads them."""
+
+
+def fingerprints(pack: Pack) -> dict[str, str]:
+    """Return a name for each part that can move a score.
+
+    Returns:
+        Per role of the pack a hash over weights, tokenizer, longest row, batch rule, labels and
+        the models it reads, for toxicity and bias the rules that undo disguises, too; `segmenter`;
+        `evidence`, the rules that choose what a model is asked;
+        `runtime`, the library and its options, which golden rows check at every start instead.
+    """
+    reads_pairs = "grounding" in pack.roles and pack.model("grounding").encoder is None
+    how = PAIR_VERSION if reads_pairs else LEXICAL_VERSION
+    return {
+        **{
+            role: f"{pack.fingerprint(role)} {DISGUISE_VERSION}"
+            if role in READ_UNDISGUISED
+            else pack.fingerprint(role)
+            for role in pack.roles
+        },
+        "segmenter": SEGMENTER_VERSION,
+        "evidence": " ".join(
+            (CLAIMS_VERSION, READING_VERSION, GATE_VERSION, EVIDENCE_VERSION, how)
+        ),
+        "runtime": runtime_version(),
+    }

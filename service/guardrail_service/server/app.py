@@ -1,0 +1,123 @@
+"""Builds the FastAPI application: routes, envelope, error handlers, lifespan."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from guardrail_service import __version__
+from guardrail_service.errors import GuardrailError, MalformedInput
+from guardrail_service.server.envelope import Envelope
+from guardrail_service.server.errors import error_response
+from guardrail_service.server.routes import router
+from guardrail_service.server.runtime import Runtime
+from guardrail_service.server.schemas import ErrorBody, ErrorReply
+from guardrail_service.server.service import Service
+from guardrail_service.server.translate import validation_error
+from guardrail_service.settings import Settings
+
+DESCRIPTION = """Says in milliseconds whether a RAG answer may be shown: is every sentence supported
+by the passages, is it on topic, is it degenerate? Every verdict is a score beside a threshold."""
+
+
+def create_app(settings: Settings | None = None, runtime: Runtime | None = None) -> FastAPI:
+    """Return the application.
+
+    Args:
+        settings: How it runs; read from the environment if unset.
+        runtime: An already loaded runtime; loaded at start-up if unset.
+    """
+    if runtime is not None:
+        settings = runtime.settings
+    settings = settings or Settings()
+    app = FastAPI(
+        title="rag-guardrail",
+        version=__version__,
+        summary="Real-time guardrail for RAG answers",
+        description=DESCRIPTION,
+        lifespan=_lifespan(settings, runtime),
+        docs_url=None,  # its page loads scripts from elsewhere; /openapi.json needs no network
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.include_router(router)
+    app.add_middleware(
+        Envelope, max_body_bytes=settings.limits.body_bytes, api_keys=settings.api_keys
+    )
+    app.add_exception_handler(GuardrailError, _on_guardrail_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    return app
+
+
+def _lifespan(
+    settings: Settings, loaded: Runtime | None
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        """Load everything before the port opens; drain when it closes."""
+        runtime = loaded if loaded is not None else await run_in_threadpool(Runtime, settings)
+        service = Service(runtime)
+        app.state.service = service
+        app.state.telemetry = service.telemetry
+        lag = asyncio.ensure_future(service.telemetry.lag.measure())
+        with _reload_on_hangup(runtime):
+            yield
+        lag.cancel()
+        await run_in_threadpool(service.close)
+
+    return lifespan
+
+
+@contextmanager
+def _reload_on_hangup(runtime: Runtime) -> Iterator[None]:
+    """Reload the configurations on SIGHUP, where the main thread serves."""
+
+    def reload(*_: object) -> None:
+        threading.Thread(target=runtime.reload, name="reload", daemon=True).start()
+
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGHUP"):
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, reload)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+async def _on_guardrail_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, GuardrailError)  # noqa: S101 - narrows what the handler table says
+    request.state.log["error"] = error.code
+    return error_response(error, request.state.request_id)
+
+
+async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - narrows, as above
+    first = dict(error.errors()[0])
+    first["loc"] = first["loc"][1:] if first["loc"][:1] == ("body",) else first["loc"]
+    if not first["loc"] and first["type"] not in ("string_unicode", "value_error"):
+        expected = "expected a JSON object, sent with 'Content-Type: application/json'"
+        return await _on_guardrail_error(request, MalformedInput(expected, "body"))
+    return await _on_guardrail_error(request, validation_error(first))
+
+
+async def _on_http(request: Request, error: Exception) -> JSONResponse:
+    """Give the framework's own refusals (404, 405, unparsable bodies) our reply shape."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - narrows, as above
+    codes = {400: MalformedInput.code, 404: "not_found", 405: "method_not_allowed"}
+    code = codes.get(error.status_code, "http_error")
+    request.state.log["error"] = code
+    body = ErrorBody(code=code, message=str(error.detail), request_id=request.state.request_id)
+    return JSONResponse(
+        ErrorReply(error=body).model_dump(), error.status_code, headers=error.headers
+    )

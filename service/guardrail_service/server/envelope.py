@@ -1,0 +1,198 @@
+"""What surrounds every request: id, key, body limit, headers, metrics, log line, last handler."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import time
+import uuid
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from starlette.datastructures import Headers, MutableHeaders
+
+from guardrail_service.errors import (
+    BodyTooLarge,
+    GuardrailError,
+    InputError,
+    MalformedInput,
+    Unauthorized,
+    raised_at,
+)
+from guardrail_service.server.errors import error_response
+from guardrail_service.server.telemetry import log_request
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from guardrail_service.server.telemetry import Telemetry
+
+_LOG = logging.getLogger(__name__)
+OPEN_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Probes and scrapers carry no key; none of these routes shows or takes submitted text."""
+STREAM_ROUTE = "/v1/check/stream"
+"""Its body arrives while the reply leaves; `stream.py` bounds every line and their sum."""
+_ID_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+
+
+def request_id_from(header: str | None) -> str:
+    """Return the caller's request id if it is short and plain, else a new one."""
+    if header and len(header) <= 64 and _ID_CHARACTERS.issuperset(header):
+        return header
+    return uuid.uuid4().hex
+
+
+class Envelope:
+    """Pure ASGI middleware. Reads the whole body first, so that a limit cannot be outrun, except a
+    stream's."""
+
+    def __init__(self, app: ASGIApp, max_body_bytes: int, api_keys: Iterable[SecretStr]) -> None:
+        self._app = app
+        self._max_body_bytes = max_body_bytes
+        self._keys = [key.get_secret_value().encode() for key in api_keys]
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._next = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        await _Exchange(scope, receive, send).run(self)
+
+    async def serve(self, exchange: _Exchange) -> None:
+        """Check key and body, then hand on."""
+        scope = exchange.scope
+        self._authorize(scope)
+        if scope["path"] == STREAM_ROUTE:
+            await self._app(scope, exchange.receive, exchange.send)
+            return
+        body = await _read(scope, exchange.receive, self._max_body_bytes)
+        scope["state"]["arrived"] = time.monotonic()
+        if scope["path"] not in OPEN_ROUTES:
+            await self._one_by_one()
+        await self._app(scope, _replay(body, exchange.receive), exchange.send)
+
+    async def _one_by_one(self) -> None:
+        """Let the event loop go round before the next request is parsed, however many there are."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # a lock belongs to the loop that first had to wait for it
+            self._loop, self._next = loop, asyncio.Lock()
+        await self._next.acquire()
+        loop.call_soon(self._next.release)
+
+    def _authorize(self, scope: Scope) -> None:
+        if not self._keys or scope["path"] in OPEN_ROUTES:
+            return
+        given = Headers(scope=scope).get("authorization", "")
+        kind, _, key = given.partition(" ")
+        sent = key.strip().encode("latin-1")  # what ASGI decoded headers with: the sent bytes
+        matches = [hmac.compare_digest(sent, known) for known in self._keys]
+        if kind.lower() != "bearer" or not any(matches):
+            raise Unauthorized("no valid key; expected the header 'Authorization: Bearer <key>'")
+
+
+class _Exchange:
+    """One request and what is known about its response so far."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.receive = receive
+        self._send = send
+        self._started = time.perf_counter()
+        self._status = 0
+        self.request_id = request_id_from(Headers(scope=scope).get("x-request-id"))
+        state = scope.setdefault("state", {})
+        state["request_id"] = self.request_id
+        self.log: dict[str, Any] = {}
+        state["log"] = self.log
+
+    async def run(self, envelope: Envelope) -> None:
+        """Serve, turn what is raised into an error reply, then count and log."""
+        try:
+            await envelope.serve(self)
+        except GuardrailError as error:
+            await self._fail(error)
+        except Exception as error:  # noqa: BLE001 - the last handler: a bug is a 500, logged
+            _LOG.error("unhandled %s at %s", type(error).__name__, raised_at(error))
+            await self._fail(GuardrailError("internal error"))
+        finally:
+            self._record()
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on, adding the headers of every response."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = self.request_id
+            headers["X-Total-Time"] = f"{self._elapsed_ms():.2f}"
+        await self._send(message)
+
+    async def _fail(self, error: GuardrailError) -> None:
+        if self._status:
+            return  # the response has begun; the server closes the connection
+        self.log["error"] = error.code
+        response = error_response(error, self.request_id)
+        await response(self.scope, self.receive, self.send)
+
+    def _elapsed_ms(self) -> float:
+        return (time.perf_counter() - self._started) * 1e3
+
+    def _record(self) -> None:
+        route = getattr(self.scope.get("route"), "path", "unmatched")
+        telemetry: Telemetry | None = getattr(self.scope["app"].state, "telemetry", None)
+        if telemetry is not None:
+            telemetry.request(route, self._status, str(self.log.get("decision", "none")))
+        fields: dict[str, Any] = {
+            "request_id": self.request_id,
+            "method": self.scope["method"] if self.scope["method"] in _METHODS else "other",
+            "route": route,
+            "status": self._status,
+            "duration_ms": round(self._elapsed_ms(), 2),
+        }
+        log_request({**fields, **self.log})
+
+
+_METHODS = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"})
+
+
+_LONGEST_LENGTH = 18  # digits; more bytes than any machine holds
+
+
+async def _read(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """Return the request body.
+
+    Raises:
+        BodyTooLarge: If it is, or says it is, longer than `limit` bytes.
+    """
+    stated = Headers(scope=scope).get("content-length", "0")
+    if not (stated.isdecimal() and len(stated) <= _LONGEST_LENGTH):
+        raise MalformedInput("found a Content-Length that is no length in bytes")
+    if int(stated) > limit:
+        raise BodyTooLarge(f"found {int(stated)} bytes; expected at most {limit}", "body")
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise InputError("the connection closed before the body was complete", "body")
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > limit:
+            raise BodyTooLarge(f"found more than {limit} bytes", "body")
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that hands out the body once, then what the server says next."""
+    pending = [body]
+
+    async def replay() -> Message:
+        if pending:
+            return {"type": "http.request", "body": pending.pop(), "more_body": False}
+        return await receive()
+
+    return replay

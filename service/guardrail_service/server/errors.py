@@ -1,0 +1,55 @@
+"""Which error has which status: one table, one reply shape."""
+
+from __future__ import annotations
+
+import math
+
+from starlette.responses import JSONResponse
+
+from guardrail_service.errors import (
+    BodyTooLarge,
+    Cancelled,
+    GuardrailError,
+    InputError,
+    MalformedInput,
+    NotReady,
+    Overloaded,
+    Unauthorized,
+)
+from guardrail_service.server.schemas import ErrorBody, ErrorReply
+
+STATUS: dict[type[GuardrailError], int] = {
+    MalformedInput: 400,
+    Unauthorized: 401,
+    BodyTooLarge: 413,
+    InputError: 422,
+    Overloaded: 429,
+    Cancelled: 499,
+    NotReady: 503,
+    GuardrailError: 500,
+}
+"""The nearest class on an error's own line of ancestors decides."""
+
+
+def status_of(error: GuardrailError) -> int:
+    """Return the HTTP status of an error."""
+    return next(STATUS[cls] for cls in type(error).__mro__ if cls in STATUS)
+
+
+def error_reply(error: GuardrailError, request_id: str) -> ErrorReply:
+    """Return an error in the shape every error reply has."""
+    status = status_of(error)
+    message = str(error) if status < 500 or isinstance(error, NotReady) else "internal error"
+    return ErrorReply(error=ErrorBody(code=error.code, message=message, request_id=request_id))
+
+
+def error_response(error: GuardrailError, request_id: str) -> JSONResponse:
+    """Return an error as an HTTP response, with the headers its status calls for."""
+    headers = {}
+    if isinstance(error, Overloaded):
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+    if isinstance(error, Unauthorized):
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(
+        error_reply(error, request_id).model_dump(), status_of(error), headers=headers
+    )

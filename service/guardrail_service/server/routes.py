@@ -1,0 +1,243 @@
+"""HTTP requests to checks and back. The first of the six files an answer passes."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Coroutine
+from importlib.metadata import version as installed_version
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from guardrail_service import __version__
+from guardrail_service.detectors.registry import REGISTRY, DetectorSpec
+from guardrail_service.errors import MalformedInput
+from guardrail_service.policy.decide import describe
+from guardrail_service.server.schemas import (
+    BatchReply,
+    BatchRequest,
+    CheckReply,
+    CheckRequest,
+    ContextsReply,
+    ContextsRequest,
+    DetectorsReply,
+    ErrorReply,
+    InfoReply,
+    PoliciesReply,
+    ReadyReply,
+)
+from guardrail_service.server.service import Gone, Service
+from guardrail_service.server.streams import NDJSON
+from guardrail_service.server.telemetry import summary
+from guardrail_service.server.translate import SMALL_BODY, decode
+
+
+class _StrictRequest(Request):
+    """Reads JSON as the command line does, so that both refuse the same bodies."""
+
+    kind: type[BaseModel] | None = None
+    """What a large body is turned into at once, on the thread that reads it."""
+    invalid: ValidationError | None = None
+    """Why it does not describe one."""
+
+    async def json(self) -> Any:
+        """Return the body's value; of a large body, the object that it describes.
+
+        Raises:
+            HTTPException: If it is no JSON, or a large body that is `invalid`.
+        """
+        body = await self.body()
+        try:
+            if len(body) <= SMALL_BODY:
+                return decode(body)
+            return await run_in_threadpool(_read, body, self.kind)
+        except MalformedInput as error:
+            raise HTTPException(400, str(error)) from error
+        except ValidationError as error:
+            self.invalid = error  # the framework lets nothing else than HTTPException through
+            raise HTTPException(422) from error
+
+
+def _read(body: bytes, kind: type[BaseModel] | None) -> Any:
+    value = decode(body)
+    return value if kind is None else kind.model_validate(value)
+
+
+class _StrictRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+        annotation: Any = self.body_field.field_info.annotation if self.body_field else None
+        kind: type[BaseModel] | None = annotation
+
+        async def handle(request: Request) -> Response:
+            strict = _StrictRequest(request.scope, request.receive)
+            strict.kind = kind
+            try:
+                return await handler(strict)
+            except HTTPException:
+                if strict.invalid is None:
+                    raise
+                raise RequestValidationError(strict.invalid.errors()[:1]) from None
+
+        return handle
+
+
+router = APIRouter(route_class=_StrictRoute)
+_JSON = "application/json"
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorReply, "description": "The body is not JSON."},
+    401: {"model": ErrorReply, "description": "No or wrong key."},
+    413: {"model": ErrorReply, "description": "More bytes than this service accepts."},
+    422: {"model": ErrorReply, "description": "A field that does not fit; the message names it."},
+    429: {"model": ErrorReply, "description": "Other callers' work leaves no room in time."},
+    503: {"model": ErrorReply, "description": "Still loading, or shutting down."},
+}
+_KEYED: dict[int | str, dict[str, Any]] = {401: _ERRORS[401]}
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _gone(request: Request) -> Gone:
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    return gone
+
+
+ServiceIn = Annotated[Service, Depends(_service)]
+
+
+@router.post("/v1/check", responses={200: {"model": CheckReply}, **_ERRORS}, tags=["checking"])
+async def check(body: CheckRequest, request: Request, service: ServiceIn) -> Response:
+    """Judge one answer against the passages it came from."""
+    state = request.state
+    reply, text = await service.check(body, state.request_id, _gone(request), state.arrived)
+    request.state.log.update(summary(reply))
+    headers = {
+        "X-Guardrail-Decision": reply.decision,
+        "X-Queue-Time": f"{reply.timings_ms.queue:.2f}",
+        "X-Inference-Time": f"{reply.timings_ms.inference:.2f}",
+    }
+    return Response(text, headers=headers, media_type=_JSON)
+
+
+@router.post(
+    "/v1/check/batch", responses={200: {"model": BatchReply}, **_ERRORS}, tags=["checking"]
+)
+async def check_batch(body: BatchRequest, request: Request, service: ServiceIn) -> Response:
+    """Judge several answers; an item that cannot be judged gets an error of its own."""
+    results = await service.check_batch(body.items, request.state.request_id, _gone(request))
+    flagged = sum(isinstance(r, CheckReply) and r.decision == "flag" for r in results)
+    failed = sum(isinstance(r, ErrorReply) for r in results)
+    request.state.log.update(items=len(results), flagged_items=flagged, failed_items=failed)
+    text = await run_in_threadpool(lambda: BatchReply(results=results).model_dump_json())
+    return Response(text, media_type=_JSON)
+
+
+@router.post("/v1/contexts", responses=_ERRORS, tags=["checking"])
+async def contexts(body: ContextsRequest, request: Request, service: ServiceIn) -> ContextsReply:
+    """Compute ahead what the models need of passages, before answers come from them."""
+    reply = await service.warm(body, request.state.request_id, _gone(request))
+    request.state.log.update(reply.model_dump(exclude={"request_id"}))
+    return reply
+
+
+@router.post(
+    "/v1/check/stream",
+    response_class=Response,
+    responses={200: {"content": {NDJSON: {}}, "description": "Records, one per line."}, **_ERRORS},
+    tags=["checking"],
+)
+async def check_stream(request: Request, service: ServiceIn) -> Response:
+    """Judge an answer while it is written: JSON lines in, JSON lines out, see docs/streaming.md."""
+    return await service.streams.open(request)
+
+
+@router.get("/v1/policies", responses=_KEYED, tags=["about"])
+def policies(service: ServiceIn) -> PoliciesReply:
+    """List the loaded policies with every threshold and whether it was calibrated."""
+    guard = service.runtime.guard
+    default = guard.default_policy
+    loaded = sorted(guard.policies.values(), key=lambda policy: policy.name != default)
+    return PoliciesReply(default=default, policies=[describe(policy) for policy in loaded])
+
+
+@router.get("/v1/detectors", responses=_KEYED, tags=["about"])
+def detectors(service: ServiceIn) -> DetectorsReply:
+    """List every published detector and whether this service can run it."""
+    roles = service.runtime.serving.roles
+    return DetectorsReply(detectors=[_describe(spec, roles) for spec in REGISTRY.specs()])
+
+
+@router.get("/v1/info", responses=_KEYED, tags=["about"])
+def info(service: ServiceIn) -> InfoReply:
+    """Tell what runs here: versions, models, fingerprints and limits."""
+    runtime = service.runtime
+    manifest = runtime.pack.manifest
+    return InfoReply(
+        version=__version__,
+        runtime={
+            "python": platform.python_version(),
+            "onnxruntime": installed_version("onnxruntime"),
+            "machine": platform.machine(),
+        },
+        pack={"name": manifest.name, "version": manifest.version, "roles": manifest.roles},
+        fingerprints=dict(runtime.serving.fingerprints),
+        golden={role: report._asdict() for role, report in runtime.golden.items()},
+        limits=runtime.settings.limits.model_dump(),
+        caches={name: found._asdict() for name, found in runtime.caches.stats().items()},
+        workers=runtime.settings.workers,
+    )
+
+
+@router.get("/healthz", tags=["operations"])
+async def healthz() -> dict[str, str]:
+    """Tell that the process answers; says nothing about models."""
+    return {"status": "alive"}
+
+
+@router.get("/readyz", responses={503: {"model": ReadyReply}}, tags=["operations"])
+async def readyz(service: ServiceIn) -> JSONResponse:
+    """Tell whether answers can be judged right now, and what is not as it should be."""
+    reason = service.runtime.not_ready()
+    detail = {} if reason is None else {"not_ready": reason}
+    if service.runtime.reload_error is not None:
+        detail["configuration"] = "reload failed; the last good configuration is in force"
+    reply = ReadyReply(ready=reason is None, detail=detail)
+    return JSONResponse(reply.model_dump(), 200 if reply.ready else 503)
+
+
+@router.get("/metrics", response_class=Response, tags=["operations"])
+def metrics(service: ServiceIn) -> Response:
+    """Return Prometheus metrics."""
+    return Response(generate_latest(service.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _describe(spec: DetectorSpec, roles: frozenset[str]) -> dict[str, Any]:
+    return {
+        "id": spec.id,
+        "h2o_id": spec.h2o_id,
+        "summary": spec.summary,
+        "inputs": sorted(spec.inputs),
+        "roles": sorted(spec.roles),
+        "served": spec.id in REGISTRY and spec.roles <= roles,
+        "metrics": [
+            {
+                "key": metric.key,
+                "direction": metric.direction.value,
+                "range": [metric.low, metric.high],
+                "gating": metric.gating,
+            }
+            for metric in spec.metrics
+        ],
+    }

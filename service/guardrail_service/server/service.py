@@ -1,0 +1,259 @@
+"""Carries blocking checks off the event loop, and drops them when their caller leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from guardrail_service.errors import (
+    Cancelled,
+    ConfigurationError,
+    GuardrailError,
+    LimitExceeded,
+    NotReady,
+    Overloaded,
+)
+from guardrail_service.guard.guard import Cancellation, Warmed
+from guardrail_service.server.errors import error_reply
+from guardrail_service.server.runtime import Runtime
+from guardrail_service.server.schemas import (
+    CheckReply,
+    CheckRequest,
+    ContextsReply,
+    ContextsRequest,
+    ErrorReply,
+)
+from guardrail_service.server.streams import Streams
+from guardrail_service.server.telemetry import Telemetry
+from guardrail_service.server.translate import (
+    parse_check,
+    request_size,
+    to_overrides,
+    to_passages,
+    to_reply,
+    to_sample,
+)
+
+T = TypeVar("T")
+STARTED = 256
+"""Threads that run before the first request; of more, the others start when they are needed."""
+Gone = Callable[[], Awaitable[None]]
+"""Returns when the caller has left."""
+
+
+class Rendered(NamedTuple):
+    """A reply and its JSON, which was written on a thread: it may be long."""
+
+    reply: CheckReply
+    json: str
+
+
+class Service:
+    """The loaded service as the routes see it. One per process."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.telemetry = Telemetry(runtime)
+        self._limits = runtime.settings.limits
+        self._running = 0
+        self._threads = _started(self._limits.concurrent_requests)
+        self.streams = Streams(runtime, self.telemetry, self._threads)
+
+    async def check(
+        self, request: CheckRequest, request_id: str, gone: Gone, arrived: float
+    ) -> Rendered:
+        """Return the reply to one request.
+
+        Args:
+            request: What to judge.
+            request_id: Goes into the reply.
+            gone: Returns when the caller has left.
+            arrived: Monotonic second from which the deadline counts.
+
+        Raises:
+            GuardrailError: If it cannot be judged; never a verdict.
+        """
+        cancellation = Cancellation()
+        with self._places(1), self._expected(request, arrived, cancellation):
+            deadline = request.deadline_ms
+            return await self._run(request, request_id, deadline, gone, cancellation, arrived)
+
+    async def warm(self, request: ContextsRequest, request_id: str, gone: Gone) -> ContextsReply:
+        """Compute ahead what models need of passages.
+
+        Raises:
+            GuardrailError: If they are too large, or the service too busy.
+        """
+        cancellation = Cancellation()
+
+        def work() -> Warmed:
+            passages = to_passages(request.contexts, self._limits)
+            return self.runtime.guard.warm(passages, cancellation)
+
+        with self._places(1):
+            done = await self._in_thread(work, gone, cancellation)
+        return ContextsReply(request_id=request_id, **done._asdict())
+
+    async def check_batch(
+        self, items: list[object], request_id: str, gone: Gone
+    ) -> list[CheckReply | ErrorReply]:
+        """Return a reply or an error per item, in order.
+
+        No deadline applies, or verdicts would depend on the machine. As many items run at a time
+        as there are workers, so that a batch does not crowd out single requests.
+        """
+        if len(items) > self._limits.batch_items:
+            raise LimitExceeded(
+                f"found {len(items)} items; expected at most {self._limits.batch_items}", "items"
+            )
+        at_once = min(self.runtime.settings.workers, len(items))
+        places = asyncio.Semaphore(at_once)
+        departed = asyncio.Event()
+        batch = object()
+
+        async def one(item: object) -> CheckReply | ErrorReply:
+            async with places:
+                if departed.is_set():
+                    raise Cancelled("the caller left")
+                return await self._item(item, request_id, departed, Cancellation(batch))
+
+        watcher = asyncio.ensure_future(_set_when(gone, departed))
+        try:
+            with self._places(at_once):
+                return await asyncio.gather(*map(one, items))
+        finally:
+            departed.set()
+            watcher.cancel()
+
+    def close(self) -> None:
+        """Drain, then stop the threads."""
+        self.runtime.close()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    @contextmanager
+    def _places(self, count: int) -> Iterator[None]:
+        """Hold places among the answers judged at the same time; alone, a batch always fits.
+
+        Raises:
+            NotReady: If nothing can be judged right now.
+            Overloaded: If other requests hold too many places.
+        """
+        if (reason := self.runtime.not_ready()) is not None:
+            raise NotReady(reason)
+        allowed = self._limits.concurrent_requests
+        if self._running and self._running + count > allowed:
+            raise Overloaded(
+                f"{self._running} answers are being judged and {count} more would pass the limit "
+                f"of {allowed}; try again later",
+                retry_after_s=self.runtime.scheduler.backlog_s(),
+            )
+        self._running += count
+        try:
+            yield
+        finally:
+            self._running -= count
+
+    @contextmanager
+    def _expected(
+        self, request: CheckRequest, arrived: float, cancellation: Cancellation
+    ) -> Iterator[None]:
+        """Count a check as coming, so that those behind it know; refuse what cannot be in time."""
+        guard, deadline = self.runtime.guard, request.deadline_ms
+        size = request_size(request)
+        guard.expect(size, request.policy, deadline, arrived, cancellation.owner)
+        try:
+            yield
+        finally:
+            self.runtime.scheduler.forget(cancellation.owner)
+
+    async def _item(
+        self,
+        item: object,
+        request_id: str,
+        departed: asyncio.Event,
+        cancellation: Cancellation,
+    ) -> CheckReply | ErrorReply:
+        async def gone() -> None:
+            await departed.wait()
+
+        try:
+            now = time.monotonic()
+            return (await self._run(item, request_id, math.inf, gone, cancellation, now)).reply
+        except Cancelled:
+            raise
+        except GuardrailError as error:
+            return error_reply(error, request_id)
+
+    async def _run(
+        self,
+        body: object,
+        request_id: str,
+        deadline_ms: float | None,
+        gone: Gone,
+        cancellation: Cancellation,
+        arrived: float,
+    ) -> Rendered:
+        def work() -> Rendered:
+            request = body if isinstance(body, CheckRequest) else parse_check(body)
+            sample = to_sample(request, self._limits)
+            verdict = self.runtime.guard.check(
+                sample,
+                request.policy,
+                to_overrides(request),
+                deadline_ms,
+                request.mode,
+                cancellation,
+                arrived,
+            )
+            reply = to_reply(verdict, request, request_id)
+            return Rendered(reply, reply.model_dump_json())
+
+        done = await self._in_thread(work, gone, cancellation)
+        self.telemetry.check(done.reply)
+        return done
+
+    async def _in_thread(self, work: Callable[[], T], gone: Gone, cancellation: Cancellation) -> T:
+        """Return what `work` gives; it is cancelled when the caller leaves."""
+        running = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        watcher = asyncio.ensure_future(gone())
+        waited: set[asyncio.Future[Any]] = {running, watcher}
+        try:
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                cancellation.cancel()
+            return await running
+        finally:
+            cancellation.cancel()  # nobody waits any more, whether or not it is done
+            running.cancel()
+            watcher.cancel()
+
+
+def _started(count: int) -> ThreadPoolExecutor:
+    """Return a pool whose threads run already: to start one, the event loop would wait for it.
+
+    Raises:
+        ConfigurationError: If the system has no thread left.
+    """
+    pool = ThreadPoolExecutor(count, "check")
+    together = threading.Barrier(min(count, STARTED))
+    try:
+        wait([pool.submit(together.wait) for _ in range(together.parties)])
+    except RuntimeError as error:
+        together.abort()  # those that did start must not wait for ever
+        pool.shutdown()
+        found = f"{count}, and this machine starts no further thread"
+        raise ConfigurationError(
+            "GUARDRAIL_MAX_CONCURRENT_REQUESTS", found, "fewer, or a higher limit of threads"
+        ) from error
+    return pool
+
+
+async def _set_when(gone: Gone, event: asyncio.Event) -> None:
+    await gone()
+    event.set()

@@ -1,0 +1,1 @@
+"""Texts that another text hides, and characters that stand for others."""

@@ -1,0 +1,1 @@
+"""Many regular expressions in one text, in linear time."""

@@ -1,0 +1,1 @@
+"""Sentences and model windows, with exact offsets."""

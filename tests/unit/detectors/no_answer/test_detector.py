@@ -1,0 +1,122 @@
+"""Abstention: measured on answers labelled before the rules, and the rules one by one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrail_service.detectors.no_answer.detector import NoAnswer, NoAnswerParameters, abstains
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.types import Sample
+
+# 183 answers in nine languages, written and labelled for this project, under its licence. The
+# 93 of the split `heldout` were written first and looked at once, after tuning on the others.
+GOLDEN = [
+    json.loads(line)
+    for line in (Path(__file__).parents[3] / "golden" / "no_answer.jsonl").read_text().splitlines()
+]
+
+
+def says_nothing(answer: str, question: str | None = "What is the fee?") -> bool:
+    """Return whether the detector calls the answer an abstention."""
+    return abstains(SegmentedSample(Sample(answer, question)))
+
+
+@pytest.mark.parametrize("split", ["tuning", "heldout"])
+def test_no_labelled_claim_is_called_an_abstention(split: str) -> None:
+    """Precision 1.0: a claim taken for an abstention would go unchecked."""
+    rows = [row for row in GOLDEN if row["split"] == split and not row["abstains"]]
+    assert len(rows) >= 45
+    assert [r["answer"] for r in rows if says_nothing(r["answer"], r["question"])] == []
+
+
+@pytest.mark.parametrize(("split", "recall"), [("tuning", 1.0), ("heldout", 0.93)])
+def test_most_labelled_abstentions_are_recognised(split: str, recall: float) -> None:
+    """Recall at the first look was 43/46 held out; see docs/decisions/0003."""
+    rows = [row for row in GOLDEN if row["split"] == split and row["abstains"]]
+    found = [row for row in rows if says_nothing(row["answer"], row["question"])]
+    assert len(rows) >= 44
+    assert len(found) / len(rows) >= recall
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The fee is 30 euros.",
+        "I don't know exactly, but the fee is about thirty euros.",
+        "I don't know (probably thirty euros).",
+        "I don't know: thirty euros, I guess.",
+        "The documents do not mention the fee, which means that it is free.",
+        "The documents do not mention the fee. It is thirty euros.",
+        "I cannot find the fee because it was abolished.",
+        "Sorry. The fee is thirty euros.",
+        "I do not know the fee and the office is closed today.",
+        "I don't know of any fee.",
+        "I could not find any evidence that a fee is charged.",
+    ],
+)
+def test_an_abstention_with_a_claim_is_a_claim(claim: str) -> None:
+    """Every clause has to abstain or be courtesy."""
+    assert not says_nothing(claim)
+
+
+def test_a_gap_in_the_sources_counts_only_for_what_was_asked() -> None:
+    """To another question, "no fee is mentioned" is information."""
+    gap = "The documents do not mention a fee."
+    assert says_nothing(gap, "What is the fee?")
+    assert not says_nothing(gap, "Which documents do I need?")
+    assert not says_nothing(gap, "Do the documents mention a fee?")
+    assert not says_nothing(gap, "Is there a fee?")
+    assert not says_nothing(gap, None)
+    assert says_nothing("The documents do not contain this information.", None)
+
+
+def test_a_number_that_was_not_asked_about_is_a_claim() -> None:
+    """Numbers are the facts that hide best in polite sentences."""
+    assert says_nothing("I don't know the fee for 2024.", "What is the fee for 2024?")
+    assert not says_nothing("I don't know the fee for 2024.", "What is the fee?")
+    assert not says_nothing("I don't know. Please call support at 555-0199.")
+
+
+@pytest.mark.parametrize(
+    "courtesy",
+    [
+        "Please contact support.",
+        "Let me know if you need anything else.",
+        "Sorry for the inconvenience.",
+    ],
+)
+def test_courtesy_goes_with_an_abstention_and_is_none(courtesy: str) -> None:
+    """It asserts nothing, but it does not decline either."""
+    assert says_nothing(f"I don't know. {courtesy}")
+    assert not says_nothing(courtesy)
+
+
+def test_the_metric_is_reported_and_gates_nothing() -> None:
+    """1.0 answered, 0.0 the whole answer abstains."""
+    spec = NoAnswer.spec
+    assert not any(metric.gating for metric in spec.metrics)
+    for answer, score in (("I don't know.", 0.0), ("Thirty euros.", 1.0)):
+        sample = SegmentedSample(Sample(answer, "What is the fee?"))
+        outcome = NoAnswer().reduce(sample, (), NoAnswerParameters())
+        assert outcome.scores == {"answered": score}
+        assert len(outcome.spans) == (score == 0.0)
+
+
+@given(st.sampled_from([row for row in GOLDEN if row["abstains"]]), st.integers(10, 99))
+def test_a_claim_after_any_abstention_makes_it_an_answer(row: dict[str, str], price: int) -> None:
+    """The rule that keeps the door shut."""
+    assert not says_nothing(f"{row['answer']} The price is {price} euros.", row["question"])
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "part", ["I don't know. ", "I don't know, ", "sorry ", "and ", "the ", "((((", "不知道"]
+)
+def test_long_answers_cost_no_time(part: str) -> None:
+    """Sentences, clauses and softeners are bounded."""
+    assert isinstance(says_nothing(part * 5_000), bool)

@@ -1,0 +1,243 @@
+"""The registry: no duplicates, no silent gaps, plug-ins that fail stop start-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from guardrail_service.detectors import registry as module
+from guardrail_service.detectors.registry import (
+    PLUGIN_GROUP,
+    Detector,
+    DetectorSpec,
+    MetricSpec,
+    Parameters,
+    Registry,
+)
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.types import Direction, Outcome, RowOutput
+
+
+def spec(name: str, h2o_id: str | None = None) -> DetectorSpec:
+    """Return a spec with one metric."""
+    return DetectorSpec(
+        id=name,
+        h2o_id=h2o_id,
+        summary="A made-up risk.",
+        metrics=(MetricSpec("good", Direction.HIGHER, gating=True),),
+        inputs=frozenset({"answer"}),
+    )
+
+
+def detector(name: str, h2o_id: str | None = None) -> type[Detector[Parameters]]:
+    """Return a detector class."""
+
+    class Made(Detector[Parameters]):
+        """Always passes."""
+
+        parameters = Parameters
+
+        def reduce(
+            self, sample: SegmentedSample, outputs: Sequence[RowOutput], parameters: Parameters
+        ) -> Outcome:
+            return Outcome.evaluated({"good": 1.0})
+
+    Made.spec = spec(name, h2o_id)
+    return Made
+
+
+class Point:
+    """An entry point as `importlib.metadata` gives it."""
+
+    def __init__(self, name: str, loads: Callable[[], Any]) -> None:
+        self.name = name
+        self._loads = loads
+        self.loaded = 0
+
+    def load(self) -> Any:
+        """Import the plug-in."""
+        self.loaded += 1
+        return self._loads()
+
+
+@pytest.fixture
+def plug_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Point]:
+    """Install a plug-in."""
+    points: list[Point] = []
+    monkeypatch.setattr(module, "entry_points", lambda group: points[:] if group == PLUGIN_GROUP
+                        else [])  # fmt: skip
+
+    def install(name: str, loads: Callable[[], Any]) -> Point:
+        points.append(Point(name, loads))
+        return points[-1]
+
+    return install
+
+
+def test_a_registered_detector_is_found_by_both_ids() -> None:
+    """Ours and H2O's."""
+    made = Registry()
+    made.register(detector("risk", "h2o.Risk"))
+    assert "risk" in made
+    assert made.spec("risk", "here") is made.spec("h2o.Risk", "here")
+    assert made["risk"].spec.id == "risk"
+    assert [d.spec.id for d in made] == ["risk"]
+
+
+@pytest.mark.parametrize(
+    ("name", "h2o_id"), [("risk", None), ("risk", "h2o.Other"), ("other", "h2o.Risk")]
+)
+def test_a_duplicate_is_an_error(name: str, h2o_id: str | None) -> None:
+    """Of either id, among detectors with code and declared ones alike."""
+    for first in ("register", "declare"):
+        made = Registry()
+        if first == "register":
+            made.register(detector("risk", "h2o.Risk"))
+        else:
+            made.declare(spec("risk", "h2o.Risk"))
+        with pytest.raises(ConfigurationError, match="already registered"):
+            made.register(detector(name, h2o_id))
+        with pytest.raises(ConfigurationError, match="already registered"):
+            made.declare(spec(name, h2o_id))
+
+
+def test_two_detectors_without_an_h2o_id_are_no_duplicates() -> None:
+    """None is not an id."""
+    made = Registry()
+    made.register(detector("one"))
+    made.register(detector("two"))
+    assert len(made.specs()) == 2
+
+
+def test_a_declared_id_is_known_and_has_no_code() -> None:
+    """So that messages can tell a typo from a detector that is still to come."""
+    made = Registry()
+    made.declare(spec("later"))
+    assert "later" not in made
+    assert made.spec("later", "here").id == "later"
+    assert list(made) == []
+
+
+def test_an_unknown_id_gets_a_suggestion_or_the_list() -> None:
+    """Near misses are named; far ones get everything there is."""
+    made = Registry()
+    made.register(detector("groundedness"))
+    made.register(detector("looping"))
+    with pytest.raises(ConfigurationError, match="did you mean 'groundedness'") as near:
+        made.spec("grondedness", "file: evaluator_ids[0]")
+    assert near.value.where == "file: evaluator_ids[0]"
+    with pytest.raises(ConfigurationError, match="one of groundedness, looping"):
+        made.spec("xyz", "here")
+
+
+def test_only_wanted_plug_ins_are_imported(plug_in: Callable[..., Point]) -> None:
+    """What no configuration names runs no code."""
+    wanted = plug_in("mine", lambda: detector("mine"))
+    other = plug_in("other", lambda: detector("other"))
+    made = Registry()
+    made.load_plugins(["mine", "looping"])
+    assert (wanted.loaded, other.loaded) == (1, 0)
+    assert "mine" in made
+    made.load_plugins(["mine"])
+    assert wanted.loaded == 1
+
+
+def test_a_plug_in_that_fails_to_import_stops(plug_in: Callable[..., Point]) -> None:
+    """A missing detector would be an open door."""
+
+    def broken() -> Any:
+        raise ImportError("no module named secret")
+
+    plug_in("mine", broken)
+    with pytest.raises(ConfigurationError, match=r"plug-in 'mine'.*ImportError on import"):
+        Registry().load_plugins(["mine"])
+
+
+@pytest.mark.parametrize("loaded", [object(), int, detector, "text", None])
+def test_a_plug_in_that_is_no_detector_stops(loaded: Any, plug_in: Callable[..., Point]) -> None:
+    """Whatever the entry point names instead."""
+    plug_in("mine", lambda: loaded)
+    with pytest.raises(ConfigurationError, match="expected a Detector class"):
+        Registry().load_plugins(["mine"])
+
+
+def test_a_plug_in_under_another_id_stops(plug_in: Callable[..., Point]) -> None:
+    """Or a configuration would load one thing and name another."""
+    plug_in("mine", lambda: detector("yours"))
+    with pytest.raises(ConfigurationError, match=r"spec\.id 'yours'.*entry point's own name"):
+        Registry().load_plugins(["mine"])
+
+
+def test_a_plug_in_that_takes_a_published_id_stops(plug_in: Callable[..., Point]) -> None:
+    """Declared ids and other detectors' H2O ids are taken."""
+    made = Registry()
+    made.declare(spec("mine"))
+    plug_in("mine", lambda: detector("mine"))
+    with pytest.raises(ConfigurationError, match="already registered"):
+        made.load_plugins(["mine"])
+
+
+def abstract() -> type[Any]:
+    """Return a detector class that cannot be made."""
+
+    class Unfinished(Detector[Parameters]):
+        """Has no `reduce`."""
+
+        parameters = Parameters
+        spec = spec("mine")
+
+    return Unfinished
+
+
+def nameless() -> type[Any]:
+    """Return a detector class without metadata."""
+
+    class Nameless(Detector[Parameters]):
+        """Has no `spec`."""
+
+        parameters = Parameters
+
+        def reduce(self, *_: Any) -> Outcome:
+            return Outcome.not_applicable("never")
+
+    return Nameless
+
+
+@pytest.mark.parametrize("make", [abstract, nameless])
+def test_an_unfinished_plug_in_stops_with_a_message(
+    make: Callable[[], Any], plug_in: Callable[..., Point]
+) -> None:
+    """One line for the operator, not a traceback."""
+    plug_in("mine", make)
+    with pytest.raises(ConfigurationError, match="plug-in 'mine'"):
+        Registry().load_plugins(["mine"])
+
+
+def test_a_plug_in_is_found_by_its_h2o_id(plug_in: Callable[..., Point]) -> None:
+    """Configurations may name detectors in either form."""
+    made = Registry()
+    plug_in("mine", lambda: detector("mine", h2o_id="h2o_sonar.evaluators.mine.Mine"))
+    made.load_plugins(["h2o_sonar.evaluators.mine.Mine"])
+    assert "mine" in made
+
+
+def test_a_plug_in_named_like_a_built_in_detector_stops(plug_in: Callable[..., Point]) -> None:
+    """Whoever installed it believes that it judges."""
+    made = Registry()
+    made.register(detector("mine"))
+    plug_in("mine", lambda: detector("mine"))
+    with pytest.raises(ConfigurationError, match="already registered"):
+        made.load_plugins(["mine"])
+
+
+@pytest.mark.parametrize(
+    ("score", "holds"),
+    [(0.0, True), (1.0, True), (-1e-9, False), (1.0000001, False), (float("nan"), False),
+     (float("inf"), False)],
+)  # fmt: skip
+def test_a_metric_knows_its_range(score: float, holds: bool) -> None:
+    """Both ends inclusive; NaN is in no range."""
+    assert MetricSpec("good", Direction.HIGHER).holds(score) is holds

@@ -1,0 +1,30 @@
+"""What a threshold was fitted on, by name."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
+from guardrail_service.inference.models.evidence_choice import EVIDENCE_VERSION
+from guardrail_service.inference.pack import load_pack
+from guardrail_service.policy.fingerprints import fingerprints
+from guardrail_service.text.decoding.disguise import DISGUISE_VERSION
+from tests import tiny_pack
+
+
+def test_safety_roles_name_the_rules_that_undo_disguises(tiny: Path, tmp_path: Path) -> None:
+    """Another reading of the same text is another score; groundedness does not depend on it."""
+    folder = Path(shutil.copytree(tiny, tmp_path / "tiny"))
+    tiny_pack.add_branch(folder, roles=["toxicity", "bias"], labels=["toxicity", "insult"])
+    pack = load_pack(folder)
+    found = fingerprints(pack)
+    assert found["toxicity"] == f"{pack.fingerprint('toxicity')} {DISGUISE_VERSION}"
+    assert found["bias"].endswith(DISGUISE_VERSION)
+    assert found["embedding"] == pack.fingerprint("embedding")
+
+
+def test_evidence_names_what_is_settled_without_a_model(tiny: Path) -> None:
+    """Thresholds fitted with another gate, or another choice of evidence, do not fit."""
+    named = fingerprints(load_pack(tiny))["evidence"].split()
+    assert {GATE_VERSION, EVIDENCE_VERSION} <= set(named)

@@ -2,6 +2,7 @@
 
     GuardrailError
     ├── ConfigurationError        a guardrail JSON or a setting is wrong; start-up stops
+    │   └── PluginError           a plug-in that something names cannot be used
     ├── PackError                 a model pack is missing, changed, truncated or does not fit
     ├── MissingExtra              a command needs an extra that is not installed
     ├── InputError                the caller's request is wrong (422)
@@ -24,7 +25,9 @@ Messages say what was found, what was expected and what to do. They never contai
 
 from __future__ import annotations
 
+import difflib
 import traceback
+from collections.abc import Iterable
 from pathlib import PurePath
 
 
@@ -44,6 +47,17 @@ class ConfigurationError(GuardrailError):
         self.where = where
         self.found = found
         self.expected = expected
+
+
+class PluginError(ConfigurationError):
+    """A plug-in that a configuration or a command names cannot be used."""
+
+    code = "plugin"
+
+    def __init__(self, name: str, group: str, found: str, expected: str) -> None:
+        super().__init__(f"plug-in {name!r} ({group})", found, expected)
+        self.name = name
+        self.group = group
 
 
 class PackError(GuardrailError):
@@ -153,6 +167,28 @@ class RowFailed(ScoringError):
     """One model row failed; its neighbours did not."""
 
     code = "row_failed"
+
+
+def choices(name: str, known: Iterable[str], noun: str) -> str:
+    """Return what was expected in place of an unknown name: at most three names.
+
+    Args:
+        name: What was found; only a message that may quote it may use the hint.
+        known: Every name that would have been right.
+        noun: What the names are, in the singular: "detector id".
+    """
+    names = sorted(set(known))
+    near = difflib.get_close_matches(name[:_LONGEST_NAME], names, n=_MOST_CHOICES, cutoff=0.7)
+    if near:
+        return f"a known {noun}; did you mean {' or '.join(map(repr, near))}?"
+    if len(names) > _MOST_CHOICES:
+        return f"one of the {len(names)} known {noun}s"
+    return f"one of {', '.join(names)}" if names else f"no {noun}: none is known here"
+
+
+_MOST_CHOICES = 3
+_LONGEST_NAME = 200
+"""Characters of a name that are compared: the comparison takes quadratic time."""
 
 
 def raised_at(error: BaseException) -> str:

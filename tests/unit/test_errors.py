@@ -14,6 +14,7 @@ MARK = "zq9"
 DOCUMENTED = {
     "GuardrailError": 500,
     "ConfigurationError": 500,
+    "PluginError": 500,
     "PackError": 500,
     "MissingExtra": 500,
     "InputError": 422,
@@ -45,6 +46,8 @@ def make(cls: type[GuardrailError]) -> GuardrailError:
     """Return an error whose message holds a marker."""
     if cls is errors.ConfigurationError:
         return errors.ConfigurationError("file: key", MARK, "something else")
+    if cls is errors.PluginError:
+        return errors.PluginError("mine", "rag_guardrail.detectors", MARK, "something else")
     if cls is errors.Overloaded:
         return errors.Overloaded(MARK, 0.2)
     return cls(MARK)
@@ -113,3 +116,23 @@ def test_where_it_was_raised_is_told_without_the_message() -> None:
         int(MARK)
     assert re.fullmatch(r"test_errors\.py:\d+", errors.raised_at(caught.value))
     assert errors.raised_at(ValueError(MARK)) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "hint"),
+    [
+        ("grondedness", ["groundedness", "looping"], "did you mean 'groundedness'?"),
+        ("a1", ["a2", "a3", "a4", "a5"], "one of the 4 known ids"),
+        ("word1", ["word2", "word3", "word4", "word5"], "did you mean 'word5' or 'word4' or"),
+        ("far", ["looping", "bias"], "one of bias, looping"),
+        ("far", [], "no id: none is known here"),
+        ("x" * 1_000_000, ["looping"], "one of looping"),
+    ],
+)
+def test_an_unknown_name_gets_at_most_three_suggestions(
+    name: str, known: list[str], hint: str
+) -> None:
+    """However many there are, and however long the name is."""
+    found = errors.choices(name, known, "id")
+    assert hint in found
+    assert sum(other in found for other in known) <= 3

@@ -7,7 +7,6 @@ to a function, and only when it is called or its help is asked for: `guardrail s
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,11 +14,12 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from guardrail_service.commands.console import fail
+from guardrail_service.errors import PluginError
+from guardrail_service.plugins import COMMANDS, installed, load
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context  # typer carries a click of its own
 
-COMMANDS_GROUP = "rag_guardrail.commands"
 FROM_OFFLINE = "rag-guardrail-offline"
 FROM_MODELS = "rag-guardrail-models"
 DISTRIBUTIONS = {
@@ -47,23 +47,24 @@ class Commands(TyperGroup):
         own = self.commands.get(cmd_name)
         if own is not None:
             return own
-        point = self._brought(ctx).get(cmd_name)
-        if point is not None:
-            return _loaded(point, cmd_name)
+        brought = self._brought(ctx).get(cmd_name)
+        if brought is not None:
+            return _loaded(brought, cmd_name)
         full = _prefix(ctx) + cmd_name
         if full in DISTRIBUTIONS:
             spoken = full.replace(".", " ")
             return _failing(cmd_name, f"guardrail {spoken} needs {DISTRIBUTIONS[full]}: install it")
         return None
 
-    def _brought(self, ctx: Context) -> dict[str, EntryPoint]:
+    def _brought(self, ctx: Context) -> dict[str, str]:
+        """Return the entry points of this group by the command they bring."""
         prefix = _prefix(ctx)
-        found = {}
-        for point in entry_points(group=COMMANDS_GROUP):
-            name = point.name.removeprefix(prefix)
-            if point.name.startswith(prefix) and "." not in name:
-                found[name] = point
-        return found
+        short = {point: point.removeprefix(prefix) for point in installed(COMMANDS)}
+        return {
+            name: point
+            for point, name in short.items()
+            if point.startswith(prefix) and "." not in name
+        }
 
 
 def _prefix(ctx: Context) -> str:
@@ -75,19 +76,22 @@ def _prefix(ctx: Context) -> str:
     return "".join(f"{name}." for name in reversed(names))
 
 
-def _loaded(point: EntryPoint, name: str) -> Command:
+def _loaded(point: str, name: str) -> Command:
     """Return what an entry point brings. A broken one is a command that says so."""
     try:
-        found = point.load()
+        found = load(COMMANDS, point)
+        if not isinstance(found, typer.Typer):
+            if not callable(found):
+                kind = type(found).__name__
+                raise PluginError(point, COMMANDS, kind, "a typer.Typer or a function")
+            alone = typer.Typer(add_completion=False)
+            alone.command(name)(found)
+            found = alone
+        brought = get_command(found)
+    except PluginError as error:
+        return _failing(name, str(error))
     except Exception as error:  # noqa: BLE001 - somebody else's code; ours must go on without it
-        return _failing(name, f"{point.value} does not import: {type(error).__name__}")
-    if not isinstance(found, typer.Typer):
-        if not callable(found):
-            return _failing(name, f"{point.value} is neither a typer.Typer nor a function")
-        alone = typer.Typer(add_completion=False)
-        alone.command(name)(found)
-        found = alone
-    brought = get_command(found)
+        return _failing(name, f"plug-in {point!r} ({COMMANDS}): {type(error).__name__}")
     brought.name = name
     return brought
 

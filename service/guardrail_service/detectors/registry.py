@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from inspect import isabstract
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from guardrail_service.errors import ConfigurationError
+from guardrail_service.errors import ConfigurationError, choices
+from guardrail_service.plugins import DETECTORS, named_classes
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Direction, Outcome, Role, Row, RowOutput
 
-PLUGIN_GROUP = "rag_guardrail.detectors"
 CostClass = Literal["text", "pattern", "model"]
 CLASSIFIERS: frozenset[Role] = frozenset({"toxicity", "bias"})
 """Roles whose models give a probability per label; detectors report metrics of those names."""
@@ -75,6 +72,11 @@ class DetectorSpec:
     request_parameters: frozenset[str] = frozenset()
     default_thresholds: Mapping[str, float] | None = None
     replaces: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the id and its aliases: everything a configuration may call the detector."""
+        return (self.id,) if self.h2o_id is None else (self.id, self.h2o_id)
 
     def metric(self, key: str) -> MetricSpec:
         """Return one metric by key; KeyError if the detector has no such metric."""
@@ -142,7 +144,7 @@ D = TypeVar("D", bound=type[AnyDetector])
 
 
 class Registry:
-    """Detectors by id. A duplicate is an error; an unknown name lists what exists."""
+    """Detectors by id. A duplicate is an error; an unknown name gets suggestions."""
 
     def __init__(self) -> None:
         self._detectors: dict[str, AnyDetector] = {}
@@ -162,27 +164,18 @@ class Registry:
         self._planned[spec.id] = spec
 
     def load_plugins(self, wanted: Iterable[str]) -> None:
-        """Import the third-party detectors that `wanted` needs.
-
-        Those are the ones whose entry-point name is wanted. An id in H2O's dotted form that is
-        still unknown after that may be a plug-in's, so the rest are imported, too.
+        """Import the third-party detectors that `wanted` names, by id or by an alias.
 
         Raises:
             ConfigurationError: If a plug-in fails to import, is not what it says, or takes the id
                 of another detector. A missing detector would be an open door, so start-up stops.
         """
-        names = set(wanted)
-        points = entry_points(group=PLUGIN_GROUP)
-        self._plug_in(point for point in points if point.name in names)
-        known = {name for spec in self.specs() for name in (spec.id, spec.h2o_id)}
-        if any("." in name for name in names - known):
-            self._plug_in(points)
-
-    def _plug_in(self, points: Iterable[EntryPoint]) -> None:
-        for point in points:
-            if point.name not in self._plugged:
-                self.register(_load_plugin(point))
-                self._plugged.add(point.name)
+        known = {name for spec in self.specs() for name in spec.names}
+        names = set(wanted) - self._plugged
+        base: type[AnyDetector] = Detector  # type: ignore[type-abstract]  # its subclasses are meant
+        for found in named_classes(DETECTORS, base, DetectorSpec, names, known):
+            self.register(found)
+            self._plugged.add(found.spec.id)
 
     def __iter__(self) -> Iterator[AnyDetector]:
         """Yield detectors by id, whatever imported which first."""
@@ -201,44 +194,22 @@ class Registry:
             ConfigurationError: If no detector has this id; near misses are suggested.
         """
         for spec in self.specs():
-            if evaluator_id in (spec.id, spec.h2o_id):
+            if evaluator_id in spec.names:
                 return spec
-        raise ConfigurationError(where, f"unknown id {evaluator_id!r}", self._hint(evaluator_id))
+        known = (name for spec in self.specs() for name in spec.names)
+        hint = choices(evaluator_id, known, "detector id")
+        raise ConfigurationError(where, f"unknown id {evaluator_id!r}", hint)
 
     def specs(self) -> tuple[DetectorSpec, ...]:
         """Return every published spec: the served ones, then the ones without code here."""
         return (*(d.spec for d in self), *self._planned.values())
 
-    def _hint(self, evaluator_id: str) -> str:
-        known = [name for s in self.specs() for name in (s.id, s.h2o_id) if name]
-        near = difflib.get_close_matches(evaluator_id, known, n=1, cutoff=0.8)
-        if near:
-            return f"a known id; did you mean {near[0]!r}?"
-        return "one of " + ", ".join(sorted(s.id for s in self.specs()))
-
     def _refuse_duplicate(self, spec: DetectorSpec) -> None:
         for other in self.specs():
-            if spec.id == other.id or (spec.h2o_id and spec.h2o_id == other.h2o_id):
+            if not set(spec.names).isdisjoint(other.names):
                 raise ConfigurationError(
                     f"detector {spec.id!r}", "an id that is already registered", "a new id"
                 )
-
-
-def _load_plugin(point: EntryPoint) -> type[AnyDetector]:
-    where = f"plug-in {point.name!r} ({PLUGIN_GROUP})"
-    try:
-        loaded = point.load()
-    except Exception as error:
-        raise ConfigurationError(
-            where, f"{type(error).__name__} on import", "a module that imports"
-        ) from error
-    if not (isinstance(loaded, type) and issubclass(loaded, Detector)):
-        raise ConfigurationError(where, f"{type(loaded).__name__}", "a Detector class")
-    if not isinstance(getattr(loaded, "spec", None), DetectorSpec) or isabstract(loaded):
-        raise ConfigurationError(where, "an unfinished class", "one with `spec` and `reduce`")
-    if loaded.spec.id != point.name:
-        raise ConfigurationError(where, f"spec.id {loaded.spec.id!r}", "the entry point's own name")
-    return loaded
 
 
 REGISTRY = Registry()

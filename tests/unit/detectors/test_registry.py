@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.detectors import registry as module
+from guardrail_service import plugins
 from guardrail_service.detectors.registry import (
-    PLUGIN_GROUP,
     Detector,
     DetectorSpec,
     MetricSpec,
@@ -52,8 +51,11 @@ def detector(name: str, h2o_id: str | None = None) -> type[Detector[Parameters]]
 class Point:
     """An entry point as `importlib.metadata` gives it."""
 
+    dist = None
+
     def __init__(self, name: str, loads: Callable[[], Any]) -> None:
         self.name = name
+        self.value = f"acme:{name}"
         self._loads = loads
         self.loaded = 0
 
@@ -67,8 +69,11 @@ class Point:
 def plug_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Point]:
     """Install a plug-in."""
     points: list[Point] = []
-    monkeypatch.setattr(module, "entry_points", lambda group: points[:] if group == PLUGIN_GROUP
-                        else [])  # fmt: skip
+
+    def entry_points(group: str) -> list[Point]:
+        return points[:] if group == plugins.DETECTORS else []
+
+    monkeypatch.setattr(plugins, "entry_points", entry_points)
 
     def install(name: str, loads: Callable[[], Any]) -> Point:
         points.append(Point(name, loads))
@@ -222,6 +227,31 @@ def test_a_plug_in_is_found_by_its_h2o_id(plug_in: Callable[..., Point]) -> None
     plug_in("mine", lambda: detector("mine", h2o_id="h2o_sonar.evaluators.mine.Mine"))
     made.load_plugins(["h2o_sonar.evaluators.mine.Mine"])
     assert "mine" in made
+
+
+def test_a_broken_plug_in_that_nobody_named_stops_nothing(plug_in: Callable[..., Point]) -> None:
+    """Not even while another one is looked for by its alias."""
+
+    def broken() -> Any:
+        raise SystemExit(3)
+
+    made = Registry()
+    plug_in("broken", broken)
+    plug_in("mine", lambda: detector("mine", h2o_id="h2o.Mine"))
+    bystander = plug_in("other", lambda: detector("other"))
+    made.load_plugins(["h2o.Mine"])
+    assert [one.spec.id for one in made] == ["mine"]
+    assert bystander.loaded == 0
+    with pytest.raises(ConfigurationError, match=r"plug-in 'broken'.*SystemExit on import"):
+        made.load_plugins(["broken"])
+
+
+def test_two_distributions_that_bring_one_name_stop(plug_in: Callable[..., Point]) -> None:
+    """Which of them judges would depend on the order of folders."""
+    plug_in("mine", lambda: detector("mine"))
+    plug_in("mine", lambda: detector("mine"))
+    with pytest.raises(ConfigurationError, match="expected one distribution that brings it"):
+        Registry().load_plugins(["mine"])
 
 
 def test_a_plug_in_named_like_a_built_in_detector_stops(plug_in: Callable[..., Point]) -> None:

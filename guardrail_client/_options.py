@@ -16,7 +16,7 @@ DEFAULT_RETRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ClientOptions:
     """Checked options. `headers` holds the key, so it is not in the repr."""
 
     url: str = field(default=DEFAULT_URL, repr=False)
@@ -38,7 +38,7 @@ def make_options(
     timeout: float,
     max_retries: int,
     policy: str | None,
-) -> Options:
+) -> ClientOptions:
     """Return checked options; address and key that are None come from the environment.
 
     Raises:
@@ -46,7 +46,7 @@ def make_options(
     """
     if max_retries < 0:
         raise ValueError(f"max_retries: found {max_retries}, expected 0 or more")
-    return Options(
+    return ClientOptions(
         url=_checked_url(base_url or os.environ.get("GUARDRAIL_URL") or DEFAULT_URL),
         timeout=checked_timeout(timeout),
         max_retries=max_retries,

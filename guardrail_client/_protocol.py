@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeVar
 
 import httpx
 
-from guardrail_client._failures import connection_error, refusal, retry_after
-from guardrail_client._options import Options, checked_timeout
+from guardrail_client._options import ClientOptions, checked_timeout
+from guardrail_client._typed_errors import connection_error, refusal, retry_after
 from guardrail_client.errors import (
     APIError,
     ConnectionFailed,
@@ -159,7 +159,7 @@ def means_not_ready(error: GuardrailError) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RawReply:
     """A complete HTTP reply; header names in lower case."""
 
     status: int
@@ -168,7 +168,7 @@ class Reply:
 
 
 T = TypeVar("T")
-Outcome = Reply | httpx.HTTPError
+TryOutcome = RawReply | httpx.HTTPError
 
 
 class Call:
@@ -176,7 +176,7 @@ class Call:
 
     def __init__(
         self,
-        options: Options,
+        options: ClientOptions,
         method: Literal["GET", "POST"],
         path: str,
         body: Mapping[str, Any] | None = None,
@@ -223,7 +223,7 @@ class Call:
         message = f"no complete reply within {self._budget:g} s"
         return TimeoutExceeded(message, request_id=self.request_id)
 
-    def wait(self, outcome: Outcome) -> float | None:
+    def wait(self, outcome: TryOutcome) -> float | None:
         """Return the seconds to wait before the next try; None if this outcome stands.
 
         A service that names a `Retry-After` gets at least that. A wait that does not fit into the
@@ -231,14 +231,14 @@ class Call:
         """
         if self._retries_left == 0 or not _may_retry(outcome):
             return None
-        asked = retry_after(outcome.headers) if isinstance(outcome, Reply) else None
+        asked = retry_after(outcome.headers) if isinstance(outcome, RawReply) else None
         # Half to all of it, at random: callers refused together do not return together.
         wait = max(self._backoff * (0.5 + self._jitter() / 2), asked or 0.0)
         self._retries_left -= 1
         self._backoff = min(LONGEST_BACKOFF, 2 * self._backoff)
         return wait if wait < self._deadline - self._clock() else None
 
-    def result(self, outcome: Outcome, parse: Callable[[Any], T]) -> T:
+    def result(self, outcome: TryOutcome, parse: Callable[[Any], T]) -> T:
         """Return what `parse` makes of the reply's JSON.
 
         Raises:
@@ -250,7 +250,7 @@ class Call:
             error.request_id = self.request_id
             raise
 
-    def _json(self, outcome: Outcome) -> Any:
+    def _json(self, outcome: TryOutcome) -> Any:
         if isinstance(outcome, httpx.TimeoutException):
             raise self.expired() from outcome
         if isinstance(outcome, httpx.HTTPError):
@@ -262,7 +262,7 @@ class Call:
             raise self.unexpected("the reply is not JSON", outcome.content)
         return parsed
 
-    def _refusal(self, reply: Reply, parsed: Any) -> APIError:
+    def _refusal(self, reply: RawReply, parsed: Any) -> APIError:
         body = reply.content if parsed is None else parsed
         return refusal(
             reply.status, reply.headers, body, sent=self._sent, request_id=self.request_id
@@ -273,7 +273,7 @@ class Call:
         return UnexpectedReply(message, status=200, request_id=self.request_id, body=body)
 
 
-class Body:
+class ReplyBody:
     """Collects one reply's bytes within the call's budget and a size limit."""
 
     def __init__(self, call: Call, limit: int = MAX_REPLY_BYTES) -> None:
@@ -299,9 +299,9 @@ class Body:
         return b"".join(self._chunks)
 
 
-def _may_retry(outcome: Outcome) -> bool:
+def _may_retry(outcome: TryOutcome) -> bool:
     # A read that timed out has spent the budget, and its work may still be running over there.
-    if isinstance(outcome, Reply):
+    if isinstance(outcome, RawReply):
         return outcome.status in RETRIED_STATUSES
     return isinstance(outcome, httpx.ConnectError)
 

@@ -14,9 +14,9 @@ import anyio
 import httpx
 
 from guardrail_client import _protocol
-from guardrail_client._dial import dial
 from guardrail_client._options import DEFAULT_RETRIES, DEFAULT_TIMEOUT, make_options
-from guardrail_client._protocol import Body, Call, Outcome, Reply, T
+from guardrail_client._protocol import Call, RawReply, ReplyBody, T, TryOutcome
+from guardrail_client._stream_connection import dial
 from guardrail_client.errors import GuardrailError
 from guardrail_client.stream import AsyncCheckStream, OnError, Tokens
 from guardrail_client.types import CheckError, CheckItem, CheckResult, Mode, Passage, StopOn
@@ -291,11 +291,11 @@ class AsyncGuardrailClient:
                 return call.result(outcome, parse)
             await self._sleep(wait)
 
-    async def _attempt(self, call: Call) -> Outcome:
+    async def _attempt(self, call: Call) -> TryOutcome:
         request = self._http.build_request(
             call.method, call.path, content=call.content, headers=call.headers, timeout=call.left()
         )
-        body = Body(call)
+        body = ReplyBody(call)
         try:
             response = await self._http.send(request, stream=True)
             async with aclosing(response):
@@ -305,4 +305,4 @@ class AsyncGuardrailClient:
                     body.add(chunk)
         except httpx.HTTPError as error:
             return error
-        return Reply(response.status_code, response.headers, body.joined())
+        return RawReply(response.status_code, response.headers, body.joined())

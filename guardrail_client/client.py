@@ -15,10 +15,10 @@ import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from guardrail_client import _protocol
-from guardrail_client._dial import dial
 from guardrail_client._options import DEFAULT_RETRIES, DEFAULT_TIMEOUT, make_options
-from guardrail_client._protocol import Body, Call, Outcome, Reply, T
-from guardrail_client._session import Session
+from guardrail_client._protocol import Call, RawReply, ReplyBody, T, TryOutcome
+from guardrail_client._stream_connection import dial
+from guardrail_client._stream_session import StreamSession
 from guardrail_client.errors import GuardrailError
 from guardrail_client.stream import CheckStream, OnError, Tokens
 from guardrail_client.types import CheckError, CheckItem, CheckResult, Mode, Passage, StopOn
@@ -208,7 +208,7 @@ class GuardrailClient:
         )
         post = self._post if self._injected else None
 
-        def session() -> Session:
+        def session() -> StreamSession:
             return dial(self._options, self._http, about, timeout, self._uds, post)
 
         return CheckStream(session, self._on_loop, tokens, on_error, fallback)
@@ -302,11 +302,11 @@ class GuardrailClient:
                 return call.result(outcome, parse)
             self._sleep(wait)
 
-    def _attempt(self, call: Call) -> Outcome:
+    def _attempt(self, call: Call) -> TryOutcome:
         request = self._http.build_request(
             call.method, call.path, content=call.content, headers=call.headers, timeout=call.left()
         )
-        body = Body(call)
+        body = ReplyBody(call)
         try:
             response = self._http.send(request, stream=True)
             with closing(response):
@@ -316,4 +316,4 @@ class GuardrailClient:
                     body.add(chunk)
         except httpx.HTTPError as error:
             return error
-        return Reply(response.status_code, response.headers, body.joined())
+        return RawReply(response.status_code, response.headers, body.joined())

@@ -87,9 +87,9 @@ class Host:
         """Start answering a request; cancelling the future cancels the work."""
         return self._portal.start_task_soon(self._answer, request)
 
-    def open(self, request: httpx.Request) -> InProcessChannel:
+    def open(self, request: httpx.Request) -> InProcessTwoWayRequest:
         """Return a request whose body is sent while its reply arrives."""
-        return InProcessChannel(self._portal, self._app, request)
+        return InProcessTwoWayRequest(self._portal, self._app, request)
 
     def close(self) -> None:
         """Shut the application down and end the thread; later calls do nothing."""
@@ -141,7 +141,7 @@ class _OpenHosts:
 _OPEN = _OpenHosts()
 
 
-class InProcessChannel:
+class InProcessTwoWayRequest:
     """One request to the application on its own loop, used from a caller's asyncio loop."""
 
     def __init__(self, portal: BlockingPortal, app: Any, request: httpx.Request) -> None:

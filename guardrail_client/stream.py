@@ -9,7 +9,7 @@ from contextlib import aclosing, closing, suppress
 from functools import partial
 from typing import Any, Literal, Self, TypeVar
 
-from guardrail_client._session import Record, Session
+from guardrail_client._stream_session import Record, StreamSession
 from guardrail_client.errors import UNAVAILABLE, GuardrailError
 from guardrail_client.types import StreamFinal, StreamPart
 
@@ -84,7 +84,7 @@ class AsyncCheckStream(_Story):
     """
 
     def __init__(
-        self, session: Session, tokens: Tokens, on_error: OnError, fallback: str | None
+        self, session: StreamSession, tokens: Tokens, on_error: OnError, fallback: str | None
     ) -> None:
         super().__init__(on_error, fallback)
         self._session = session
@@ -175,7 +175,7 @@ class CheckStream(_Story):
 
     def __init__(
         self,
-        session: Callable[[], Session],
+        session: Callable[[], StreamSession],
         run: Callable[[Callable[[], Awaitable[Any]]], Any],
         tokens: Tokens,
         on_error: OnError,
@@ -236,7 +236,7 @@ class CheckStream(_Story):
         finally:
             self._run(session.close)
 
-    async def _made(self) -> Session:
+    async def _made(self) -> StreamSession:
         return self._open()
 
     def _now(self, records: list[Record]) -> Iterator[str]:
@@ -245,7 +245,7 @@ class CheckStream(_Story):
                 yield text
 
 
-async def _told(session: Session, text: str) -> list[Record]:
+async def _told(session: StreamSession, text: str) -> list[Record]:
     """Send a token and return what has come back in the meantime."""
     await session.send(text)
     return session.ready()

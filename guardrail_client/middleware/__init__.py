@@ -3,16 +3,16 @@
 from guardrail_client.middleware.asgi import GuardrailMiddleware
 from guardrail_client.middleware.decorator import guarded
 from guardrail_client.middleware.exchange import Exchange
-from guardrail_client.middleware.outcome import Outcome
+from guardrail_client.middleware.outcome import AnswerOutcome
 from guardrail_client.middleware.routes import FALLBACK, Route
 from guardrail_client.middleware.wsgi import GuardrailWSGI
 
 __all__ = [
     "FALLBACK",
+    "AnswerOutcome",
     "Exchange",
     "GuardrailMiddleware",
     "GuardrailWSGI",
-    "Outcome",
     "Route",
     "guarded",
 ]

@@ -15,7 +15,7 @@ from guardrail_client.middleware.asgi_request import LOG, Guarded, judged
 from guardrail_client.middleware.bodies import Header, UnreadableBody
 from guardrail_client.middleware.exchange import replaced
 from guardrail_client.middleware.lanes import Lanes
-from guardrail_client.middleware.outcome import Outcome, unchecked
+from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
 from guardrail_client.middleware.routes import TEXT_TYPES
 from guardrail_client.middleware.sse import Events, Lane
 
@@ -81,7 +81,7 @@ class JSONBody(Body):
         exchange.response = document
         answer = self.route.find_answer(exchange)
         if not isinstance(answer, str) or not answer.strip():
-            await self._sent(Outcome(exchange.path, "as_is", None, "no_answer_found"), data)
+            await self._sent(AnswerOutcome(exchange.path, "as_is", None, "no_answer_found"), data)
             return
         outcome, text = await judged(self.guarded, answer)
         if text == answer:
@@ -92,7 +92,7 @@ class JSONBody(Body):
             raise UnreadableBody("answer_not_in_document")
         await self._sent(outcome, bodies.dumped(changed), changed=True)
 
-    async def _sent(self, outcome: Outcome, data: bytes, *, changed: bool = False) -> None:
+    async def _sent(self, outcome: AnswerOutcome, data: bytes, *, changed: bool = False) -> None:
         headers = self.guarded.headers
         if changed:
             headers = bodies.rewritten(headers, len(data))
@@ -100,7 +100,7 @@ class JSONBody(Body):
         await self.send(data, more=False)
         self.route.report(outcome)
 
-    async def _start(self, outcome: Outcome, headers: Sequence[Header]) -> None:
+    async def _start(self, outcome: AnswerOutcome, headers: Sequence[Header]) -> None:
         started = {**self.guarded.start, "headers": bodies.added(headers, outcome.headers())}
         await self.guarded.downstream(started)
 
@@ -153,7 +153,7 @@ class StreamBody(Body, ABC):
             await self.take(data, more)
         except UnreadableBody as error:
             outcome = unchecked(self.route, self.exchange.path, error.code)
-            await self._stop(TEXT_LANE, Outcome(outcome.path, "replaced", None, error.code))
+            await self._stop(TEXT_LANE, AnswerOutcome(outcome.path, "replaced", None, error.code))
             return
         if not more and not self.stopped:
             await self._lanes.end()
@@ -187,14 +187,14 @@ class StreamBody(Body, ABC):
         """Return what the charset still has to say when everything has been sent."""
         return b""
 
-    async def done(self, outcome: Outcome) -> None:
+    async def done(self, outcome: AnswerOutcome) -> None:
         """Tell a reader the verdict, where the format has room for it."""
 
     async def close(self) -> None:
         """Drop what is held."""
         await self._lanes.cancel()
 
-    async def _stop(self, lane: Lane, outcome: Outcome) -> None:
+    async def _stop(self, lane: Lane, outcome: AnswerOutcome) -> None:
         """End the response with the fallback."""
         async with self._lock:
             if self.stopped:
@@ -268,7 +268,7 @@ class EventBody(StreamBody):
         """Return the event that says that a filter ended the answer."""
         return sse.stopped(self._template(lane), self.route.sse, lane)
 
-    async def done(self, outcome: Outcome) -> None:
+    async def done(self, outcome: AnswerOutcome) -> None:
         """Tell a reader the verdict in a comment, which readers of events skip."""
         said = " ".join(f"{name.lower()}={text}" for name, text in outcome.headers())
         await self.emit(sse.comment(said))

@@ -12,7 +12,7 @@ from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware import bodies
 from guardrail_client.middleware.bodies import Header
 from guardrail_client.middleware.exchange import Exchange, queried
-from guardrail_client.middleware.outcome import Outcome, decided, unchecked
+from guardrail_client.middleware.outcome import AnswerOutcome, decided, unchecked
 from guardrail_client.middleware.routes import Route
 
 LOG = logging.getLogger("guardrail_client.middleware")
@@ -83,7 +83,7 @@ class Guarded(ABC):
         """Serve the request."""
 
 
-async def judged(guarded: Guarded, answer: str) -> tuple[Outcome, str]:
+async def judged(guarded: Guarded, answer: str) -> tuple[AnswerOutcome, str]:
     """Return what happens to an answer, and the text to send."""
     route, path = guarded.route, guarded.exchange.path
     try:

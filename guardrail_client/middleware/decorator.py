@@ -11,7 +11,7 @@ from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.client import GuardrailClient
 from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware.exchange import Exchange, passages
-from guardrail_client.middleware.outcome import Outcome, decided, streamed, unchecked
+from guardrail_client.middleware.outcome import AnswerOutcome, decided, streamed, unchecked
 from guardrail_client.middleware.routes import Route
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -173,5 +173,5 @@ def _unjudged(route: Route, answer: str, error: GuardrailError) -> str:
 
 
 def _stopped(route: Route, error: GuardrailError) -> str:
-    route.report(Outcome(route.path, "replaced", None, error.code))
+    route.report(AnswerOutcome(route.path, "replaced", None, error.code))
     return route.fallback

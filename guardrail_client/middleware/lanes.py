@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware.exchange import Exchange
-from guardrail_client.middleware.outcome import Outcome, streamed, unchecked
+from guardrail_client.middleware.outcome import AnswerOutcome, streamed, unchecked
 from guardrail_client.middleware.routes import Route
 from guardrail_client.middleware.sse import Lane
 
@@ -36,8 +36,8 @@ class Lanes:
         route: Route,
         exchange: Exchange,
         show: Callable[[Lane, str], Awaitable[None]],
-        stop: Callable[[Lane, Outcome], Awaitable[None]],
-        done: Callable[[Outcome], Awaitable[None]],
+        stop: Callable[[Lane, AnswerOutcome], Awaitable[None]],
+        done: Callable[[AnswerOutcome], Awaitable[None]],
     ) -> None:
         self._client = client
         self._route = route
@@ -53,7 +53,7 @@ class Lanes:
         if lane not in self._queues:
             if len(self._queues) >= MAX_LANES:
                 outcome = unchecked(self._route, self._exchange.path, "too_many_choices")
-                await self._stop(lane, Outcome(outcome.path, "replaced", None, outcome.error))
+                await self._stop(lane, AnswerOutcome(outcome.path, "replaced", None, outcome.error))
                 return
             self._queues[lane] = asyncio.Queue(QUEUED)
             self._tasks[lane] = asyncio.create_task(self._run(lane))
@@ -97,14 +97,16 @@ class Lanes:
             outcome = await self._guarded(lane, blank, queue)
         except (GuardrailError, TypeError) as error:
             outcome = unchecked(self._route, self._exchange.path, error)
-            outcome = Outcome(outcome.path, "replaced", None, outcome.error)
+            outcome = AnswerOutcome(outcome.path, "replaced", None, outcome.error)
         if outcome.shown == "replaced":
             await self._stop(lane, outcome)
         else:
             self._route.report(outcome)
             await self._done(outcome)
 
-    async def _guarded(self, lane: Lane, first: str, queue: asyncio.Queue[str | None]) -> Outcome:
+    async def _guarded(
+        self, lane: Lane, first: str, queue: asyncio.Queue[str | None]
+    ) -> AnswerOutcome:
         route = self._route
         stream = self._client.check_stream(
             _tokens(first, queue),

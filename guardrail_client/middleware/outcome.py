@@ -17,7 +17,7 @@ _SEVERITY = ("allow", "flag", "redact", "block")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AnswerOutcome:
     """What happened to one answer.
 
     Attributes:
@@ -50,28 +50,28 @@ class Outcome:
         return [*found, ("X-Guardrail-Flagged", flagged)] if flagged else found
 
 
-def decided(route: Route, path: str, answer: str, result: CheckResult) -> tuple[Outcome, str]:
+def decided(route: Route, path: str, answer: str, result: CheckResult) -> tuple[AnswerOutcome, str]:
     """Return what happens to an answer with a verdict, and the text to send."""
     action = result.action
     if route.mode == "shadow":
-        return Outcome(path, "as_is", result), answer
+        return AnswerOutcome(path, "as_is", result), answer
     if _SEVERITY.index(action) >= _SEVERITY.index(route.stop_on) or _cannot_redact(answer, result):
-        return Outcome(path, "replaced", result), route.fallback
+        return AnswerOutcome(path, "replaced", result), route.fallback
     if action == "redact" and result.redacted_answer is not None:
-        return Outcome(path, "redacted", result), result.redacted_answer
-    return Outcome(path, "as_is", result), answer
+        return AnswerOutcome(path, "redacted", result), result.redacted_answer
+    return AnswerOutcome(path, "as_is", result), answer
 
 
-def streamed(path: str, stream: CheckStream | AsyncCheckStream) -> Outcome:
+def streamed(path: str, stream: CheckStream | AsyncCheckStream) -> AnswerOutcome:
     """Return what happened to an answer that was streamed to its end."""
     if stream.error is not None:
-        return Outcome(path, "as_is", None, stream.error.code)
+        return AnswerOutcome(path, "as_is", None, stream.error.code)
     if stream.final is None:
-        return Outcome(path, "as_is", None, "unchecked")
+        return AnswerOutcome(path, "as_is", None, "unchecked")
     result = stream.final.result
     if stream.blocked:
-        return Outcome(path, "replaced", result)
-    return Outcome(path, "redacted" if result.action == "redact" else "as_is", result)
+        return AnswerOutcome(path, "replaced", result)
+    return AnswerOutcome(path, "redacted" if result.action == "redact" else "as_is", result)
 
 
 def _cannot_redact(answer: str, result: CheckResult) -> bool:
@@ -85,7 +85,7 @@ def _cannot_redact(answer: str, result: CheckResult) -> bool:
     return result.redacted_answer in (None, answer) or any(d.state != "evaluated" for d in flagged)
 
 
-def unchecked(route: Route, path: str, error: Exception | str) -> Outcome:
+def unchecked(route: Route, path: str, error: Exception | str) -> AnswerOutcome:
     """Return what happens to an answer without a verdict.
 
     Failing open is for a guard that cannot be asked; a wrong key or request still replaces.
@@ -93,4 +93,4 @@ def unchecked(route: Route, path: str, error: Exception | str) -> Outcome:
     code = error if isinstance(error, str) else getattr(error, "code", type(error).__name__)
     cannot_ask = isinstance(error, UNAVAILABLE) or not isinstance(error, GuardrailError)
     passes = route.mode == "shadow" or (route.on_error == "open" and cannot_ask)
-    return Outcome(path, "as_is" if passes else "replaced", None, str(code))
+    return AnswerOutcome(path, "as_is" if passes else "replaced", None, str(code))

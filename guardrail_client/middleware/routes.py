@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from guardrail_client.middleware.exchange import Exchange, Finder, compiled, passages
-from guardrail_client.middleware.outcome import Outcome
+from guardrail_client.middleware.outcome import AnswerOutcome
 from guardrail_client.stream import OnError
 from guardrail_client.types import Mode, StopOn
 
@@ -56,7 +56,7 @@ class Route:
     timeout: float = 2.0
     sentence_deadline_ms: int | None = None
     max_bytes: int = MAX_BYTES
-    on_outcome: Callable[[Outcome], None] | None = None
+    on_outcome: Callable[[AnswerOutcome], None] | None = None
     find_answer: Callable[[Exchange], Any] = field(init=False, repr=False, compare=False)
     _question: Callable[[Exchange], Any] = field(init=False, repr=False, compare=False)
     _contexts: Callable[[Exchange], Any] = field(init=False, repr=False, compare=False)
@@ -92,7 +92,7 @@ class Route:
             "detectors": self.detectors,
         }
 
-    def report(self, outcome: Outcome) -> None:
+    def report(self, outcome: AnswerOutcome) -> None:
         """Tell the application what happened."""
         if self.on_outcome is not None:
             self.on_outcome(outcome)

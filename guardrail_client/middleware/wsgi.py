@@ -14,7 +14,7 @@ from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware import bodies, sse
 from guardrail_client.middleware.bodies import Header, UnreadableBody
 from guardrail_client.middleware.exchange import Exchange, queried, replaced
-from guardrail_client.middleware.outcome import Outcome, decided, streamed, unchecked
+from guardrail_client.middleware.outcome import AnswerOutcome, decided, streamed, unchecked
 from guardrail_client.middleware.routes import TEXT_TYPES, Route, matching
 from guardrail_client.middleware.sse import Events, Lane
 from guardrail_client.stream import CheckStream
@@ -143,14 +143,14 @@ class _Guarded:
         )
         self._route.report(outcome)
 
-    def _judged_json(self, data: bytes) -> tuple[Outcome, bytes | None]:
+    def _judged_json(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
         """Return what happens to a document, and the document to send if it is another."""
         encoding = bodies.value(self._headers, b"content-encoding")
         document = bodies.parsed(bodies.decoded(data, encoding, self._route.max_bytes))
         self.exchange.response = document
         answer = self._route.find_answer(self.exchange)
         if not isinstance(answer, str) or not answer.strip():
-            return Outcome(self.exchange.path, "as_is", None, "no_answer_found"), None
+            return AnswerOutcome(self.exchange.path, "as_is", None, "no_answer_found"), None
         outcome, text = self._judged(answer)
         if text == answer:
             return outcome, None
@@ -159,7 +159,7 @@ class _Guarded:
             raise UnreadableBody("answer_not_in_document")
         return outcome, bodies.dumped(changed)
 
-    def _judged(self, answer: str) -> tuple[Outcome, str]:
+    def _judged(self, answer: str) -> tuple[AnswerOutcome, str]:
         route, path = self._route, self.exchange.path
         try:
             about = route.about(self.exchange)
@@ -212,7 +212,7 @@ class _Guarded:
                 outcome = streamed(path, stream)
         except (GuardrailError, UnreadableBody, TypeError) as error:
             code = unchecked(route, path, error).error
-            outcome = Outcome(path, "replaced", None, code)
+            outcome = AnswerOutcome(path, "replaced", None, code)
             _LOG.warning("stream not checked to its end: %s", code)
         route.report(outcome)
         if outcome.shown == "replaced":

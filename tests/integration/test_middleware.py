@@ -19,9 +19,9 @@ from werkzeug.middleware.dispatcher import DispatcherMiddleware
 import guardrail_client as gc
 from guardrail_client.middleware import (
     FALLBACK,
+    AnswerOutcome,
     GuardrailMiddleware,
     GuardrailWSGI,
-    Outcome,
     Route,
     guarded,
 )
@@ -265,7 +265,7 @@ def steps_server() -> Iterator[str]:
 
 def test_shadow_changes_nothing_and_reports(service: Served) -> None:
     """For documents and for streams."""
-    seen: list[Outcome] = []
+    seen: list[AnswerOutcome] = []
     with hosted(service.address, mode="shadow", on_outcome=seen.append) as client:
         reply = say(client, "leak")
         assert reply.json()["answer"] == LEAK
@@ -279,7 +279,7 @@ def test_shadow_changes_nothing_and_reports(service: Served) -> None:
 
 def test_a_mere_flag_replaces_where_that_is_asked_for(service: Served) -> None:
     """`stop_on: flag`, with a fallback of the endpoint's own, told to the application."""
-    seen: list[Outcome] = []
+    seen: list[AnswerOutcome] = []
     settings = {"stop_on": "flag", "fallback": "Nein.", "on_outcome": seen.append}
     with hosted(service.address, **settings) as client:
         assert say(client, "leak").json()["answer"] == "Nein."
@@ -505,7 +505,7 @@ def test_a_file_that_the_server_could_send_itself_is_guarded(
     """The application is not offered what would pass the guard by, and cannot insist on it."""
     said = tmp_path / "said.txt"
     said.write_text(LEAK)
-    seen: list[Outcome] = []
+    seen: list[AnswerOutcome] = []
     made = gc.AsyncGuardrailClient(service.address, max_retries=0)
     guard = routes(mode=mode, on_outcome=seen.append)
     app = sending_files(GuardrailMiddleware(application(made.close), made, guard))
@@ -563,7 +563,7 @@ def test_flask_is_guarded_the_same_way(service: Served) -> None:
 
 def test_flask_without_a_guard(service: Served) -> None:
     """Closed and open mean the same there; shadow judges after the last byte."""
-    seen: list[Outcome] = []
+    seen: list[AnswerOutcome] = []
     for settings, shown in (
         ({}, FALLBACK),
         ({"on_error": "open"}, LEAK),
@@ -582,7 +582,7 @@ def test_flask_without_a_guard(service: Served) -> None:
 
 def test_functions_are_guarded_by_a_decorator(service: Served) -> None:
     """Plain and asynchronous ones, whole answers and pieces."""
-    seen: list[Outcome] = []
+    seen: list[AnswerOutcome] = []
 
     async def asynchronous() -> None:
         async with gc.AsyncGuardrailClient(service.address) as client:

@@ -6,7 +6,8 @@ import pickle
 
 import pytest
 
-from guardrail_client import _failures, errors
+from guardrail_client import _typed_errors as _failures
+from guardrail_client import errors
 from guardrail_client.errors import (
     APIError,
     AuthenticationFailed,

@@ -187,5 +187,5 @@ def test_a_broken_service_is_not_called_missing(monkeypatch: pytest.MonkeyPatch)
     hollow = ModuleType("guardrail_service")
     hollow.__path__ = []
     monkeypatch.setitem(sys.modules, "guardrail_service", hollow)
-    with pytest.raises(ModuleNotFoundError, match=r"guardrail_service\.api"):
+    with pytest.raises(ModuleNotFoundError, match=r"guardrail_service\.server"):
         gc.GuardrailClient.in_process()

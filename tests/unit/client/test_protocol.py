@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from guardrail_client import _protocol, errors
-from guardrail_client._options import Options, make_options
-from guardrail_client._protocol import Body, Call, Reply
+from guardrail_client._options import ClientOptions, make_options
+from guardrail_client._protocol import Call, RawReply, ReplyBody
 from guardrail_client.types import CheckResult
 
 NO_TIME_FAULTS = [
@@ -32,12 +32,12 @@ def make_call(clock: Any, body: Any = None, **options: Any) -> Call:
     """Return a call without jitter."""
     jitter = options.pop("jitter", 1.0)
     method: Any = "GET" if body is None else "POST"
-    return Call(Options(**options), method, "/v1/x", body, clock=clock, jitter=lambda: jitter)
+    return Call(ClientOptions(**options), method, "/v1/x", body, clock=clock, jitter=lambda: jitter)
 
 
-def reply(status: int, content: bytes = b"{}", **headers: str) -> Reply:
+def reply(status: int, content: bytes = b"{}", **headers: str) -> RawReply:
     """Return a whole reply; header names get dashes."""
-    return Reply(status, {k.replace("_", "-"): v for k, v in headers.items()}, content)
+    return RawReply(status, {k.replace("_", "-"): v for k, v in headers.items()}, content)
 
 
 # Requests
@@ -116,7 +116,7 @@ def test_only_what_changes_hands_has_an_idempotency_key(clock: Any) -> None:
     assert post.headers["X-Request-Id"] == post.request_id != other.request_id
 
 
-# Options
+# ClientOptions
 
 
 def test_arguments_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,7 @@ def test_the_budget_counts_down_from_the_start_of_the_call(clock: Any) -> None:
 
 def test_a_body_that_comes_too_late_is_a_timeout(clock: Any) -> None:
     """Each chunk is checked, so bytes in time do not excuse bytes too late."""
-    body = Body(make_call(clock))
+    body = ReplyBody(make_call(clock))
     body.add(b"in time")
     clock.now += 5
     with pytest.raises(errors.TimeoutExceeded):
@@ -248,7 +248,7 @@ def test_a_body_that_comes_too_late_is_a_timeout(clock: Any) -> None:
 
 def test_a_body_that_is_too_large_is_refused(clock: Any) -> None:
     """Memory is bounded whatever the server sends."""
-    body = Body(make_call(clock), limit=4)
+    body = ReplyBody(make_call(clock), limit=4)
     body.add(b"1234")
     assert body.joined() == b"1234"
     with pytest.raises(errors.UnexpectedReply, match="too large"):

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import httpx
 
-from guardrail_client._channel import Channel
-from guardrail_client._failures import connection_error, refusal
+from guardrail_client._two_way_request import TwoWayRequest
+from guardrail_client._typed_errors import connection_error, refusal
 from guardrail_client.errors import (
     BY_CODE,
     ConnectionFailed,
@@ -31,7 +31,7 @@ T = TypeVar("T")
 Record = StreamPart | StreamFinal
 
 
-class Budget:
+class WaitingBudget:
     """Seconds that one stream may spend waiting for the guard; the model's own time is free."""
 
     def __init__(self, seconds: float, request_id: str) -> None:
@@ -60,7 +60,7 @@ class Budget:
             self._left -= time.monotonic() - started
 
 
-class Session:
+class StreamSession:
     """One stream to the service.
 
     Args:
@@ -73,7 +73,7 @@ class Session:
 
     def __init__(
         self,
-        connect: Callable[[float], Awaitable[Channel]],
+        connect: Callable[[float], Awaitable[TwoWayRequest]],
         first: Mapping[str, Any],
         place: str,
         request_id: str,
@@ -83,10 +83,10 @@ class Session:
         self._first = first
         self._place = place
         self._request_id = request_id
-        self.budget = Budget(budget, request_id)
+        self.budget = WaitingBudget(budget, request_id)
         self._records: asyncio.Queue[Record | GuardrailError] = asyncio.Queue()
         self._reader: asyncio.Task[None] | None = None
-        self._channel: Channel | None = None
+        self._channel: TwoWayRequest | None = None
 
     async def open(self) -> None:
         """Connect and say what the answer is about.
@@ -175,7 +175,7 @@ class Session:
         except httpx.HTTPError as error:
             raise connection_error(error, self._place, self._request_id) from error
 
-    async def _read(self, channel: Channel) -> None:
+    async def _read(self, channel: TwoWayRequest) -> None:
         try:
             await self._typed(self._read_all(channel))
         except GuardrailError as error:
@@ -183,7 +183,7 @@ class Session:
         except TimeoutError:
             self._records.put_nowait(self._broken("no reply"))
 
-    async def _read_all(self, channel: Channel) -> None:
+    async def _read_all(self, channel: TwoWayRequest) -> None:
         status, headers = await channel.head()
         if status != 200:
             raise await self._refused(channel, status, headers)
@@ -197,7 +197,7 @@ class Session:
         raise self._broken("the stream ended without a final record")
 
     async def _refused(
-        self, channel: Channel, status: int, headers: Mapping[str, str]
+        self, channel: TwoWayRequest, status: int, headers: Mapping[str, str]
     ) -> GuardrailError:
         content = b""
         while (data := await channel.receive()) and len(content) < MAX_RECORD_BYTES:

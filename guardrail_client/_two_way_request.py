@@ -19,7 +19,7 @@ MAX_EVENT_BYTES = 256 * 1024
 """Of the reply's headers; more comes only from something that is not our service."""
 
 
-class Channel(Protocol):
+class TwoWayRequest(Protocol):
     """One request in both directions."""
 
     async def send(self, data: bytes) -> None:
@@ -38,7 +38,7 @@ class Channel(Protocol):
         """Hang up."""
 
 
-class HTTPChannel:
+class HTTPTwoWayRequest:
     """A request on a connection of its own.
 
     Raises:
@@ -52,7 +52,7 @@ class HTTPChannel:
     @classmethod
     async def open(
         cls, url: httpx.URL, headers: Mapping[str, str], uds: str | None, seconds: float
-    ) -> HTTPChannel:
+    ) -> HTTPTwoWayRequest:
         """Connect, encrypt where the address says so, and send the head of a POST."""
         backend = httpcore.AnyIOBackend()
         port = url.port or (443 if url.scheme == "https" else 80)
@@ -118,7 +118,7 @@ class HTTPChannel:
         return event
 
 
-class TransportChannel:
+class BufferedRequest:
     """The same over anything that answers a whole request, one direction after the other.
 
     For transports that tests inject: the reply is read once the whole body has been sent.

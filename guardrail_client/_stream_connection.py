@@ -8,21 +8,21 @@ from typing import Any
 
 import httpx
 
-from guardrail_client._channel import Channel, HTTPChannel, TransportChannel
-from guardrail_client._options import Options, checked_timeout
-from guardrail_client._session import PATH, Session
+from guardrail_client._options import ClientOptions, checked_timeout
+from guardrail_client._stream_session import PATH, StreamSession
+from guardrail_client._two_way_request import BufferedRequest, HTTPTwoWayRequest, TwoWayRequest
 
 Post = Callable[[httpx.Request], Awaitable[httpx.Response]]
 
 
 def dial(
-    options: Options,
+    options: ClientOptions,
     http: httpx.Client | httpx.AsyncClient,
     about: Mapping[str, Any],
     timeout: float | None,
     uds: str | None,
     post: Post | None,
-) -> Session:
+) -> StreamSession:
     """Return a session that is not open yet.
 
     Args:
@@ -41,16 +41,16 @@ def dial(
     }
     host = getattr(http._transport, "host", None)
 
-    async def connect(seconds: float) -> Channel:
+    async def connect(seconds: float) -> TwoWayRequest:
         request = http.build_request("POST", PATH, headers=headers)
         if host is not None:
-            channel: Channel = await host.open(request).open()
+            channel: TwoWayRequest = await host.open(request).open()
             return channel
         if post is not None:
-            return TransportChannel(
+            return BufferedRequest(
                 lambda body: post(http.build_request("POST", PATH, content=body, headers=headers))
             )
-        return await HTTPChannel.open(request.url, headers, uds, seconds)
+        return await HTTPTwoWayRequest.open(request.url, headers, uds, seconds)
 
     budget = options.timeout if timeout is None else checked_timeout(timeout)
-    return Session(connect, about, options.place, request_id, budget)
+    return StreamSession(connect, about, options.place, request_id, budget)

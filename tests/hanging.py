@@ -9,9 +9,10 @@ import os
 import threading
 from collections.abc import Mapping
 
-from guardrail_offline.catalogue import CATALOGUE, Evaluator, EvaluatorSpec, Metric
+from guardrail_offline.catalogue import CATALOGUE, Evaluator, EvaluatorSpec
 from guardrail_offline.views import View
 from guardrail_service.detectors.registry import Parameters
+from guardrail_service.types import MetricSpec
 
 HANGS, DIES = "hangs", "dies"
 
@@ -27,7 +28,7 @@ class Misbehaves(Evaluator[Marked]):
 
     def __init__(self, name: str) -> None:
         self.spec = EvaluatorSpec(
-            name, name, "Misbehaves.", (Metric(name),), frozenset({"answer"}), "D"
+            name, name, "Misbehaves.", (MetricSpec(name),), frozenset({"answer"}), "D"
         )
 
     def judge(self, view: View, parameters: Marked) -> Mapping[str, float]:

@@ -12,18 +12,19 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
 from guardrail_offline.models import Models
-from guardrail_offline.results import MetricInfo, Result
+from guardrail_offline.results import Result
 from guardrail_offline.views import Unavailable, View
+from guardrail_service.detectors import registry
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError, NotScorable, RowFailed, raised_at
-from guardrail_service.types import Direction, Role, State
+from guardrail_service.types import Direction, MetricSpec, Role, State
 
 _LOG = logging.getLogger(__name__)
 RunClass = Literal["D", "E", "N", "T", "L", "J", "A"]
@@ -44,38 +45,6 @@ Problem = Literal[
     "efficiency", "cost", "runtime",
 ]  # fmt: skip
 HIGHER, LOWER = Direction.HIGHER, Direction.LOWER
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One number an evaluator reports.
-
-    Attributes:
-        key: Name in result files, the seed documents' spelling.
-        direction: Which end is good.
-        low: Smallest value, inclusive.
-        high: Largest value, inclusive.
-        threshold: Default cut of the seed documents; None where theirs cannot be used (counts,
-            unbounded scores): calibrate it.
-        boolean: 1.0 or 0.0 per case.
-    """
-
-    key: str
-    direction: Direction = HIGHER
-    low: float = 0.0
-    high: float = 1.0
-    threshold: float | None = None
-    boolean: bool = False
-
-    def holds(self, value: float) -> bool:
-        """Return whether a value is inside the range; an open end holds infinity."""
-        return self.low <= value <= self.high
-
-    def info(self, threshold: float | None, *, primary: bool) -> MetricInfo:
-        """Return the description a result file keeps."""
-        return MetricInfo(
-            self.key, self.direction, self.low, self.high, threshold, primary, self.boolean
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +75,7 @@ class EvaluatorSpec:
     id: str
     name: str
     summary: str
-    metrics: tuple[Metric, ...]
+    metrics: tuple[MetricSpec, ...]
     inputs: frozenset[Input]
     run_class: RunClass
     h2o_id: str | None = None
@@ -123,7 +92,7 @@ class EvaluatorSpec:
     per_model: frozenset[str] = frozenset()
 
     @property
-    def primary(self) -> Metric:
+    def primary(self) -> MetricSpec:
         """Return the metric that leaderboards sort by."""
         return self.metrics[0]
 
@@ -132,7 +101,7 @@ class EvaluatorSpec:
         """Return the metric keys."""
         return tuple(metric.key for metric in self.metrics)
 
-    def metric(self, key: str) -> Metric:
+    def metric(self, key: str) -> MetricSpec:
         """Return one metric by key; KeyError if there is none."""
         for metric in self.metrics:
             if metric.key == key:
@@ -198,7 +167,7 @@ class Evaluator(ABC, Generic[P]):
             found = compute()
             result = found if isinstance(found, Result) else Result.of(found)
         except Unavailable as why:
-            return Result.missing(self.spec.keys, why.state, why.reason)
+            return Result.without(self.spec.keys, why.missing)
         except NotScorable:
             return Result.missing(self.spec.keys, State.NOT_APPLICABLE, "not_scorable")
         except Exception as error:  # noqa: BLE001 - one case's fault is its own state
@@ -302,19 +271,14 @@ CATALOGUE = Catalogue()
 evaluator: Callable[[E], E] = CATALOGUE.register
 
 
-def boolean_metrics(*, parse_failures: bool) -> tuple[Metric, ...]:
+def boolean_metrics(*, parse_failures: bool) -> tuple[MetricSpec, ...]:
     """Return the metrics of a yes/no evaluator; per model they are averages.
 
     Source:
         H2O Eval Studio manual: four keys, five where the output has to be parsed; threshold 0.5.
     """
-    failures = ["model_failures", "model_retrieval_failures", "model_generation_failures"]
-    if parse_failures:
-        failures.append("model_parse_failures")
-    return (
-        Metric("model_passes", threshold=0.5, boolean=True),
-        *(Metric(key, LOWER, threshold=0.5, boolean=True) for key in failures),
-    )
+    metrics = registry.boolean_metrics(parse_failures=parse_failures)
+    return tuple(replace(metric, threshold=0.5) for metric in metrics)
 
 
 def verdict(passes: bool, *, parse_failures: bool = True) -> dict[str, float]:

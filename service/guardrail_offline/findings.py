@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from guardrail_offline.cases import Model
-from guardrail_offline.catalogue import Metric
 from guardrail_offline.notes import CaseNotes
 from guardrail_offline.tallies import EvaluatorTally, fails, is_better
-from guardrail_service.types import Direction
+from guardrail_service.types import Direction, MetricSpec
 
 Severity = Literal["high", "medium", "low"]
 Finding = dict[str, Any]
@@ -40,7 +39,7 @@ _ACTIONS: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-def severity(value: float, metric: Metric, threshold: float) -> Severity:
+def severity(value: float, metric: MetricSpec, threshold: float) -> Severity:
     """Return how bad a value on the wrong side of its threshold is.
 
     The distance to the threshold is taken in the metric's own direction, as a share of the way to

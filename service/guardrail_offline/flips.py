@@ -8,11 +8,10 @@ from typing import Any
 
 from guardrail_offline.calibration.ranks import exact_interval
 from guardrail_offline.cases import PERTURBED_BY, Case
-from guardrail_offline.catalogue import Metric
 from guardrail_offline.settings import Configured
 from guardrail_offline.shards import Scored
 from guardrail_offline.tallies import fails
-from guardrail_service.types import Direction
+from guardrail_service.types import Direction, MetricSpec
 
 
 def flipped(before: float, after: float, direction: Direction, threshold: float) -> str | None:
@@ -88,7 +87,7 @@ class FlipTally:
     def _count(
         self,
         evaluator: str,
-        metric: Metric,
+        metric: MetricSpec,
         cut: float,
         source: tuple[Case, float],
         variant: tuple[Case, float],

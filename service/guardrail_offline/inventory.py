@@ -13,11 +13,11 @@ from guardrail_offline.catalogue import (
     AnyEvaluator,
     Common,
     EvaluatorSpec,
-    Metric,
 )
 from guardrail_offline.settings import Configured
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.types import MetricSpec
 
 SUITES = ("h2o", "ragas", "open_rag_eval", "ragchecker", "trulens")
 
@@ -82,7 +82,7 @@ def describe(spec: EvaluatorSpec, *, parameters: bool = False) -> dict[str, Any]
     return about
 
 
-def _metric(spec: EvaluatorSpec, metric: Metric, threshold: float | None) -> dict[str, Any]:
+def _metric(spec: EvaluatorSpec, metric: MetricSpec, threshold: float | None) -> dict[str, Any]:
     return {
         "key": metric.key,
         "direction": metric.direction.value,
@@ -175,7 +175,7 @@ def _line(spec: EvaluatorSpec) -> str:
     )
 
 
-def _metric_text(metric: Metric, cut: float | None) -> str:
+def _metric_text(metric: MetricSpec, cut: float | None) -> str:
     arrow = "↑" if metric.direction.value == "higher_is_better" else "↓"
     low, high = (("∞" if math.isinf(v) else f"{v:g}") for v in (metric.low, metric.high))
     shown = "-" if cut is None else "fitted" if cut != metric.threshold else f"{cut:g}"

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -69,7 +70,7 @@ def about_json(one: Configured, fingerprints: Mapping[str, str]) -> dict[str, An
         "model_types": ["rag"] if "contexts" in spec.inputs else ["llm", "rag"],
         "keywords": sorted([*spec.tags, f"run-class-{spec.run_class}", f"problem-{spec.problem}"]),
         "metrics_meta": [
-            metric_json(metric.info(cuts[metric.key], primary=metric is spec.primary))
+            metric_json(replace(metric, threshold=cuts[metric.key]), primary=metric is spec.primary)
             for metric in spec.metrics
         ],
         **one.as_json(),

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from guardrail_offline.cases import Case, Model, case_json, model_from_json
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.types import Direction, State
+from guardrail_service.types import Direction, MetricSpec, NoValue, State
 
 Details = Mapping[str, Any]
 _FIELDS = frozenset({*case_json(Case("", "")), "missing", "actual_output_meta", "details"})
@@ -28,27 +28,33 @@ class Score:
     """One metric of one case: a finite or infinite number, or why there is none.
 
     Raises:
-        ValueError: If a number comes with another state than `evaluated`, is NaN, or is missing
-            without a reason.
+        ValueError: If there is both a number and a reason for its absence, or neither, or NaN.
     """
 
     value: float | None = None
-    state: State = State.EVALUATED
-    reason: str | None = None
+    why_missing: NoValue | None = None
 
     def __post_init__(self) -> None:
         """Refuse a score that is both a number and missing, or neither."""
-        if self.value is None and (self.state is State.EVALUATED or not self.reason):
-            raise ValueError("a score without a number needs a state and a reason")
-        if self.value is not None and (
-            self.state is not State.EVALUATED or self.value != self.value
-        ):
-            raise ValueError("a score with a number is evaluated and not NaN")
+        if (self.value is None) is (self.why_missing is None):
+            raise ValueError("a score is a number or says why there is none")
+        if self.value != self.value:
+            raise ValueError("a score is not NaN")
+
+    @property
+    def state(self) -> State:
+        """Return `evaluated`, or the state that says why there is no number."""
+        return State.EVALUATED if self.why_missing is None else self.why_missing.state
+
+    @property
+    def reason(self) -> str | None:
+        """Return why there is no number; None if there is one."""
+        return None if self.why_missing is None else self.why_missing.reason
 
     @classmethod
     def missing(cls, state: State, reason: str) -> Score:
         """Return "no number", with its state and reason."""
-        return cls(None, state, reason)
+        return cls(None, NoValue(state, reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +86,12 @@ class Result:
     @classmethod
     def missing(cls, keys: Iterable[str], state: State, reason: str) -> Result:
         """Return a result in which no metric has a number, for one reason."""
-        return cls({key: Score.missing(state, reason) for key in keys})
+        return cls.without(keys, NoValue(state, reason))
 
-
-@dataclass(frozen=True, slots=True)
-class MetricInfo:
-    """What a result file says about a metric: enough to compare a score with a threshold."""
-
-    key: str
-    direction: Direction
-    low: float
-    high: float
-    threshold: float | None
-    primary: bool
-    boolean: bool = False
+    @classmethod
+    def without(cls, keys: Iterable[str], why: NoValue) -> Result:
+        """Return a result in which no metric has a number, for one reason."""
+        return cls({key: Score(None, why) for key in keys})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ class EvaluatorResults:
 
     evaluator: str
     h2o_id: str | None
-    metrics: Mapping[str, MetricInfo]
+    metrics: Mapping[str, MetricSpec]
     fingerprints: Mapping[str, str]
     rows: tuple[ScoredCase, ...]
     models: tuple[Model, ...]
@@ -169,10 +167,7 @@ def result_json(result: Result) -> dict[str, Any]:
 
 def result_from_json(record: Mapping[str, Any]) -> Result:
     """Return the result that `result_json` wrote."""
-    scores = {
-        key: Score(_value(s["value"]), State(s["state"]), s["reason"])
-        for key, s in record["scores"].items()
-    }
+    scores = {key: _score(s["value"], s) for key, s in record["scores"].items()}
     return Result(scores, record["spans"], record["details"])
 
 
@@ -228,39 +223,33 @@ def _results(content: Mapping[str, Any]) -> EvaluatorResults:
     )
 
 
-def metric_json(metric: MetricInfo) -> dict[str, Any]:
+def metric_json(metric: MetricSpec, *, primary: bool) -> dict[str, Any]:
     """Return a metric's description for a result file, under H2O's names."""
     return {
         "key": metric.key,
         "higher_is_better": metric.direction is Direction.HIGHER,
         "value_range": [_number(metric.low), _number(metric.high)],
         "threshold": metric.threshold,
-        "is_primary_metric": metric.primary,
+        "is_primary_metric": primary,
         "data_type": "boolean" if metric.boolean else "float",
     }
 
 
-def _metric(meta: Mapping[str, Any]) -> MetricInfo:
+def _metric(meta: Mapping[str, Any]) -> MetricSpec:
     low, high = map(_bound, meta["value_range"])
-    return MetricInfo(
+    return MetricSpec(
         key=meta["key"],
         direction=Direction.HIGHER if meta["higher_is_better"] else Direction.LOWER,
         low=low,
         high=high,
         threshold=meta["threshold"],
-        primary=meta["is_primary_metric"],
         boolean=meta["data_type"] == "boolean",
     )
 
 
 def _scored(row: Mapping[str, Any], metrics: Iterable[str]) -> ScoredCase:
     missing = row["missing"]
-    scores = {
-        key: Score(_value(row[column(key)]))
-        if key not in missing
-        else Score.missing(State(missing[key]["state"]), missing[key]["reason"])
-        for key in metrics
-    }
+    scores = {key: _score(row[column(key)], missing.get(key, {})) for key in metrics}
     return ScoredCase(row["key"], row["model_key"], row["group"], scores, row)
 
 
@@ -304,8 +293,10 @@ def _number(value: float | None) -> float | str | None:
     return "Infinity" if value > 0 else "-Infinity"
 
 
-def _value(value: float | str | None) -> float | None:
-    return float(value) if value is not None else None
+def _score(value: float | str | None, why: Mapping[str, Any]) -> Score:
+    if value is None:
+        return Score.missing(State(why["state"]), why["reason"])
+    return Score(float(value))
 
 
 def _bound(value: float | str) -> float:

@@ -13,12 +13,13 @@ from typing import Any
 from pydantic import ValidationError
 
 import guardrail_offline.evaluators  # noqa: F401 - importing registers the evaluators
-from guardrail_offline.catalogue import CATALOGUE, AnyEvaluator, Common, Metric
+from guardrail_offline.catalogue import CATALOGUE, AnyEvaluator, Common
 from guardrail_service import __version__
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.file import canonical, load_defaults
 from guardrail_service.server.runtime import default_thresholds_file
+from guardrail_service.types import MetricSpec
 
 EVERY = "*"
 GROUPS = ("all", "deterministic")
@@ -191,7 +192,7 @@ def _defaults() -> Values:
     return load_defaults(default_thresholds_file())
 
 
-def _shipped(evaluator_id: str, metric: Metric) -> float | None:
+def _shipped(evaluator_id: str, metric: MetricSpec) -> float | None:
     return _defaults().get(evaluator_id, {}).get(metric.key)
 
 

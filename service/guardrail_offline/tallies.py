@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from guardrail_offline.catalogue import AnyEvaluator, Metric
+from guardrail_offline.catalogue import AnyEvaluator
 from guardrail_offline.results import Result
 from guardrail_offline.settings import Configured
-from guardrail_service.types import Direction
+from guardrail_service.types import Direction, MetricSpec
 
 
 @dataclass
@@ -40,7 +40,7 @@ class MetricTally:
         spread = self.squares - self.total * self.total / self.count
         return math.sqrt(max(0.0, spread) / (self.count - 1))
 
-    def add(self, value: float, metric: Metric, threshold: float | None) -> None:
+    def add(self, value: float, metric: MetricSpec, threshold: float | None) -> None:
         """Count one value."""
         if threshold is not None and fails(value, metric.direction, threshold):
             self.failing += 1

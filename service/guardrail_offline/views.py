@@ -13,7 +13,7 @@ from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.detectors.shared.embedding import unverifiable
 from guardrail_service.errors import GuardrailError
 from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.types import Passage, Role, Sample, State
+from guardrail_service.types import NoValue, Passage, Role, Sample, State
 
 
 class Unavailable(GuardrailError):
@@ -23,8 +23,7 @@ class Unavailable(GuardrailError):
 
     def __init__(self, state: State, reason: str) -> None:
         super().__init__(f"{state.value}: {reason}")
-        self.state = state
-        self.reason = reason
+        self.missing = NoValue(state, reason)
 
 
 class Claim(NamedTuple):

@@ -25,6 +25,37 @@ class Direction(StrEnum):
     LOWER = "lower_is_better"
 
 
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """One number that a detector or an evaluator reports.
+
+    Attributes:
+        key: Its name in replies, policies and result files.
+        direction: Which end is good.
+        low: Smallest value, inclusive.
+        high: Largest value, inclusive; an open end holds infinity.
+        gating: Whether it decides by default. Only detectors have such metrics.
+        boolean: 1.0 or 0.0 per answer.
+        optional: A part that not every pack's model gives. Its absence is no fault unless it
+            gates, which start-up refuses.
+        threshold: Cut that the definition or the suite of the metric names; None where there is
+            none that can be used, so that it has to be calibrated.
+    """
+
+    key: str
+    direction: Direction = Direction.HIGHER
+    low: float = 0.0
+    high: float = 1.0
+    gating: bool = False
+    boolean: bool = False
+    optional: bool = False
+    threshold: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value is a number inside the range."""
+        return self.low <= value <= self.high
+
+
 class State(StrEnum):
     """What became of one detector on one sample."""
 
@@ -33,6 +64,23 @@ class State(StrEnum):
     UNVERIFIED = "unverified"
     NOT_EVALUATED = "not_evaluated"
     ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class NoValue:
+    """Why there is no number, online and offline: a state other than `evaluated`, and a reason.
+
+    Raises:
+        ValueError: If the state is `evaluated` or the reason is empty.
+    """
+
+    state: State
+    reason: str
+
+    def __post_init__(self) -> None:
+        """Refuse a missing number that nobody can explain."""
+        if self.state is State.EVALUATED or not self.reason:
+            raise ValueError("a missing value needs a state other than evaluated, and a reason")
 
 
 class Action(IntEnum):
@@ -131,13 +179,22 @@ class RowResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a detector found out about one sample: scores, or a state and the reason for it."""
+    """What a detector found out about one sample: scores, or why there are none."""
 
-    state: State
     scores: Mapping[str, float] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
     coverage: Coverage | None = None
-    reason: str | None = None
+    missing: NoValue | None = None
+
+    @property
+    def state(self) -> State:
+        """Return `evaluated`, or the state that says why there are no scores."""
+        return State.EVALUATED if self.missing is None else self.missing.state
+
+    @property
+    def reason(self) -> str | None:
+        """Return why there are no scores; None if there are."""
+        return None if self.missing is None else self.missing.reason
 
     @classmethod
     def evaluated(
@@ -147,17 +204,17 @@ class Outcome:
         coverage: Coverage | None = None,
     ) -> Outcome:
         """Return a scored outcome; every metric of the detector must be present."""
-        return cls(State.EVALUATED, dict(scores), spans, coverage)
+        return cls(dict(scores), spans, coverage)
 
     @classmethod
     def not_applicable(cls, reason: str) -> Outcome:
         """Return "there is nothing to judge", which never flags."""
-        return cls(State.NOT_APPLICABLE, reason=reason)
+        return cls(missing=NoValue(State.NOT_APPLICABLE, reason))
 
     @classmethod
     def unverified(cls, reason: str, coverage: Coverage | None = None) -> Outcome:
         """Return "should be judged and cannot be"; the policy says what that means."""
-        return cls(State.UNVERIFIED, reason=reason, coverage=coverage)
+        return cls(coverage=coverage, missing=NoValue(State.UNVERIFIED, reason))
 
 
 @dataclass(frozen=True, slots=True)

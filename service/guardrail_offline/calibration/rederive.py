@@ -9,7 +9,7 @@ from typing import Any
 from guardrail_offline.calibration.lab import LabCase, ScoredLab
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Decided, Policy, decide
-from guardrail_service.types import Outcome, State
+from guardrail_service.types import NoValue, Outcome, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ def _outcome(case: LabCase, detector: str) -> Outcome:
     if numbers:
         return Outcome.evaluated(numbers)
     for score in scores.values():
-        return Outcome(score.state, reason=score.reason)
-    return Outcome(State.NOT_EVALUATED, reason="not_in_lab")
+        return Outcome(missing=score.why_missing)
+    return Outcome(missing=NoValue(State.NOT_EVALUATED, "not_in_lab"))
 
 
 def _reasons(decided: Decided) -> list[str]:

@@ -14,7 +14,6 @@ from guardrail_offline.catalogue import (
     UNBOUNDED,
     Evaluator,
     EvaluatorSpec,
-    Metric,
     evaluator,
 )
 from guardrail_offline.results import Result, Score
@@ -22,7 +21,7 @@ from guardrail_offline.views import Unavailable, View
 from guardrail_service.detectors.json_schema.strict_json import StrictJsonError, parse_json
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 SESSION = "session.json"
 """What the agent did: {"steps": [{"tool": name, "ok": true}], "plan_changes": 0}."""
@@ -125,15 +124,15 @@ class AgentSanityCheck(Evaluator[AgentSanityParameters]):
         name="Agent sanity check",
         summary="Are the files the agent left sound, and how did its session go?",
         metrics=(
-            Metric("agent_sanity", threshold=0.75),
-            Metric("agent_tools_failures", LOWER, high=UNBOUNDED),
-            Metric("agent_tools_used", LOWER, high=UNBOUNDED),
-            Metric("agent_plan_changes", LOWER, high=UNBOUNDED),
-            Metric("agent_steps", LOWER, high=UNBOUNDED),
-            Metric("agent_cost", LOWER, high=UNBOUNDED),
-            Metric("agent_duration_s", LOWER, high=UNBOUNDED),
-            Metric("agent_data_size_mb", LOWER, high=UNBOUNDED),
-            Metric("agent_file_count", LOWER, high=UNBOUNDED),
+            MetricSpec("agent_sanity", threshold=0.75),
+            MetricSpec("agent_tools_failures", LOWER, high=UNBOUNDED),
+            MetricSpec("agent_tools_used", LOWER, high=UNBOUNDED),
+            MetricSpec("agent_plan_changes", LOWER, high=UNBOUNDED),
+            MetricSpec("agent_steps", LOWER, high=UNBOUNDED),
+            MetricSpec("agent_cost", LOWER, high=UNBOUNDED),
+            MetricSpec("agent_duration_s", LOWER, high=UNBOUNDED),
+            MetricSpec("agent_data_size_mb", LOWER, high=UNBOUNDED),
+            MetricSpec("agent_file_count", LOWER, high=UNBOUNDED),
         ),
         inputs=frozenset({"artifacts"}),
         run_class="D",

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from guardrail_offline.catalogue import (
     Evaluator,
     EvaluatorSpec,
-    Metric,
     NoParameters,
     evaluator,
 )
 from guardrail_offline.views import View
+from guardrail_service.types import MetricSpec
 
 ORDERS = (1, 2, 3, 4)
 
@@ -79,7 +79,7 @@ class Bleu(Evaluator[NoParameters]):
         id="bleu",
         name="BLEU",
         summary="How many runs of one to four words are in the expected answer?",
-        metrics=tuple(Metric(f"bleu_{order}", threshold=0.75) for order in ORDERS),
+        metrics=tuple(MetricSpec(f"bleu_{order}", threshold=0.75) for order in ORDERS),
         inputs=frozenset({"expected", "answer"}),
         run_class="D",
         h2o_id="h2o_sonar.evaluators.bleu_evaluator.BleuEvaluator",

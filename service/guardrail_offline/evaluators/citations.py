@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple
 import re2
 from pydantic import Field
 
-from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, Metric, evaluator
+from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.claim_scores import claim_f1
 from guardrail_offline.evaluators.support import SupportParameters
 from guardrail_offline.results import Result
 from guardrail_offline.views import Unavailable, View
 from guardrail_service.text.patterns.search import encodable
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 _CITATION = re2.compile(r"\[([^\[\]\n]{1,80})\]")
 _BETWEEN = re2.compile(r"[,;]\s*")
@@ -72,7 +72,11 @@ class Citations(Evaluator[CitationParameters]):
         id="citations",
         name="Citations",
         summary="Do the cited passages support the sentences that cite them?",
-        metrics=(Metric("citation_f1"), Metric("citation_precision"), Metric("citation_recall")),
+        metrics=(
+            MetricSpec("citation_f1"),
+            MetricSpec("citation_precision"),
+            MetricSpec("citation_recall"),
+        ),
         inputs=frozenset({"contexts", "answer"}),
         run_class="N",
         also=("open_rag_eval:citation",),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from guardrail_offline.catalogue import LOWER, Evaluator, EvaluatorSpec, Metric, evaluator
+from guardrail_offline.catalogue import LOWER, Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.claim_scores import (
     Verdicts,
     any_claim,
@@ -31,6 +31,7 @@ from guardrail_offline.evaluators.support import (
 )
 from guardrail_offline.results import Result
 from guardrail_offline.views import View
+from guardrail_service.types import MetricSpec
 
 _H2O = "h2o_sonar.evaluators."
 _TAGS = ("nli", "nist:valid-reliable", "sr11-7:outcomes-analysis")
@@ -68,7 +69,7 @@ class Faithfulness(Evaluator[SupportParameters]):
         id="faithfulness",
         name="Faithfulness",
         summary="Which share of the answer's claims do the passages support?",
-        metrics=(Metric("faithfulness", threshold=0.75),),
+        metrics=(MetricSpec("faithfulness", threshold=0.75),),
         inputs=frozenset({"contexts", "answer"}),
         run_class="N",
         h2o_id=_H2O + "rag_faithfulness_evaluator.FaithfulnessEvaluator",
@@ -94,7 +95,7 @@ class ContextPrecision(Evaluator[SupportParameters]):
         id="context_precision",
         name="Context precision",
         summary="Are the passages that matter for the expected answer ranked first?",
-        metrics=(Metric("context_precision", threshold=0.75),),
+        metrics=(MetricSpec("context_precision", threshold=0.75),),
         inputs=frozenset({"question", "expected", "contexts"}),
         run_class="N",
         h2o_id=_H2O + "rag_context_precision_evaluator.ContextPrecisionEvaluator",
@@ -120,7 +121,7 @@ class ContextUtilization(Evaluator[SupportParameters]):
         id="context_utilization",
         name="Context utilisation",
         summary="Are the passages that the answer used ranked first?",
-        metrics=(Metric("context_utilization", threshold=0.75),),
+        metrics=(MetricSpec("context_utilization", threshold=0.75),),
         inputs=frozenset({"question", "answer", "contexts"}),
         run_class="N",
         also=("ragas:context_utilization",),
@@ -146,7 +147,7 @@ class ContextRecall(Evaluator[SupportParameters]):
         id="context_recall",
         name="Context recall",
         summary="Which share of the expected answer can be found in the passages?",
-        metrics=(Metric("context_recall", threshold=0.75),),
+        metrics=(MetricSpec("context_recall", threshold=0.75),),
         inputs=frozenset({"expected", "contexts"}),
         run_class="N",
         h2o_id=_H2O + "rag_context_recall_evaluator.ContextRecallEvaluator",
@@ -182,7 +183,7 @@ class AnswerCorrectness(Evaluator[CorrectnessParameters]):
         id="answer_correctness",
         name="Answer correctness",
         summary="Does the answer claim what the expected answer claims, and no more?",
-        metrics=(Metric("answer_correctness", threshold=0.75),),
+        metrics=(MetricSpec("answer_correctness", threshold=0.75),),
         inputs=frozenset({"question", "expected", "answer"}),
         run_class="N",
         h2o_id=_H2O + "rag_answer_correctness_evaluator.AnswerCorrectnessEvaluator",
@@ -214,8 +215,8 @@ class NoiseSensitivity(Evaluator[SupportParameters]):
         name="Noise sensitivity",
         summary="Which share of the claims is wrong and taken from the passages?",
         metrics=(
-            Metric("noise_sensitivity_relevant", LOWER),
-            Metric("noise_sensitivity_irrelevant", LOWER),
+            MetricSpec("noise_sensitivity_relevant", LOWER),
+            MetricSpec("noise_sensitivity_irrelevant", LOWER),
         ),
         inputs=frozenset({"question", "expected", "contexts", "answer"}),
         run_class="N",
@@ -249,11 +250,11 @@ class Ragas(Evaluator[SupportParameters]):
         name="RAGAS",
         summary="Harmonic mean of faithfulness, answer relevancy, context precision and recall.",
         metrics=(
-            Metric("ragas", threshold=0.75),
-            Metric("faithfulness", threshold=0.75),
-            Metric("answer_relevancy", low=-1.0, threshold=0.75),
-            Metric("context_precision", threshold=0.75),
-            Metric("context_recall", threshold=0.75),
+            MetricSpec("ragas", threshold=0.75),
+            MetricSpec("faithfulness", threshold=0.75),
+            MetricSpec("answer_relevancy", low=-1.0, threshold=0.75),
+            MetricSpec("context_precision", threshold=0.75),
+            MetricSpec("context_recall", threshold=0.75),
         ),
         inputs=frozenset({"question", "expected", "contexts", "answer"}),
         run_class="N",
@@ -288,17 +289,17 @@ class RagChecker(Evaluator[SupportParameters]):
         name="RAGChecker",
         summary="Eleven claim-level metrics of retriever and generator.",
         metrics=(
-            Metric("f1"),
-            Metric("precision"),
-            Metric("recall"),
-            Metric("claim_recall"),
-            Metric("context_precision"),
-            Metric("context_utilization"),
-            Metric("noise_sensitivity_in_relevant", LOWER),
-            Metric("noise_sensitivity_in_irrelevant", LOWER),
-            Metric("hallucination", LOWER),
-            Metric("self_knowledge", LOWER),
-            Metric("faithfulness"),
+            MetricSpec("f1"),
+            MetricSpec("precision"),
+            MetricSpec("recall"),
+            MetricSpec("claim_recall"),
+            MetricSpec("context_precision"),
+            MetricSpec("context_utilization"),
+            MetricSpec("noise_sensitivity_in_relevant", LOWER),
+            MetricSpec("noise_sensitivity_in_irrelevant", LOWER),
+            MetricSpec("hallucination", LOWER),
+            MetricSpec("self_knowledge", LOWER),
+            MetricSpec("faithfulness"),
         ),
         inputs=frozenset({"question", "expected", "contexts", "answer"}),
         run_class="N",

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, Metric, evaluator
+from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.results import Result, Score
 from guardrail_offline.views import Unavailable, View
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 _EDGES = " \t\r\n.,;:!?\"'`*_()[]"
 PER_MODEL = frozenset({"precision", "recall", "f1"})
@@ -81,10 +81,10 @@ class Classification(Evaluator[ClassificationParameters]):
         name="Classification",
         summary="Is the answer the expected label?",
         metrics=(
-            Metric("accuracy", threshold=0.75),
-            Metric("precision", threshold=0.75),
-            Metric("recall", threshold=0.75),
-            Metric("f1", threshold=0.75),
+            MetricSpec("accuracy", threshold=0.75),
+            MetricSpec("precision", threshold=0.75),
+            MetricSpec("recall", threshold=0.75),
+            MetricSpec("f1", threshold=0.75),
         ),
         inputs=frozenset({"expected", "answer"}),
         run_class="D",

@@ -16,7 +16,6 @@ from guardrail_offline.catalogue import (
     LOWER,
     Evaluator,
     EvaluatorSpec,
-    Metric,
     evaluator,
 )
 from guardrail_offline.evaluators.embeddings import bert_score, token_vectors
@@ -25,7 +24,7 @@ from guardrail_offline.results import Result
 from guardrail_offline.views import Unavailable, View
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 MIN_RUNS = 3
 """Two answers make one pair, of which there is no spread; Open RAG Eval asks for three, too."""
@@ -86,7 +85,7 @@ class Consistency(Evaluator[ConsistencyParameters]):
         name="Consistency",
         summary="Do repeated runs of a question give the same answer?",
         metrics=tuple(
-            Metric(
+            MetricSpec(
                 f"{kind}_{name}",
                 LOWER if name in ("variance", "cv") else HIGHER,
                 low=-1.0 if name in ("mean", "adjusted") and kind == "bertscore" else 0.0,

@@ -12,7 +12,6 @@ from pydantic import Field
 from guardrail_offline.catalogue import (
     Evaluator,
     EvaluatorSpec,
-    Metric,
     NoParameters,
     evaluator,
 )
@@ -22,7 +21,7 @@ from guardrail_offline.views import View
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.detectors.shared.embedding import cosines
 from guardrail_service.errors import NotScorable
-from guardrail_service.types import Role
+from guardrail_service.types import MetricSpec, Role
 
 _H2O = "h2o_sonar.evaluators."
 _EMBEDDING: frozenset[Role] = frozenset({"embedding"})
@@ -134,7 +133,7 @@ class AnswerSimilarity(Evaluator[NoParameters]):
         id="answer_semantic_similarity",
         name="Answer semantic similarity",
         summary="Does the answer as a whole mean what the expected answer means?",
-        metrics=(Metric("answer_similarity", low=-1.0, threshold=0.75),),
+        metrics=(MetricSpec("answer_similarity", low=-1.0, threshold=0.75),),
         inputs=frozenset({"expected", "answer"}),
         run_class="E",
         h2o_id=_H2O + "rag_answer_similarity_evaluator.AnswerSemanticSimilarityEvaluator",
@@ -159,8 +158,8 @@ class AnswerSentenceSimilarity(Evaluator[NoParameters]):
         name="Answer semantic sentence similarity",
         summary="Does every sentence of the answer mean what some expected sentence means?",
         metrics=(
-            Metric("mean_answer_similarity", low=-1.0, threshold=0.75),
-            Metric("min_answer_similarity", low=-1.0, threshold=0.75),
+            MetricSpec("mean_answer_similarity", low=-1.0, threshold=0.75),
+            MetricSpec("min_answer_similarity", low=-1.0, threshold=0.75),
         ),
         inputs=frozenset({"expected", "answer"}),
         run_class="E",
@@ -189,7 +188,7 @@ class AnswerRelevancy(Evaluator[NoParameters]):
         id="answer_relevancy",
         name="Answer relevancy",
         summary="Does the answer address the question?",
-        metrics=(Metric("answer_relevancy", low=-1.0, threshold=0.75),),
+        metrics=(MetricSpec("answer_relevancy", low=-1.0, threshold=0.75),),
         inputs=frozenset({"question", "answer"}),
         run_class="E",
         h2o_id=_H2O + "rag_answer_relevancy_evaluator.AnswerRelevancyEvaluator",
@@ -226,7 +225,7 @@ class ContextMrr(Evaluator[MrrParameters]):
         id="context_mrr",
         name="Context mean reciprocal rank",
         summary="How early does the first relevant passage come?",
-        metrics=(Metric("mean_reciprocal_rank", threshold=0.75),),
+        metrics=(MetricSpec("mean_reciprocal_rank", threshold=0.75),),
         inputs=frozenset({"question", "contexts"}),
         run_class="E",
         h2o_id=_H2O + "rag_context_mean_reciprocal_rank_evaluator.MeanReciprocalRankEvaluator",
@@ -264,7 +263,7 @@ class ContextRelevancy(Evaluator[ContextRelevancyParameters]):
         id="context_relevancy",
         name="Context relevancy",
         summary="Which share of the passages' sentences is about the question?",
-        metrics=(Metric("context_relevancy", threshold=0.75),),
+        metrics=(MetricSpec("context_relevancy", threshold=0.75),),
         inputs=frozenset({"question", "contexts"}),
         run_class="E",
         h2o_id=_H2O + "rag_context_relevancy_evaluator.ContextRelevancyEvaluator",
@@ -296,9 +295,9 @@ class BertScoreEvaluator(Evaluator[NoParameters]):
         name="BERTScore",
         summary="Do the answer's words mean what the expected answer's words mean?",
         metrics=(
-            Metric("bertscore_f1", low=-1.0),
-            Metric("bertscore_precision", low=-1.0),
-            Metric("bertscore_recall", low=-1.0),
+            MetricSpec("bertscore_f1", low=-1.0),
+            MetricSpec("bertscore_precision", low=-1.0),
+            MetricSpec("bertscore_recall", low=-1.0),
         ),
         inputs=frozenset({"expected", "answer"}),
         run_class="E",

@@ -10,7 +10,6 @@ import re2
 from guardrail_offline.catalogue import (
     Evaluator,
     EvaluatorSpec,
-    Metric,
     NoParameters,
     evaluator,
 )
@@ -18,7 +17,7 @@ from guardrail_offline.views import Unavailable, View
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.segmentation.sentences import split_sentences
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 _WORD = r"\p{Lu}[\p{L}\p{N}'\x{2019}-]*"
 _NAME = re2.compile(rf"{_WORD}(?:\s+(?:(?:of|de|la|del|van|von|der)\s+)?{_WORD})*")
@@ -82,7 +81,7 @@ class ContextEntitiesRecall(Evaluator[NoParameters]):
         id="context_entities_recall",
         name="Context entities recall",
         summary="Which share of the expected names, numbers and dates is in the passages?",
-        metrics=(Metric("context_entities_recall"),),
+        metrics=(MetricSpec("context_entities_recall"),),
         inputs=frozenset({"expected", "contexts"}),
         run_class="D",
         also=("ragas:context_entities_recall",),

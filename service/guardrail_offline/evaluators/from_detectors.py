@@ -17,7 +17,6 @@ from guardrail_offline.catalogue import (
     Evaluator,
     EvaluatorSpec,
     Input,
-    Metric,
     NoParameters,
     Problem,
     RunClass,
@@ -25,7 +24,7 @@ from guardrail_offline.catalogue import (
 from guardrail_offline.results import Details, Result
 from guardrail_offline.views import Unavailable, View
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, DetectorSpec, Parameters
-from guardrail_service.types import Outcome, Role, Span, State
+from guardrail_service.types import MetricSpec, Outcome, Role, Span, State
 
 _ENCODINGS = frozenset({"base16", "base64"})
 
@@ -138,8 +137,8 @@ def _of_case(detector: AnyDetector, case: Case, parameters: Parameters) -> Param
 
 
 def _result(outcome: Outcome, spec: DetectorSpec) -> Result:
-    if outcome.state is not State.EVALUATED:
-        raise Unavailable(outcome.state, outcome.reason or "unknown")
+    if outcome.missing is not None:
+        raise Unavailable(outcome.missing.state, outcome.missing.reason)
     found = Result.of(outcome.scores, [_span(span) for span in outcome.spans])
     away = [m.key for m in spec.metrics if m.optional and m.key not in outcome.scores]
     missing = Result.missing(away, State.NOT_APPLICABLE, "not_in_model")
@@ -178,11 +177,9 @@ def _spec(spec: DetectorSpec) -> EvaluatorSpec:
     )
 
 
-def _metrics(spec: DetectorSpec) -> Sequence[Metric]:
+def _metrics(spec: DetectorSpec) -> Sequence[MetricSpec]:
     cuts = spec.default_thresholds or {}
-    return [
-        Metric(m.key, m.direction, m.low, m.high, cuts.get(m.key), m.boolean) for m in spec.metrics
-    ]
+    return [replace(metric, threshold=cuts.get(metric.key)) for metric in spec.metrics]
 
 
 def _run_class(roles: frozenset[Role]) -> RunClass:

@@ -9,7 +9,6 @@ from guardrail_offline.catalogue import (
     LOWER,
     Evaluator,
     EvaluatorSpec,
-    Metric,
     NoParameters,
     boolean_metrics,
     evaluator,
@@ -22,7 +21,7 @@ from guardrail_offline.evaluators.support import (
 )
 from guardrail_offline.results import Result, Score
 from guardrail_offline.views import Unavailable, View
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 _H2O = "h2o_sonar.evaluators."
 NEEDS_JUDGE = "needs_judge"
@@ -47,7 +46,7 @@ CATALOGUE.add(
             id="fact_check",
             name="Fact-check (agent)",
             summary="Does an agent with tools find the answer true?",
-            metrics=(Metric("fact_check", threshold=0.75),),
+            metrics=(MetricSpec("fact_check", threshold=0.75),),
             inputs=frozenset({"question", "answer"}),
             run_class="A",
             h2o_id=_H2O + "agentic_fact_check_evaluator.FactCheckAgenticEvaluator",
@@ -93,11 +92,11 @@ class AspectCritique(Evaluator[SupportParameters]):
         name="Aspect critique",
         summary="Is the answer harmful, malicious, incoherent, incorrect, long-winded?",
         metrics=(
-            Metric("harmfulness", LOWER),
-            Metric("maliciousness", LOWER),
-            Metric("coherence", boolean=True),
-            Metric("correctness", boolean=True),
-            Metric("conciseness", boolean=True),
+            MetricSpec("harmfulness", LOWER),
+            MetricSpec("maliciousness", LOWER),
+            MetricSpec("coherence", boolean=True),
+            MetricSpec("correctness", boolean=True),
+            MetricSpec("conciseness", boolean=True),
         ),
         inputs=frozenset({"question", "answer"}),
         run_class="T",
@@ -140,4 +139,4 @@ def _correctness(view: View, parameters: SupportParameters) -> Score:
         texts = [view.case.expected or "", *(p.text for p in view.case.contexts or ())]
         return Score(float(verdicts(view, claims, texts, parameters).all()))
     except Unavailable as why:
-        return Score.missing(why.state, why.reason)
+        return Score(None, why.missing)

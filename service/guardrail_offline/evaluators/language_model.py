@@ -20,13 +20,12 @@ from guardrail_offline.catalogue import (
     Evaluator,
     EvaluatorSpec,
     Input,
-    Metric,
     NoParameters,
     evaluator,
 )
 from guardrail_offline.views import View
 from guardrail_service.errors import NotScorable
-from guardrail_service.types import Role
+from guardrail_service.types import MetricSpec, Role
 
 _H2O = "h2o_sonar.evaluators."
 _ROLES: frozenset[Role] = frozenset({"causal_lm"})
@@ -64,7 +63,7 @@ class Perplexity(Evaluator[NoParameters]):
         id="perplexity",
         name="Perplexity",
         summary="How surprising is the answer to a language model?",
-        metrics=(Metric("perplexity", LOWER, low=1.0, high=UNBOUNDED),),
+        metrics=(MetricSpec("perplexity", LOWER, low=1.0, high=UNBOUNDED),),
         inputs=frozenset({"answer"}),
         run_class="L",
         h2o_id=_H2O + "perplexity_evaluator.PerplexityEvaluator",
@@ -144,7 +143,7 @@ def _add(
         id=id_,
         name=name,
         summary="How likely is the text to a language model, aspect by aspect?",
-        metrics=tuple(Metric(key, LOWER, high=UNBOUNDED) for key in prompts),
+        metrics=tuple(MetricSpec(key, LOWER, high=UNBOUNDED) for key in prompts),
         inputs=inputs,
         run_class="L",
         h2o_id=_H2O + h2o,

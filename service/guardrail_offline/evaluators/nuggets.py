@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, Metric, evaluator
+from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.embeddings import chunk_scores
 from guardrail_offline.evaluators.retrieval import UmbrelaParameters, grades
 from guardrail_offline.evaluators.support import SURROGATE, SupportParameters
@@ -17,7 +17,7 @@ from guardrail_offline.results import Result, Score
 from guardrail_offline.views import Unavailable, View
 from guardrail_service.detectors.shared.embedding import cosines
 from guardrail_service.errors import NotScorable
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 Assignment = Literal["support", "partial", "none"]
 POINTS: Mapping[Assignment, float] = {"support": 1.0, "partial": 0.5, "none": 0.0}
@@ -90,7 +90,7 @@ class Nuggets(Evaluator[NuggetParameters]):
         name="AutoNuggetizer",
         summary="Which share of the passages' pieces of information does the answer hold?",
         metrics=tuple(
-            Metric(f"nugget_{kind}{ending}")
+            MetricSpec(f"nugget_{kind}{ending}")
             for kind in ("vital", "all", "weighted")
             for ending in ("", "_strict")
         ),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, field_validator
 
-from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, Metric, evaluator
+from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.claim_scores import (
     average_precision,
     precision_at,
@@ -18,7 +18,7 @@ from guardrail_offline.results import Result, Score
 from guardrail_offline.views import View
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 RELEVANT = 2
 """Open RAG Eval METRICS.md: a passage is relevant from grade 2."""
@@ -82,10 +82,10 @@ class Umbrela(Evaluator[UmbrelaParameters]):
         name="UMBRELA and retrieval metrics",
         summary="How relevant is each passage, from 0 to 3, and are relevant ones ranked first?",
         metrics=(
-            Metric("umbrela", high=3.0),
-            Metric("mrr"),
-            *(Metric(f"precision_at_{k}") for k in K_VALUES),
-            *(Metric(f"average_precision_at_{k}") for k in K_VALUES),
+            MetricSpec("umbrela", high=3.0),
+            MetricSpec("mrr"),
+            *(MetricSpec(f"precision_at_{k}") for k in K_VALUES),
+            *(MetricSpec(f"average_precision_at_{k}") for k in K_VALUES),
         ),
         inputs=frozenset({"question", "contexts"}),
         run_class="E",

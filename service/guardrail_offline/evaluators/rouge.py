@@ -13,13 +13,13 @@ import re2
 from guardrail_offline.catalogue import (
     Evaluator,
     EvaluatorSpec,
-    Metric,
     NoParameters,
     evaluator,
 )
 from guardrail_offline.evaluators.stemmer import stem
 from guardrail_offline.views import View
 from guardrail_service.text.patterns.search import encodable
+from guardrail_service.types import MetricSpec
 
 T = TypeVar("T")
 _WORD = re2.compile(r"[a-z0-9]+")
@@ -108,9 +108,9 @@ class Rouge(Evaluator[NoParameters]):
         name="ROUGE",
         summary="How many words, word pairs and ordered words are those of the expected answer?",
         metrics=(
-            Metric("rouge_l", threshold=0.75),
-            Metric("rouge_1", threshold=0.75),
-            Metric("rouge_2", threshold=0.75),
+            MetricSpec("rouge_l", threshold=0.75),
+            MetricSpec("rouge_1", threshold=0.75),
+            MetricSpec("rouge_2", threshold=0.75),
         ),
         inputs=frozenset({"expected", "answer"}),
         run_class="D",

@@ -15,7 +15,6 @@ from guardrail_offline.catalogue import (
     UNBOUNDED,
     Evaluator,
     EvaluatorSpec,
-    Metric,
     evaluator,
 )
 from guardrail_offline.evaluators.embeddings import whole_vector
@@ -24,7 +23,7 @@ from guardrail_service.detectors.registry import Parameters
 from guardrail_service.detectors.shared.embedding import cosines
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.segmentation.sentences import split_sentences
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 _MARKER = re2.compile(
     r"(?i)^\s*(?:(?:step\s+)?\d{1,3}[.):]|[-*\x{2022}\x{2023}\x{00b7}]|step\s+\d{1,3}\b[.):]?|[a-h][.)])\s+"
@@ -123,12 +122,12 @@ class StepAlignment(Evaluator[StepParameters]):
         name="Step alignment and completeness",
         summary="Are the answer's steps those of the passages, in their order?",
         metrics=(
-            Metric("edits", LOWER, high=UNBOUNDED),
-            Metric("insertions", LOWER, high=UNBOUNDED),
-            Metric("deletions", LOWER, high=UNBOUNDED),
-            Metric("mismatches", LOWER, high=UNBOUNDED),
-            Metric("original_detected_steps", high=UNBOUNDED),
-            Metric("generated_detected_steps", high=UNBOUNDED),
+            MetricSpec("edits", LOWER, high=UNBOUNDED),
+            MetricSpec("insertions", LOWER, high=UNBOUNDED),
+            MetricSpec("deletions", LOWER, high=UNBOUNDED),
+            MetricSpec("mismatches", LOWER, high=UNBOUNDED),
+            MetricSpec("original_detected_steps", high=UNBOUNDED),
+            MetricSpec("generated_detected_steps", high=UNBOUNDED),
         ),
         inputs=frozenset({"contexts", "answer"}),
         run_class="E",

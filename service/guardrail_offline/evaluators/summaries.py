@@ -12,7 +12,6 @@ from pydantic import Field
 from guardrail_offline.catalogue import (
     Evaluator,
     EvaluatorSpec,
-    Metric,
     boolean_metrics,
     evaluator,
     verdict,
@@ -31,7 +30,7 @@ from guardrail_offline.results import Result, Score
 from guardrail_offline.views import View
 from guardrail_service.detectors.shared.embedding import cosines
 from guardrail_service.errors import NotScorable
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 _H2O = "h2o_sonar.evaluators."
 SEGMENTS = 3
@@ -109,9 +108,9 @@ class Summarization(Evaluator[SupportParameters]):
         name="Summarization (completeness and faithfulness)",
         summary="Is the summary supported by its source, and how much of it does it cover?",
         metrics=(
-            Metric("completeness", threshold=0.75),
-            Metric("faithfulness_conv", threshold=0.75),
-            Metric("faithfulness_zs", low=-1.0, threshold=0.75),
+            MetricSpec("completeness", threshold=0.75),
+            MetricSpec("faithfulness_conv", threshold=0.75),
+            MetricSpec("faithfulness_zs", low=-1.0, threshold=0.75),
         ),
         inputs=frozenset({"question", "answer"}),
         run_class="N",

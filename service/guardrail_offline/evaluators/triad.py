@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, Metric, evaluator
+from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.embeddings import chunk_scores, question_relevancy
 from guardrail_offline.evaluators.support import (
     SURROGATE,
@@ -13,6 +13,7 @@ from guardrail_offline.evaluators.support import (
     judged_claims,
 )
 from guardrail_offline.views import View
+from guardrail_service.types import MetricSpec
 
 
 @evaluator
@@ -24,9 +25,9 @@ class RagTriad(Evaluator[SupportParameters]):
         name="RAG triad",
         summary="Context relevance, groundedness and answer relevance side by side.",
         metrics=(
-            Metric("triad_groundedness"),
-            Metric("triad_context_relevance", low=-1.0),
-            Metric("triad_answer_relevance", low=-1.0),
+            MetricSpec("triad_groundedness"),
+            MetricSpec("triad_context_relevance", low=-1.0),
+            MetricSpec("triad_answer_relevance", low=-1.0),
         ),
         inputs=frozenset({"question", "contexts", "answer"}),
         run_class="N",

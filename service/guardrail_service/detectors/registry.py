@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,32 +13,12 @@ from guardrail_service.errors import ConfigurationError, choices
 from guardrail_service.plugins import DETECTORS, named_classes
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Direction, Outcome, Role, Row, RowOutput
+from guardrail_service.types import MetricSpec as MetricSpec
 
 CostClass = Literal["text", "pattern", "model"]
 CLASSIFIERS: frozenset[Role] = frozenset({"toxicity", "bias"})
 """Roles whose models give a probability per label; detectors report metrics of those names."""
 Input = Literal["question", "answer", "contexts", "condition", "schema"]
-
-
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
-    """One number a detector reports; `low` and `high` bound it, both inclusive.
-
-    An `optional` one is a part that not every pack's model gives; its absence is no fault unless
-    it gates, which start-up refuses.
-    """
-
-    key: str
-    direction: Direction
-    low: float = 0.0
-    high: float = 1.0
-    gating: bool = False
-    boolean: bool = False
-    optional: bool = False
-
-    def holds(self, score: float) -> bool:
-        """Return whether a score is a number inside this metric's range."""
-        return math.isfinite(score) and self.low <= score <= self.high
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from guardrail_service.text.segmentation.windows import Windower
 from guardrail_service.types import (
     DetectorResult,
     Mode,
+    NoValue,
     Outcome,
     Passage,
     Role,
@@ -461,7 +462,7 @@ class _Check:
         raise NotReady("the service is shutting down")
 
 
-_TOO_LATE = Outcome(State.NOT_EVALUATED, reason="deadline")
+_TOO_LATE = Outcome(missing=NoValue(State.NOT_EVALUATED, "deadline"))
 
 
 def _succeeded(future: Any) -> bool:
@@ -472,7 +473,11 @@ def _failed(error: Exception) -> Outcome:
     # Not the message: an exception of third-party code may quote the text it choked on.
     _LOG.error("detector failed: %s at %s", type(error).__name__, raised_at(error))
     code = "row_failed" if isinstance(error, RowFailed) else type(error).__name__
-    return Outcome(State.ERROR, reason=code)
+    return _error(code)
+
+
+def _error(reason: str) -> Outcome:
+    return Outcome(missing=NoValue(State.ERROR, reason))
 
 
 def _checked(rule: Rule, outcome: Outcome) -> Outcome:
@@ -483,9 +488,10 @@ def _checked(rule: Rule, outcome: Outcome) -> Outcome:
         if metric.key not in outcome.scores:
             if metric.optional and metric.key not in rule.cuts:
                 continue
-            return Outcome(State.ERROR, reason="missing_metric")
-        if not metric.holds(outcome.scores[metric.key]):
-            return Outcome(State.ERROR, reason="score_out_of_range")
+            return _error("missing_metric")
+        score = outcome.scores[metric.key]
+        if not (math.isfinite(score) and metric.holds(score)):
+            return _error("score_out_of_range")
     if not outcome.scores.keys() <= {metric.key for metric in rule.spec.metrics}:
-        return Outcome(State.ERROR, reason="unknown_metric")
+        return _error("unknown_metric")
     return outcome

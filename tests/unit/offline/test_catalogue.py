@@ -11,14 +11,13 @@ from guardrail_offline.catalogue import (
     Catalogue,
     Evaluator,
     EvaluatorSpec,
-    Metric,
     NoParameters,
     verdict,
 )
 from guardrail_offline.results import Result, Score
 from guardrail_offline.views import View
 from guardrail_service.errors import ConfigurationError, NotScorable
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 from tests.unit.offline.stand_ins import models
 
 
@@ -33,7 +32,7 @@ class Given(Evaluator[NoParameters]):
             "given",
             "Given",
             "Given.",
-            (Metric("one"), Metric("two")),
+            (MetricSpec("one"), MetricSpec("two")),
             frozenset({"answer"}),
             "D",
             h2o_id="h2o.Given",

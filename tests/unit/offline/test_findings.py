@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from guardrail_offline.cases import Case, Model
-from guardrail_offline.catalogue import Metric
 from guardrail_offline.findings import insights, problems, severity
 from guardrail_offline.leaderboards import leaderboard, markdown
 from guardrail_offline.notes import CaseNotes
@@ -16,7 +15,7 @@ from guardrail_offline.results import Result
 from guardrail_offline.settings import configure
 from guardrail_offline.shards import Scored
 from guardrail_offline.tallies import EvaluatorTally
-from guardrail_service.types import Direction, State
+from guardrail_service.types import Direction, MetricSpec, State
 
 MODELS = (Model("a", "Model A"), Model("b", "Model B"))
 
@@ -37,7 +36,7 @@ def test_severity_is_the_distance_to_the_threshold_in_the_metrics_direction(
     value: float, threshold: float, direction: Direction, high: float, level: str
 ) -> None:
     """H2O's rule can never call a lower-is-better metric high."""
-    assert severity(value, Metric("m", direction, high=high), threshold) == level
+    assert severity(value, MetricSpec("m", direction, high=high), threshold) == level
 
 
 def tally(evaluator: str, *options: str, **values: list[float | None]) -> EvaluatorTally:

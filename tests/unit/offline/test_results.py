@@ -11,7 +11,6 @@ import pytest
 
 from guardrail_offline.cases import Case, Model, model_json
 from guardrail_offline.results import (
-    MetricInfo,
     Result,
     ResultWriter,
     Score,
@@ -24,12 +23,12 @@ from guardrail_offline.results import (
     row_json,
 )
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.types import Direction, State
+from guardrail_service.types import Direction, MetricSpec, NoValue, State
 
 CASE = Case("k", "What?", "That.", model="m", group="g")
 METRICS = (
-    MetricInfo("faithfulness", Direction.HIGHER, 0.0, 1.0, 0.75, primary=True),
-    MetricInfo("perplexity", Direction.LOWER, 1.0, math.inf, None, primary=False),
+    MetricSpec("faithfulness", threshold=0.75),
+    MetricSpec("perplexity", Direction.LOWER, low=1.0, high=math.inf),
 )
 MIXED = Result(
     {
@@ -47,7 +46,7 @@ def write(folder: Path, *results: Result, **evaluator: Any) -> Path:
         "name": "faithfulness",
         "h2o_id": "h2o.F",
         "fingerprints": {"grounding": "abc"},
-        "metrics_meta": [metric_json(metric) for metric in METRICS],
+        "metrics_meta": [metric_json(m, primary=m is METRICS[0]) for m in METRICS],
     } | evaluator
     rows = [row_json(CASE, result) for result in results]
     path = folder / "results" / "faithfulness.json"
@@ -61,20 +60,22 @@ def write(folder: Path, *results: Result, **evaluator: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("value", "state", "reason"),
-    [
-        (None, State.EVALUATED, None),
-        (None, State.UNVERIFIED, None),
-        (0.5, State.UNVERIFIED, "missing_input"),
-        (math.nan, State.EVALUATED, None),
-    ],
+    ("value", "why"),
+    [(None, None), (0.5, NoValue(State.UNVERIFIED, "missing_input")), (math.nan, None)],
 )
 def test_a_score_is_a_number_or_a_reason_never_both_and_never_nan(
-    value: float | None, state: State, reason: str | None
+    value: float | None, why: NoValue | None
 ) -> None:
     """Anything between would end up as a pass somewhere."""
-    with pytest.raises(ValueError, match="a score with"):
-        Score(value, state, reason)
+    with pytest.raises(ValueError, match="a score is"):
+        Score(value, why)
+
+
+@pytest.mark.parametrize(("state", "reason"), [(State.EVALUATED, "why"), (State.UNVERIFIED, "")])
+def test_a_missing_value_has_a_state_of_its_own_and_a_reason(state: State, reason: str) -> None:
+    """One type says so online and offline."""
+    with pytest.raises(ValueError, match="needs a state"):
+        NoValue(state, reason)
 
 
 def test_a_result_file_has_the_three_root_keys_and_flat_metrics(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_a_metric_named_like_a_field_has_a_column_of_its_own(tmp_path: Path) -> 
     """The detector of bias calls one of its parts `group`."""
     row = row_json(CASE, Result.of({"group": 0.25}))
     assert (row["group"], row["group_score"]) == ("g", 0.25)
-    metric = metric_json(MetricInfo("group", Direction.LOWER, 0, 1, None, primary=True))
+    metric = metric_json(MetricSpec("group", Direction.LOWER), primary=True)
     path = write(tmp_path, metrics_meta=[metric])
     path.write_text(path.read_text().replace('"results": [\n]', f'"results": [{json.dumps(row)}]'))
     assert read_results(path).rows[0].scores["group"].value == 0.25

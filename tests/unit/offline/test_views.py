@@ -7,7 +7,7 @@ import pytest
 from guardrail_offline.cases import Case
 from guardrail_offline.views import Unavailable, View
 from guardrail_service.detectors.hallucination.detector import Hallucination
-from guardrail_service.types import Passage, State
+from guardrail_service.types import NoValue, Passage, State
 from tests.unit.offline.stand_ins import Session, models
 
 PARKING = "Parking behind the house costs five euros per night."
@@ -29,7 +29,7 @@ def test_what_is_not_there_is_missing_input(part: str, empty: str | None) -> Non
     fields = {"answer": value} if part == "answer" else {part: value}
     with pytest.raises(Unavailable) as missing:
         getattr(view(**fields), part)
-    assert (missing.value.state, missing.value.reason) == (State.UNVERIFIED, "missing_input")
+    assert missing.value.missing == NoValue(State.UNVERIFIED, "missing_input")
 
 
 def test_the_claims_of_an_answer_are_those_the_detector_reads() -> None:
@@ -45,7 +45,7 @@ def test_a_text_that_claims_nothing_has_no_claims() -> None:
     """Not applicable, which is no failure."""
     with pytest.raises(Unavailable) as nothing:
         view().claims("The documents do not say that.")
-    assert nothing.value.reason == "no_claim"
+    assert nothing.value.missing.reason == "no_claim"
 
 
 def test_evidence_is_every_sentence_once() -> None:
@@ -59,14 +59,14 @@ def test_a_language_the_model_does_not_read_is_unverified() -> None:
     seen = View(Case("k", "q", german), models(embedding=Session("embedding", ("en",))))
     with pytest.raises(Unavailable) as unread:
         seen.pieces(seen.answer)
-    assert unread.value.reason == "unsupported_language"
+    assert unread.value.missing.reason == "unsupported_language"
 
 
 def test_an_abstention_is_refused_where_there_is_nothing_to_judge() -> None:
     """An answer is not."""
     with pytest.raises(Unavailable) as abstained:
         view("I don't know.").refuse_abstention()
-    assert abstained.value.reason == "abstention"
+    assert abstained.value.missing.reason == "abstention"
     view().refuse_abstention()
 
 

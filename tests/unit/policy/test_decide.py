@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from guardrail_service.detectors.registry import DetectorSpec, MetricSpec, Parameters
 from guardrail_service.policy.decide import Cut, Policy, Rule, crosses, decide
-from guardrail_service.types import Action, Direction, Outcome, Span, State
+from guardrail_service.types import Action, Direction, NoValue, Outcome, Span, State
 
 SPEC = DetectorSpec(
     id="risk",
@@ -72,7 +72,7 @@ def test_a_metric_without_a_cut_is_reported_and_never_gates() -> None:
 def test_a_state_without_a_score_means_what_the_policy_says(state: State, means: Any) -> None:
     """Never a silent pass, never a number."""
     rules = {"on_error": means, "on_timeout": means, "on_unverified": means}
-    decided = decide(policy({}, **rules), {"risk": Outcome(state, reason="why")})
+    decided = decide(policy({}, **rules), {"risk": Outcome(missing=NoValue(state, "why"))})
     assert decided.decision == means
     assert decided.results["risk"].metrics == {}
     assert decided.results["risk"].reason == "why"
@@ -86,9 +86,12 @@ def test_not_applicable_never_flags() -> None:
 
 def test_only_a_missed_deadline_makes_a_reply_partial() -> None:
     """An error is complete: it has happened."""
-    late = {"risk": Outcome(State.NOT_EVALUATED, reason="deadline")}
+    late = {"risk": Outcome(missing=NoValue(State.NOT_EVALUATED, "deadline"))}
     assert decide(policy({}), late).status == "partial"
-    assert decide(policy({}), {"risk": Outcome(State.ERROR)}).status == "complete"
+    assert (
+        decide(policy({}), {"risk": Outcome(missing=NoValue(State.ERROR, "row_failed"))}).status
+        == "complete"
+    )
 
 
 def test_report_only_leaves_the_decision_alone() -> None:

@@ -30,7 +30,7 @@ from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Passage, Role, Row, Sample
 
 
-class Task(BaseModel):
+class BareJob(BaseModel):
     """Which samples' rows to run; the same numbers as the service was sent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -82,7 +82,7 @@ class Planner:
                 yield from REGISTRY[rule.spec.id].encode(sample, rule.parameters)
 
 
-def measure(task: Task) -> Bare:
+def measure(task: BareJob) -> Bare:
     """Return what the rows of a task's samples cost without a service around them.
 
     A distinct row is run and counted once. Warm passages are run before the measurement, as the
@@ -117,7 +117,7 @@ def _new(planner: Planner, bodies: Iterable[dict[str, Any]], seen: set[Row]) -> 
 
 def main() -> None:
     """Read a task, write what it cost."""
-    task = Task.model_validate_json(sys.stdin.read())
+    task = BareJob.model_validate_json(sys.stdin.read())
     sys.stdout.write(measure(task).model_dump_json() + "\n")
 
 

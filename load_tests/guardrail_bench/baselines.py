@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from guardrail_bench.tasks import Found, Task
+from guardrail_bench.tasks import Found, SpanTask
 
 _RECOGNIZERS = "presidio_analyzer.predefined_recognizers"
 _CLASSES = (
@@ -27,7 +27,7 @@ MISSING = (
 )
 
 
-def presidio(task: Task) -> tuple[Callable[[str], list[Found]] | None, str]:
+def presidio(task: SpanTask) -> tuple[Callable[[str], list[Found]] | None, str]:
     """Return Presidio's pattern recognizers under our type names, and a note for the report."""
     if task.id != "pii":
         return None, "no baseline for this task"
@@ -42,7 +42,7 @@ def presidio(task: Task) -> tuple[Callable[[str], list[Found]] | None, str]:
     return find, f"baseline: Presidio's {len(recognizers)} pattern recognizers, score >= {_SCORE}"
 
 
-def _convert(task: Task, recognizers: Iterable[Any], text: str) -> Iterable[Found]:
+def _convert(task: SpanTask, recognizers: Iterable[Any], text: str) -> Iterable[Found]:
     for recognizer in recognizers:
         for result in recognizer.analyze(text, recognizer.supported_entities, None) or ():
             type_ = task.canonical(result.entity_type)

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from guardrail_bench.latency_results import Cell, Stage
-from guardrail_bench.load import Exchange, tally
-from guardrail_bench.measures import Spread, spread
+from guardrail_bench.load import LoadRequest, tally
+from guardrail_bench.measures import Percentiles, percentiles
 
 _STATED: tuple[Stage, ...] = ("queue", "tokenize", "inference", "total", "server")
 
 
-class Window(NamedTuple):
+class Usage(NamedTuple):
     """What service and generator used while a cell was measured; see `Cell`."""
 
     server_counted: int | None
@@ -23,8 +23,8 @@ class Window(NamedTuple):
 
 
 def summarise(
-    exchanges: Sequence[Exchange],
-    window: Window,
+    exchanges: Sequence[LoadRequest],
+    window: Usage,
     *,
     first: int,
     callers: int | None = None,
@@ -53,25 +53,25 @@ def summarise(
         tally=counted,
         per_second=counted.answered / seconds if seconds > 0 else 0.0,
         stages=_stages(verdicts),
-        refused=spread(refused),
+        refused=percentiles(refused),
         late_ms=_late(verdicts, deadline_ms),
-        send_lag=spread([(e.sent - e.intended) * 1e3 for e in exchanges]),
+        send_lag=percentiles([(e.sent - e.intended) * 1e3 for e in exchanges]),
         **window._asdict(),
     )
 
 
-def _stages(verdicts: Sequence[Exchange]) -> dict[Stage, Spread]:
+def _stages(verdicts: Sequence[LoadRequest]) -> dict[Stage, Percentiles]:
     """Return each stage's distribution; a stage nobody stated is left out."""
     values: dict[Stage, list[float]] = {
         stage: [e.timings[stage] for e in verdicts if stage in e.timings] for stage in _STATED
     }
     values["overhead"] = list(_overheads(verdicts))
     values["client"] = [e.client_ms for e in verdicts if e.client_ms is not None]
-    found = {stage: spread(numbers) for stage, numbers in values.items()}
+    found = {stage: percentiles(numbers) for stage, numbers in values.items()}
     return {stage: distribution for stage, distribution in found.items() if distribution}
 
 
-def _overheads(verdicts: Iterable[Exchange]) -> Iterable[float]:
+def _overheads(verdicts: Iterable[LoadRequest]) -> Iterable[float]:
     for exchange in verdicts:
         if {"total", "queue", "inference"} <= exchange.timings.keys():
             stated = exchange.timings
@@ -79,7 +79,7 @@ def _overheads(verdicts: Iterable[Exchange]) -> Iterable[float]:
 
 
 def _late(
-    verdicts: Sequence[Exchange], deadline_ms: float | None
+    verdicts: Sequence[LoadRequest], deadline_ms: float | None
 ) -> dict[Literal["server", "client"], float] | None:
     if deadline_ms is None or not verdicts:
         return None

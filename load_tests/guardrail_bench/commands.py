@@ -30,7 +30,7 @@ from guardrail_service.commands.console import (
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 if TYPE_CHECKING:
-    from guardrail_bench.latency_results import Report
+    from guardrail_bench.latency_results import LatencyReport
     from guardrail_bench.peers_results import PeersReport
     from guardrail_bench.stages_results import StagesReport
 
@@ -102,12 +102,12 @@ def bench_latency(
     arrivals at shares of the capacity found. All takes about 30 minutes; a soak of
     20,000 about 10 more. Every finished part is in the JSON file at once; --resume goes on with it.
     """
-    from guardrail_bench.latency import Plan, run
-    from guardrail_bench.latency_results import Settings, read_report, write_report
+    from guardrail_bench.latency import LatencyPlan, run
+    from guardrail_bench.latency_results import LatencySettings, read_report, write_report
     from guardrail_bench.samples import SCENARIOS, Passages, default_texts_file
 
     first, second = _default_cores()
-    settings = Settings(
+    settings = LatencySettings(
         concurrency=tuple(sorted(_numbers("--concurrency", concurrency))),
         loads=_numbers("--load", load),
         seconds=seconds,
@@ -123,7 +123,7 @@ def bench_latency(
     )
     chosen = () if soak_only else _chosen("--scenario", scenario, tuple(SCENARIOS))
     kinds = _chosen("--passages", passages, get_args(Passages))
-    plan = Plan(settings, chosen, kinds, soak)  # type: ignore[arg-type]  # just checked
+    plan = LatencyPlan(settings, chosen, kinds, soak)  # type: ignore[arg-type]  # just checked
     to_file = json_file if json_file is not None and str(json_file) != "-" else None
     if resume and to_file is None:
         raise ConfigurationError("--resume", "no file", "--json FILE to go on with")
@@ -141,7 +141,7 @@ def _relative(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def _publish(report: Report, json_file: Path | None, doc: Path | None) -> None:
+def _publish(report: LatencyReport, json_file: Path | None, doc: Path | None) -> None:
     """Print the targets, or the whole report as JSON; rewrite the page."""
     from guardrail_bench.document import replace_part
     from guardrail_bench.latency_report import markdown, plots, target_rows
@@ -374,11 +374,11 @@ def bench_start(
     """Measure start-to-ready seconds and resident memory of `guardrail serve`."""
     from guardrail_bench import start
 
-    report = start.run(runs)
+    report = start.measure_starts(runs)
     if as_json:
         out.print_json(json.dumps(report))
     else:
-        out.print(start.render(report))
+        out.print(start.render_starts(report))
 
 
 @bench_app.command("patterns")

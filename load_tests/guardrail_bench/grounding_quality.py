@@ -49,7 +49,7 @@ MIN_SLICE = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledAnswer:
     """One record."""
 
     sample: Sample
@@ -58,10 +58,10 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredAnswer:
     """One record's support by each way of scoring (higher is better supported)."""
 
-    record: Labelled
+    record: LabelledAnswer
     support: dict[str, float]
     flagged: dict[str, bool]
     state: State
@@ -81,7 +81,7 @@ def run(data: Path, pack: str | None = None) -> dict[str, Any]:
     return summary(data.name, scored, threshold)
 
 
-def scored_records(data: Path, pack: str | None = None) -> tuple[list[Scored], float | None]:
+def scored_records(data: Path, pack: str | None = None) -> tuple[list[ScoredAnswer], float | None]:
     """Return a file's records with their scores, one per group, and the threshold in use.
 
     Raises:
@@ -92,7 +92,7 @@ def scored_records(data: Path, pack: str | None = None) -> tuple[list[Scored], f
         return best_per_group(score(runtime, records)), _cut(runtime)
 
 
-def summary(name: str, scored: Sequence[Scored], threshold: float | None) -> dict[str, Any]:
+def summary(name: str, scored: Sequence[ScoredAnswer], threshold: float | None) -> dict[str, Any]:
     """Return the report on scored records as JSON-ready values."""
     states: dict[str, int] = {}
     for one in scored:
@@ -145,7 +145,7 @@ def growth(
     return found
 
 
-def read(path: Path) -> Iterator[Labelled]:
+def read(path: Path) -> Iterator[LabelledAnswer]:
     """Yield records.
 
     Raises:
@@ -155,14 +155,14 @@ def read(path: Path) -> Iterator[Labelled]:
         yield _record(line, number)
 
 
-def _record(line: bytes, number: int) -> Labelled:
+def _record(line: bytes, number: int) -> LabelledAnswer:
     try:
         row = json.loads(line)
         answer = row["hypothesis"] if "hypothesis" in row else row["answer"]
         contexts = [row["premise"]] if "premise" in row else row["contexts"]
         texts = [c["text"] if isinstance(c, dict) else c for c in contexts]
         sample = Sample(answer, row.get("question"), tuple(Passage(t) for t in texts))
-        return Labelled(sample, bool(row["supported"]), str(row.get("group", number)))
+        return LabelledAnswer(sample, bool(row["supported"]), str(row.get("group", number)))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             "expected premise, hypothesis, supported or contexts, answer, supported",
@@ -183,15 +183,15 @@ def runtime_of(pack: str | None) -> Iterator[Runtime]:
         runtime.close()
 
 
-def score(runtime: Runtime, records: Sequence[Labelled]) -> list[Scored]:
+def score(runtime: Runtime, records: Sequence[LabelledAnswer]) -> list[ScoredAnswer]:
     """Return every record with its scores, in order."""
 
-    def one(record: Labelled) -> Scored:
+    def one(record: LabelledAnswer) -> ScoredAnswer:
         started = time.perf_counter()
         verdict = runtime.guard.check(record.sample, deadline_ms=math.inf)
         spent = (time.perf_counter() - started) * 1e3
         ours, embedded = verdict.detectors[OURS], verdict.detectors["groundedness"]
-        return Scored(
+        return ScoredAnswer(
             record,
             {
                 OURS: _score(ours, OURS, 0.0),
@@ -208,9 +208,9 @@ def score(runtime: Runtime, records: Sequence[Labelled]) -> list[Scored]:
         return list(pool.map(one, records))
 
 
-def best_per_group(scored: Sequence[Scored]) -> list[Scored]:
+def best_per_group(scored: Sequence[ScoredAnswer]) -> list[ScoredAnswer]:
     """Return one entry per group: the best support each way found in any of its passages."""
-    groups: dict[str, list[Scored]] = {}
+    groups: dict[str, list[ScoredAnswer]] = {}
     for one in scored:
         groups.setdefault(one.record.group, []).append(one)
     return [
@@ -231,7 +231,7 @@ def overlap(sample: Sample) -> float:
     return sum(word in held for word in wanted) / len(wanted) if wanted else 1.0
 
 
-def measures(scored: Sequence[Scored], name: str) -> dict[str, Any]:
+def measures(scored: Sequence[ScoredAnswer], name: str) -> dict[str, Any]:
     """Return areas with intervals, rates at a recall, and balanced accuracy at the threshold.
 
     The positive class is "unsupported": what a guard is there to find.
@@ -264,7 +264,7 @@ def measures(scored: Sequence[Scored], name: str) -> dict[str, Any]:
     return found
 
 
-def slices(scored: Sequence[Scored]) -> dict[str, Any]:
+def slices(scored: Sequence[ScoredAnswer]) -> dict[str, Any]:
     """Return areas by answer length and evidence length in words and by number of passages."""
     cuts: dict[str, tuple[Sequence[tuple[float, float]], Callable[[Sample], int]]] = {
         "answer_words": (LENGTHS, lambda s: len(s.answer.split())),
@@ -299,7 +299,7 @@ def render(report: dict[str, Any]) -> Table:
     return table
 
 
-def _slice(scored: Sequence[Scored]) -> dict[str, Any]:
+def _slice(scored: Sequence[ScoredAnswer]) -> dict[str, Any]:
     bad = np.array([not one.record.supported for one in scored], dtype=bool)
     entry: dict[str, Any] = {"records": len(scored)}
     if len(scored) >= MIN_SLICE and 0 < bad.sum() < len(bad):
@@ -308,8 +308,8 @@ def _slice(scored: Sequence[Scored]) -> dict[str, Any]:
 
 
 def _among(
-    record: Labelled, passages: Sequence[Passage], count: int, rng: random.Random
-) -> Labelled:
+    record: LabelledAnswer, passages: Sequence[Passage], count: int, rng: random.Random
+) -> LabelledAnswer:
     own = record.sample.contexts
     foreign = [p for p in rng.sample(passages, min(count * 2, len(passages))) if p not in own]
     contexts = [*own, *foreign[: max(0, count - len(own))]]
@@ -323,7 +323,7 @@ def _score(result: DetectorResult, metric: str, low: float) -> float:
     return 1.0 if result.state is State.NOT_APPLICABLE else low
 
 
-def _support(scored: Sequence[Scored], name: str) -> Array:
+def _support(scored: Sequence[ScoredAnswer], name: str) -> Array:
     return np.array([one.support[name] for one in scored])
 
 

@@ -16,35 +16,35 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from guardrail_bench.bare import Task
+from guardrail_bench.bare import BareJob
 from guardrail_bench.latency_results import (
     Bare,
     Cell,
-    Report,
-    Run,
-    Settings,
+    LatencyReport,
+    LatencyRun,
+    LatencySettings,
     Soak,
     fastest,
     same_service,
     same_settings,
 )
-from guardrail_bench.loops import Bench, Note, levels
+from guardrail_bench.loops import Note, ScenarioBench, levels
 from guardrail_bench.measures import drift, is_saturated
-from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, Texts, read_texts
+from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, SampleTexts, read_texts
 from guardrail_bench.server import Server, busy_share, pinned, serving
 from guardrail_service.errors import GuardrailError
 
 SOAK_CALLERS = 8
 SOAK_BUDGET_S = 3600.0
 T = TypeVar("T")
-Save = Callable[[Report], None]
+Save = Callable[[LatencyReport], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LatencyPlan:
     """What to measure: settings that every run shares, and which runs."""
 
-    settings: Settings
+    settings: LatencySettings
     scenarios: tuple[str, ...] = tuple(SCENARIOS)
     passages: tuple[Passages, ...] = ("cold", "warm")
     soak: int = 0
@@ -62,7 +62,7 @@ class Plan:
         return each * len(list(self.pairs())) + (self.soak > 0)
 
 
-def run(plan: Plan, previous: Report | None, save: Save, note: Note) -> Report:
+def run(plan: LatencyPlan, previous: LatencyReport | None, save: Save, note: Note) -> LatencyReport:
     """Return the report of everything planned; what `previous` has is not measured again.
 
     Args:
@@ -84,7 +84,7 @@ def run(plan: Plan, previous: Report | None, save: Save, note: Note) -> Report:
         if report is not None and report.run(scenario, passages) is not None:
             note(f"{scenario}, {passages}: measured before")
             continue
-        bench = Bench(plan.settings, source, note)
+        bench = ScenarioBench(plan.settings, source, note)
         busy = busy_share()
         with _served(plan.settings) as server:
             report = _begun(report, plan.settings, server)
@@ -100,7 +100,7 @@ def run(plan: Plan, previous: Report | None, save: Save, note: Note) -> Report:
     return report
 
 
-def _served(settings: Settings) -> Any:
+def _served(settings: LatencySettings) -> Any:
     arguments = ["--workers", str(settings.workers)]
     for path in settings.config:
         arguments += ["--config", path]
@@ -109,21 +109,23 @@ def _served(settings: Settings) -> Any:
     return serving(arguments, settings.server_cores)
 
 
-def _on_cores(settings: Settings, work: Coroutine[Any, Any, T]) -> T:
+def _on_cores(settings: LatencySettings, work: Coroutine[Any, Any, T]) -> T:
     import uvloop
 
     with pinned(settings.generator_cores):
         return uvloop.run(work)
 
 
-def _begun(report: Report | None, settings: Settings, server: Server) -> Report:
+def _begun(
+    report: LatencyReport | None, settings: LatencySettings, server: Server
+) -> LatencyReport:
     """Return the report with this service's description, which must be the earlier runs' own."""
     service = server.get("/v1/info").json()
     if report is not None:
         same_service(report, service)
         return report
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    return Report(started=started, machine=machine(), service=service, settings=settings)
+    return LatencyReport(started=started, machine=machine(), service=service, settings=settings)
 
 
 def machine() -> dict[str, Any]:
@@ -139,11 +141,13 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _finished(bench: Bench, busy: float, closed: list[Cell], loops: list[Cell]) -> Run:
+def _finished(
+    bench: ScenarioBench, busy: float, closed: list[Cell], loops: list[Cell]
+) -> LatencyRun:
     """Return the run with the bare sessions' part, once the service has left its core."""
     cell = fastest(closed)
     bench.note(f"{bench.name}: bare sessions")
-    return Run(
+    return LatencyRun(
         scenario=bench.source.scenario.name,
         passages=bench.source.passages,
         capacity_per_s=cell.per_second,
@@ -156,13 +160,13 @@ def _finished(bench: Bench, busy: float, closed: list[Cell], loops: list[Cell]) 
     )
 
 
-def _bare(settings: Settings, source: SampleSource, cell: Cell) -> Bare:
+def _bare(settings: LatencySettings, source: SampleSource, cell: Cell) -> Bare:
     """Return what bare sessions need for the rows of one cell's samples, on the service's cores.
 
     Raises:
         GuardrailError: If the process that runs them fails.
     """
-    task = Task(
+    task = BareJob(
         scenario=source.scenario.name,
         passages=source.passages,
         seed=settings.seed,
@@ -183,10 +187,12 @@ def _bare(settings: Settings, source: SampleSource, cell: Cell) -> Bare:
     return Bare.model_validate_json(done.stdout)
 
 
-def _soaked(plan: Plan, texts: Texts, report: Report | None, note: Note) -> Report:
+def _soaked(
+    plan: LatencyPlan, texts: SampleTexts, report: LatencyReport | None, note: Note
+) -> LatencyReport:
     """Return the report with memory over many requests."""
     source = SampleSource(texts, SCENARIOS["chat"], "warm", plan.settings.seed)
-    bench = Bench(plan.settings, source, lambda _line: note(f"soak: {plan.soak} requests"))
+    bench = ScenarioBench(plan.settings, source, lambda _line: note(f"soak: {plan.soak} requests"))
 
     async def soak(server: Server) -> Cell:
         await bench.warm_up(server)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_bench.document import markdown_table
-from guardrail_bench.latency_results import Cell, Report, Run
-from guardrail_bench.measures import Spread
+from guardrail_bench.latency_results import Cell, LatencyReport, LatencyRun
+from guardrail_bench.measures import Percentiles
 from guardrail_bench.samples import SCENARIOS
 from guardrail_bench.targets import Target, targets, warnings
 from guardrail_service.errors import MissingExtra
@@ -22,7 +22,7 @@ _HEADINGS = (
 )  # fmt: skip
 
 
-def markdown(report: Report, images: str) -> str:
+def markdown(report: LatencyReport, images: str) -> str:
     """Return the report for a page.
 
     Args:
@@ -44,7 +44,7 @@ def markdown(report: Report, images: str) -> str:
     return "\n\n".join(parts)
 
 
-def target_rows(report: Report) -> list[tuple[str, ...]]:
+def target_rows(report: LatencyReport) -> list[tuple[str, ...]]:
     """Return the targets as rows of a table, for a terminal."""
     return [(t.name, t.where, t.limit, t.found, shown(t.met), t.note) for t in targets(report)]
 
@@ -59,7 +59,7 @@ def verdict(met: bool | None) -> str:
     return _WORDS[met]
 
 
-def _preface(report: Report) -> str:
+def _preface(report: LatencyReport) -> str:
     machine, service, settings = report.machine, report.service, report.settings
     cores = "the same cores" if settings.server_cores is None else "cores of their own"
     return (
@@ -75,12 +75,12 @@ def _target_table(found: Sequence[Target]) -> str:
     return markdown_table(("target", "samples", "limit", "found", "", "note"), rows)
 
 
-def _title(run: Run) -> str:
+def _title(run: LatencyRun) -> str:
     title = SCENARIOS[run.scenario].title
     return f"{title[0].upper()}{title[1:]}, {run.passages} passages"
 
 
-def _run_preface(run: Run) -> str:
+def _run_preface(run: LatencyRun) -> str:
     bare, cell = run.bare, run.saturation()
     return (
         f"Capacity {run.capacity_per_s:.2f} verdicts/s with {cell.title}. Bare sessions need "
@@ -89,7 +89,7 @@ def _run_preface(run: Run) -> str:
     )
 
 
-def _run_table(run: Run) -> str:
+def _run_table(run: LatencyRun) -> str:
     return markdown_table(_HEADINGS, [_row(cell) for cell in (*run.closed, *run.open)])
 
 
@@ -109,14 +109,14 @@ def _row(cell: Cell) -> tuple[str, ...]:
     )
 
 
-def _shown(stage: Spread | None) -> str:
+def _shown(stage: Percentiles | None) -> str:
     if stage is None:
         return "-"
     values = (stage.p50, stage.p95, stage.p99)
     return " / ".join(f"{value:.0f}" if value >= 100 else f"{value:.2g}" for value in values)
 
 
-def _plotted(report: Report) -> Iterator[str]:
+def _plotted(report: LatencyReport) -> Iterator[str]:
     """Yield the plots there is something for."""
     if report.runs:
         yield from PLOTS[:2]
@@ -124,7 +124,7 @@ def _plotted(report: Report) -> Iterator[str]:
         yield PLOTS[2]
 
 
-def plots(report: Report, folder: Path) -> list[Path]:
+def plots(report: LatencyReport, folder: Path) -> list[Path]:
     """Write the plots and return where they are.
 
     Raises:
@@ -164,7 +164,7 @@ def drawing(path: Path, **figure: Any) -> Iterator[Any]:
         plt.close(drawn)
 
 
-def _draw_latency(report: Report, path: Path) -> None:
+def _draw_latency(report: LatencyReport, path: Path) -> None:
     names = list(dict.fromkeys(run.scenario for run in report.runs))
     size = (4.2 * len(names), 3.6)
     with drawing(path, ncols=len(names), figsize=size, squeeze=False) as axes:
@@ -179,7 +179,7 @@ def _draw_latency(report: Report, path: Path) -> None:
         axes[0][0].set_ylabel("ms in the service, no deadline")
 
 
-def _draw_lines(axis: Any, run: Run) -> None:
+def _draw_lines(axis: Any, run: LatencyRun) -> None:
     colour = "tab:blue" if run.passages == "cold" else "tab:orange"
     cells = [c for c in run.open if c.deadline_ms is None and "server" in c.stages]
     loads = [c.load_percent for c in cells]
@@ -189,7 +189,7 @@ def _draw_lines(axis: Any, run: Run) -> None:
         axis.plot(loads, values, line, color=colour, marker="o", ms=3, label=label)
 
 
-def _draw_outcomes(report: Report, path: Path) -> None:
+def _draw_outcomes(report: LatencyReport, path: Path) -> None:
     bars = [
         (f"{run.scenario}, {run.passages}, {cell.load_percent} %", cell.tally)
         for run in report.runs
@@ -217,7 +217,7 @@ _COLOURS = {
 }
 
 
-def _draw_memory(report: Report, path: Path) -> None:
+def _draw_memory(report: LatencyReport, path: Path) -> None:
     with drawing(path, figsize=(6, 3)) as axis:
         if report.soak is not None:
             series = report.soak.cell.rss_mb

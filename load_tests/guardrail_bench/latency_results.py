@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from guardrail_bench.measures import Spread, Tally
+from guardrail_bench.measures import Percentiles, Tally
 from guardrail_bench.samples import Passages
 from guardrail_service.errors import InputError
 
@@ -22,7 +22,7 @@ class _Result(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Settings(_Result):
+class LatencySettings(_Result):
     """What was measured; only equal settings may be resumed."""
 
     concurrency: tuple[int, ...]
@@ -72,12 +72,12 @@ class Cell(_Result):
     tally: Tally
     server_counted: int | None
     per_second: float
-    stages: dict[Stage, Spread]
-    refused: Spread | None
+    stages: dict[Stage, Percentiles]
+    refused: Percentiles | None
     late_ms: dict[Literal["server", "client"], float] | None
     service_cpu_s: float
     generator_cpu_share: float
-    send_lag: Spread | None
+    send_lag: Percentiles | None
     loop_lag_ms: float | None
     rss_mb: tuple[float, ...]
 
@@ -106,7 +106,7 @@ class Bare(_Result):
     wall_s: float
 
 
-class Run(_Result):
+class LatencyRun(_Result):
     """All loads on one kind of sample, on a service of its own.
 
     Attributes:
@@ -156,18 +156,18 @@ class Soak(_Result):
     drift: float | None
 
 
-class Report(_Result):
+class LatencyReport(_Result):
     """Everything one or several resumed runs of the command measured."""
 
     schema_version: Literal["1"] = "1"
     started: str
     machine: dict[str, Any]
     service: dict[str, Any]
-    settings: Settings
-    runs: tuple[Run, ...] = ()
+    settings: LatencySettings
+    runs: tuple[LatencyRun, ...] = ()
     soak: Soak | None = None
 
-    def run(self, scenario: str, passages: Passages) -> Run | None:
+    def run(self, scenario: str, passages: Passages) -> LatencyRun | None:
         """Return what was measured on one kind of sample, if it was."""
         for run in self.runs:
             if (run.scenario, run.passages) == (scenario, passages):
@@ -175,14 +175,14 @@ class Report(_Result):
         return None
 
 
-def read_report(path: Path) -> Report:
+def read_report(path: Path) -> LatencyReport:
     """Return a report that was written before.
 
     Raises:
         InputError: If the file is none.
     """
     try:
-        return Report.model_validate_json(path.read_bytes())
+        return LatencyReport.model_validate_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; expected a report of this command") from error
     except ValidationError as error:
@@ -193,12 +193,12 @@ def read_report(path: Path) -> Report:
         )
 
 
-def same_settings(report: Report, settings: Settings) -> None:
+def same_settings(report: LatencyReport, settings: LatencySettings) -> None:
     """Raise InputError unless further runs under these settings belong into the report."""
     _same(report.settings.model_dump(mode="json"), settings.model_dump(mode="json"))
 
 
-def same_service(report: Report, service: dict[str, Any]) -> None:
+def same_service(report: LatencyReport, service: dict[str, Any]) -> None:
     """Raise InputError unless further runs of this service belong into the report."""
     _same({"service": report.service}, {"service": service})
 
@@ -211,7 +211,7 @@ def _same(before: dict[str, Any], now: dict[str, Any]) -> None:
         )
 
 
-def write_report(report: Report, path: Path) -> None:
+def write_report(report: LatencyReport, path: Path) -> None:
     """Write a report so that a stop half way leaves the earlier one whole."""
     partial = path.with_suffix(path.suffix + ".partial")
     partial.write_text(report.model_dump_json(indent=1) + "\n", "utf-8")

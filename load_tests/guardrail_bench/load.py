@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from guardrail_bench.measures import Tally
-from guardrail_bench.wire import Connection, Reply
+from guardrail_bench.wire import Connection, HttpReply
 
 PATH = "/v1/check"
 Bodies = Callable[[int], bytes]
@@ -23,7 +23,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Exchange:
+class LoadRequest:
     """One request and what became of it; times are `time.perf_counter` seconds.
 
     Attributes:
@@ -58,7 +58,7 @@ class Exchange:
         """Return whether every detector had its say."""
         return self.status == 200 and not self.partial
 
-    def take(self, reply: Reply) -> None:
+    def take(self, reply: HttpReply) -> None:
         """Note a reply."""
         self.status = reply.status
         timings: dict[str, float] = {}
@@ -72,7 +72,7 @@ class Exchange:
         self.retry_after_s = float(reply.headers.get("retry-after", 0.0))
 
 
-def tally(exchanges: Sequence[Exchange]) -> Tally:
+def tally(exchanges: Sequence[LoadRequest]) -> Tally:
     """Return what became of some requests."""
     failures: dict[str, int] = {}
     counts = dict.fromkeys(("complete", "partial", "refused", "failed", "hung"), 0)
@@ -86,7 +86,7 @@ def tally(exchanges: Sequence[Exchange]) -> Tally:
     return Tally(sent=len(exchanges), failures=failures, **counts)
 
 
-def _group(exchange: Exchange) -> str | None:
+def _group(exchange: LoadRequest) -> str | None:
     """Return which group of a tally a request is in; None if nobody knows what became of it."""
     if exchange.done is None:
         return None
@@ -118,7 +118,7 @@ class Generator:
 
     async def closed_loop(
         self, callers: int, seconds: float, first: int, most: int | None = None
-    ) -> list[Exchange]:
+    ) -> list[LoadRequest]:
         """Return the requests of callers that each wait for a reply before they send again.
 
         A refused caller waits as long as `Retry-After` says, as a client should.
@@ -129,12 +129,12 @@ class Generator:
             first: Number of the first sample.
             most: Stop after this many requests.
         """
-        exchanges: list[Exchange] = []
+        exchanges: list[LoadRequest] = []
         end = time.perf_counter() + seconds
 
         async def caller() -> None:
             while (now := time.perf_counter()) < end and (most is None or len(exchanges) < most):
-                exchange = Exchange(first + len(exchanges), now, now)
+                exchange = LoadRequest(first + len(exchanges), now, now)
                 exchanges.append(exchange)
                 body = self._bodies(exchange.number)
                 exchange.intended = time.perf_counter()
@@ -145,7 +145,7 @@ class Generator:
         await asyncio.gather(*(caller() for _ in range(callers)))
         return exchanges
 
-    async def open_loop(self, arrivals: Sequence[float], first: int) -> list[Exchange]:
+    async def open_loop(self, arrivals: Sequence[float], first: int) -> list[LoadRequest]:
         """Return the requests of independent callers.
 
         Args:
@@ -153,18 +153,18 @@ class Generator:
             first: Number of the first sample.
         """
         bodies = [self._bodies(first + place) for place in range(len(arrivals))]
-        exchanges: list[Exchange] = []
+        exchanges: list[LoadRequest] = []
         start = time.perf_counter()
         async with asyncio.TaskGroup() as group:
             for place, arrival in enumerate(arrivals):
                 intended = start + arrival
                 await asyncio.sleep(max(0.0, intended - time.perf_counter()))
-                exchange = Exchange(first + place, intended, intended)
+                exchange = LoadRequest(first + place, intended, intended)
                 exchanges.append(exchange)
                 group.create_task(self._send(exchange, bodies[place]))
         return exchanges
 
-    async def _send(self, exchange: Exchange, body: bytes) -> None:
+    async def _send(self, exchange: LoadRequest, body: bytes) -> None:
         exchange.sent = time.perf_counter()
         with self._connection() as connection:
             try:

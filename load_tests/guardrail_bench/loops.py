@@ -10,9 +10,9 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from guardrail_bench.cells import Window, summarise
-from guardrail_bench.latency_results import Cell, Settings, fastest
-from guardrail_bench.load import Exchange, Generator
+from guardrail_bench.cells import Usage, summarise
+from guardrail_bench.latency_results import Cell, LatencySettings, fastest
+from guardrail_bench.load import Generator, LoadRequest
 from guardrail_bench.measures import next_concurrency, poisson_arrivals
 from guardrail_bench.samples import SampleSource
 from guardrail_bench.server import Server, loop_lag_ms
@@ -35,7 +35,7 @@ _WARM_UP = 3
 Note = Callable[[str], None]
 
 
-def levels(settings: Settings) -> Iterator[tuple[int, bool]]:
+def levels(settings: LatencySettings) -> Iterator[tuple[int, bool]]:
     """Yield each open-loop load and whether its requests have a deadline.
 
     Up to capacity there is none, so latency shows the queue as it is; 70 % is measured with one,
@@ -49,10 +49,10 @@ def levels(settings: Settings) -> Iterator[tuple[int, bool]]:
             yield load, True
 
 
-class Bench:
+class ScenarioBench:
     """One kind of sample on one service."""
 
-    def __init__(self, settings: Settings, source: SampleSource, note: Note) -> None:
+    def __init__(self, settings: LatencySettings, source: SampleSource, note: Note) -> None:
         self.settings = settings
         self.source = source
         self.note = note
@@ -108,7 +108,7 @@ class Bench:
         self.note(f"{self.name}: {callers} callers")
         first = self._next
 
-        def send(generator: Generator) -> Coroutine[Any, Any, list[Exchange]]:
+        def send(generator: Generator) -> Coroutine[Any, Any, list[LoadRequest]]:
             return generator.closed_loop(callers, seconds, first, most)
 
         window, exchanges = await self._watched(server, send, None)
@@ -126,7 +126,7 @@ class Bench:
         arrivals = poisson_arrivals(rate, seconds, seed, LEAST_ARRIVALS)
         first = self._next
 
-        def send(generator: Generator) -> Coroutine[Any, Any, list[Exchange]]:
+        def send(generator: Generator) -> Coroutine[Any, Any, list[LoadRequest]]:
             return generator.open_loop(arrivals, first)
 
         window, exchanges = await self._watched(server, send, deadline_ms)
@@ -142,9 +142,9 @@ class Bench:
     async def _watched(
         self,
         server: Server,
-        send: Callable[[Generator], Coroutine[Any, Any, list[Exchange]]],
+        send: Callable[[Generator], Coroutine[Any, Any, list[LoadRequest]]],
         deadline_ms: float | None,
-    ) -> tuple[Window, list[Exchange]]:
+    ) -> tuple[Usage, list[LoadRequest]]:
         """Return what was sent, and what service and generator used meanwhile."""
 
         def body(number: int) -> bytes:
@@ -168,7 +168,7 @@ class Bench:
         )
         self._next += len(exchanges)
         found = server.metrics()
-        window = Window(
+        window = Usage(
             server_counted=round(found["checks"] - checks),
             service_cpu_s=used,
             generator_cpu_share=own / wall,

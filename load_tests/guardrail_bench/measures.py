@@ -14,7 +14,7 @@ GAIN = 1.05
 """More concurrency that adds at most 5 % is no more capacity: run-to-run noise is of that size."""
 
 
-class Spread(BaseModel):
+class Percentiles(BaseModel):
     """The distribution of `n` values in their own unit; percentiles are values that occurred."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,13 +42,13 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[math.ceil(share * len(ordered)) - 1]
 
 
-def spread(values: Collection[float]) -> Spread | None:
+def percentiles(values: Collection[float]) -> Percentiles | None:
     """Return the distribution of some values, or None where there are none."""
     if not values:
         return None
     ordered = sorted(values)
     p50, p95, p99 = (percentile(ordered, share) for share in (0.5, 0.95, 0.99))
-    return Spread(n=len(ordered), p50=p50, p95=p95, p99=p99, worst=ordered[-1])
+    return Percentiles(n=len(ordered), p50=p50, p95=p95, p99=p99, worst=ordered[-1])
 
 
 def poisson_arrivals(per_second: float, seconds: float, seed: str, least: int = 0) -> list[float]:

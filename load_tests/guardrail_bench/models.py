@@ -35,7 +35,7 @@ RESULTS = "results.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ModelCost:
     """One file on this machine.
 
     Attributes:
@@ -57,7 +57,7 @@ class Cost:
     machine: str
 
 
-def measure(folder: Path, role: Role, rounds: int = ROUNDS) -> Cost:
+def measure(folder: Path, role: Role, rounds: int = ROUNDS) -> ModelCost:
     """Return what the model behind a role costs, in this process.
 
     Raises:
@@ -81,7 +81,7 @@ def measure(folder: Path, role: Role, rounds: int = ROUNDS) -> Cost:
     disk = file.bytes + file.tokenizer.bytes
     found = machine()
     where = f"{found['cpu']}, {found['cores']} cores, onnxruntime {ort.__version__}"
-    return Cost(name, role, file.precision, speeds, loaded, memory / 1e6, disk / 1e6, where)
+    return ModelCost(name, role, file.precision, speeds, loaded, memory / 1e6, disk / 1e6, where)
 
 
 def measured_apart(folder: Path, role: str, rounds: int = ROUNDS) -> dict[str, Any]:

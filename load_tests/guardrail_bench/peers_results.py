@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from guardrail_bench.document import markdown_table
 from guardrail_bench.latency_report import drawing, verdict
-from guardrail_bench.measures import Spread, spread
+from guardrail_bench.measures import Percentiles, percentiles
 from guardrail_bench.samples import SCENARIOS, Passages
 from guardrail_bench.targets import Target, busy_warning
 
@@ -49,10 +49,12 @@ class PeersReport(BaseModel):
     seed: int
     timed: tuple[Timed, ...]
 
-    def times(self, name: str, passages: Passages) -> Spread | None:
+    def times(self, name: str, passages: Passages) -> Percentiles | None:
         """Return one side's times on cold or warm samples; None if there are none."""
         chosen = [t for t in self.timed if t.passages == passages]
-        return spread([t.service_ms if name == "service" else t.peers_ms[name] for t in chosen])
+        return percentiles(
+            [t.service_ms if name == "service" else t.peers_ms[name] for t in chosen]
+        )
 
     def ratio(self, name: str, passages: Passages) -> float | None:
         """Return the service's p50 over a peer's p50 on the same samples."""

@@ -17,7 +17,7 @@ from rich.table import Table
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
 from guardrail_bench.baselines import presidio
 from guardrail_bench.labelled_file import lines
-from guardrail_bench.tasks import TASKS, Task
+from guardrail_bench.tasks import TASKS, SpanTask
 from guardrail_service.errors import InputError
 
 RULE = (
@@ -29,7 +29,7 @@ _Z = 1.959963984540054
 _RESAMPLES = 1000
 
 
-class Labelled(NamedTuple):
+class LabelledSpan(NamedTuple):
     """A typed stretch of a text, by a human or by a detector; code points [start, end)."""
 
     type: str
@@ -37,11 +37,11 @@ class Labelled(NamedTuple):
     end: int
 
 
-Find = Callable[[str], list[Labelled]]
+Find = Callable[[str], list[LabelledSpan]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class ShareInterval:
     """A share with its 95 % interval; NaN where nothing could be counted."""
 
     value: float
@@ -57,9 +57,9 @@ class TypeQuality:
     right: int
     wrong: int
     missed: int
-    precision: Rate
-    recall: Rate
-    f1: Rate
+    precision: ShareInterval
+    recall: ShareInterval
+    f1: ShareInterval
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def run(task: str, data: Path) -> QualityReport:
     gold, unmapped = _gold(records, chosen)
     labelled = {label.type for labels in gold for label in labels}
     texts = [record["text"] for record in records]
-    found = [[Labelled(*f) for f in chosen.find(text)] for text in texts]
+    found = [[LabelledSpan(*f) for f in chosen.find(text)] for text in texts]
     baseline, note = presidio(chosen)
     return QualityReport(
         task=task,
@@ -128,8 +128,8 @@ def run(task: str, data: Path) -> QualityReport:
     )
 
 
-def _labels(found: Iterable[tuple[str, int, int]]) -> list[Labelled]:
-    return [Labelled(*item) for item in found]
+def _labels(found: Iterable[tuple[str, int, int]]) -> list[LabelledSpan]:
+    return [LabelledSpan(*item) for item in found]
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
@@ -152,8 +152,8 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _gold(
-    records: Iterable[Mapping[str, Any]], task: Task
-) -> tuple[list[list[Labelled]], dict[str, int]]:
+    records: Iterable[Mapping[str, Any]], task: SpanTask
+) -> tuple[list[list[LabelledSpan]], dict[str, int]]:
     """Return labels under our names, and counts of those the published list does not have."""
     unmapped: Counter[str] = Counter()
     gold = []
@@ -164,15 +164,15 @@ def _gold(
             if type_ is None:
                 unmapped[span["type"]] += 1
             else:
-                labels.append(Labelled(type_, span["start"], span["end"]))
+                labels.append(LabelledSpan(type_, span["start"], span["end"]))
         gold.append(labels)
     return gold, dict(unmapped.most_common())
 
 
 def _measure(
-    gold: Sequence[list[Labelled]],
-    found: Sequence[list[Labelled]],
-    task: Task,
+    gold: Sequence[list[LabelledSpan]],
+    found: Sequence[list[LabelledSpan]],
+    task: SpanTask,
     labelled: set[str],
 ) -> Iterator[TypeQuality]:
     """Yield each labelled type's quality, then the sums."""
@@ -191,7 +191,7 @@ def _measure(
         yield _quality("all", sum(counts[t] for t in labelled))
 
 
-def _compare(gold: list[Labelled], found: list[Labelled]) -> tuple[int, int, int]:
+def _compare(gold: list[LabelledSpan], found: list[LabelledSpan]) -> tuple[int, int, int]:
     """Return how many findings are right, how many wrong, and how many labels are missed."""
     pairs = sorted(
         ((_overlap(g, f), -i, -j) for i, g in enumerate(gold) for j, f in enumerate(found)),
@@ -207,7 +207,7 @@ def _compare(gold: list[Labelled], found: list[Labelled]) -> tuple[int, int, int
     return right, len(found) - right, len(gold) - right
 
 
-def _overlap(one: Labelled, other: Labelled) -> float:
+def _overlap(one: LabelledSpan, other: LabelledSpan) -> float:
     """Return the intersection over the union of two stretches."""
     shared = min(one.end, other.end) - max(one.start, other.start)
     union = max(one.end, other.end) - min(one.start, other.start)
@@ -227,25 +227,25 @@ def _quality(type_: str, counts: np.ndarray[Any, Any]) -> TypeQuality:
     )
 
 
-def wilson(right: int, total: int) -> Rate:
+def wilson(right: int, total: int) -> ShareInterval:
     """Return a share with its 95 % Wilson score interval."""
     if total == 0:
-        return Rate(math.nan, math.nan, math.nan)
+        return ShareInterval(math.nan, math.nan, math.nan)
     share, z2 = right / total, _Z * _Z
     centre = (share + z2 / (2 * total)) / (1 + z2 / total)
     half = _Z / (1 + z2 / total) * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))
-    return Rate(share, max(0.0, centre - half), min(1.0, centre + half))
+    return ShareInterval(share, max(0.0, centre - half), min(1.0, centre + half))
 
 
-def _bootstrap_f1(counts: np.ndarray[Any, Any]) -> Rate:
+def _bootstrap_f1(counts: np.ndarray[Any, Any]) -> ShareInterval:
     """Return F1 with the 2.5 and 97.5 % quantiles over resampled texts (seed fixed)."""
     rng = np.random.default_rng(0)
     rows = counts[counts.any(axis=1)]
     if not len(rows):
-        return Rate(math.nan, math.nan, math.nan)
+        return ShareInterval(math.nan, math.nan, math.nan)
     drawn = rows[rng.integers(0, len(rows), (_RESAMPLES, len(rows)))].sum(axis=1)
     low, high = np.quantile(_f1(drawn), (0.025, 0.975))
-    return Rate(float(_f1(rows.sum(axis=0, keepdims=True))[0]), float(low), float(high))
+    return ShareInterval(float(_f1(rows.sum(axis=0, keepdims=True))[0]), float(low), float(high))
 
 
 def _f1(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -292,7 +292,7 @@ def _table(title: str, rows: Iterable[TypeQuality]) -> Table:
     return table
 
 
-def _shown(rate: Rate) -> str:
+def _shown(rate: ShareInterval) -> str:
     if math.isnan(rate.value):
         return "-"
     return f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"

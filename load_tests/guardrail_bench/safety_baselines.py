@@ -24,7 +24,7 @@ NO_PROFANITY = (
 )
 NO_TRAINING = "no TF-IDF baseline: name the texts to train it on with --baseline-data"
 NO_SKLEARN = "no TF-IDF baseline: pip install scikit-learn"
-Labelled = tuple[str, Mapping[str, bool]]
+TrainingText = tuple[str, Mapping[str, bool]]
 MIN_POSITIVES = 5
 """Fewer examples of a class make no model."""
 
@@ -38,7 +38,7 @@ class Baseline:
 
 
 def baselines(
-    train: Sequence[Labelled], metrics: Sequence[str]
+    train: Sequence[TrainingText], metrics: Sequence[str]
 ) -> tuple[list[Baseline], list[str]]:
     """Return what can be run here, and notes on what cannot.
 
@@ -75,7 +75,7 @@ def profanity_check(texts: Sequence[str], metric: str) -> list[float] | None:
 
 
 def linear_model(
-    train: Sequence[Labelled], metrics: Sequence[str]
+    train: Sequence[TrainingText], metrics: Sequence[str]
 ) -> Callable[[Sequence[str], str], list[float] | None]:
     """Return TF-IDF (words and pairs) with logistic regression, trained for each metric apart."""
     from sklearn.feature_extraction.text import TfidfVectorizer

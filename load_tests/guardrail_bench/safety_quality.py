@@ -50,7 +50,7 @@ POSITIVE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledText:
     """One record: text, label per metric (only the known ones), and what it is sliced by."""
 
     text: str
@@ -59,10 +59,10 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredText:
     """One record with every metric's score and whether the detector flagged it."""
 
-    record: Labelled
+    record: LabelledText
     scores: Mapping[str, float]
     flagged: bool
     state: State
@@ -118,7 +118,7 @@ def metrics(task: str) -> list[str]:
     return [metric.key for metric in REGISTRY[task].spec.metrics]
 
 
-def read(task: str, path: Path) -> tuple[list[Labelled], dict[str, int]]:
+def read(task: str, path: Path) -> tuple[list[LabelledText], dict[str, int]]:
     """Return records, and how often labels occur that are none of the task's metrics.
 
     Raises:
@@ -130,7 +130,7 @@ def read(task: str, path: Path) -> tuple[list[Labelled], dict[str, int]]:
         text, labels, kept = _fields(line, f"{path.name}:{number}", GATING[task])
         ignored.update(name for name in labels if name not in known)
         own = {name: value for name, value in labels.items() if name in known}
-        records.append(Labelled(text, own, kept))
+        records.append(LabelledText(text, own, kept))
     if not records:
         raise InputError(f"{path.name}: found no record; expected JSON lines with text and labels")
     return records, dict(ignored)
@@ -168,13 +168,13 @@ def runtime_of(task: str, pack: str | None) -> Iterator[Runtime]:
         runtime.close()
 
 
-def score(runtime: Runtime, task: str, records: Sequence[Labelled]) -> list[Scored]:
+def score(runtime: Runtime, task: str, records: Sequence[LabelledText]) -> list[ScoredText]:
     """Return every record with its scores, in order."""
 
-    def one(record: Labelled) -> Scored:
+    def one(record: LabelledText) -> ScoredText:
         verdict = runtime.guard.check(Sample(record.text), deadline_ms=math.inf)
         result = verdict.detectors[task]
-        return Scored(record, _scores(task, result), result.flagged, result.state)
+        return ScoredText(record, _scores(task, result), result.flagged, result.state)
 
     with ThreadPoolExecutor(max(1, runtime.settings.workers)) as pool:
         return list(pool.map(one, records))
@@ -186,12 +186,12 @@ def _scores(task: str, result: DetectorResult) -> dict[str, float]:
     return dict.fromkeys(metrics(task), 0.0 if result.state is State.NOT_APPLICABLE else 1.0)
 
 
-def _known(records: Sequence[Labelled], metric: str) -> bool:
+def _known(records: Sequence[LabelledText], metric: str) -> bool:
     return any(metric in record.labels for record in records)
 
 
 def _arrays(
-    values: Sequence[float], records: Sequence[Labelled], metric: str
+    values: Sequence[float], records: Sequence[LabelledText], metric: str
 ) -> tuple[Array, Bools]:
     """Return scores and labels of the records whose label is known."""
     pairs = [
@@ -200,7 +200,9 @@ def _arrays(
     return np.array([v for v, _ in pairs]), np.array([label for _, label in pairs], dtype=bool)
 
 
-def ranking(values: Sequence[float], records: Sequence[Labelled], metric: str) -> dict[str, Any]:
+def ranking(
+    values: Sequence[float], records: Sequence[LabelledText], metric: str
+) -> dict[str, Any]:
     """Return how well scores rank one metric's labels; areas are null where a class is empty."""
     scores, labels = _arrays(values, records, metric)
     found: dict[str, Any] = {"records": len(labels), "positives": int(labels.sum())}
@@ -213,7 +215,7 @@ def ranking(values: Sequence[float], records: Sequence[Labelled], metric: str) -
     }
 
 
-def decision(scored: Sequence[Scored], gating: str) -> dict[str, Any]:
+def decision(scored: Sequence[ScoredText], gating: str) -> dict[str, Any]:
     """Return what the default threshold decides: rates with Wilson intervals, F1 by bootstrap."""
     judged = [one for one in scored if gating in one.record.labels]
     flagged = np.array([one.flagged for one in judged], dtype=float)
@@ -242,7 +244,7 @@ def _rate(part: int, whole: int) -> dict[str, Any] | None:
     return {**asdict(wilson(part, whole)), "n": whole} if whole else None
 
 
-def slices(scored: Sequence[Scored], gating: str, ways: Ways) -> dict[str, dict[str, Any]]:
+def slices(scored: Sequence[ScoredText], gating: str, ways: Ways) -> dict[str, dict[str, Any]]:
     """Return accuracy, false flags and ROC areas of each source, class and group of the records.
 
     Args:
@@ -266,7 +268,7 @@ def slices(scored: Sequence[Scored], gating: str, ways: Ways) -> dict[str, dict[
     return found
 
 
-def _decided(scored: Sequence[Scored], gating: str) -> dict[str, Any]:
+def _decided(scored: Sequence[ScoredText], gating: str) -> dict[str, Any]:
     judged = [
         (one.flagged, one.record.labels[gating]) for one in scored if gating in one.record.labels
     ]
@@ -279,7 +281,7 @@ def _decided(scored: Sequence[Scored], gating: str) -> dict[str, Any]:
 
 
 def _areas(
-    records: Sequence[Labelled], ways: Ways, places: Sequence[int]
+    records: Sequence[LabelledText], ways: Ways, places: Sequence[int]
 ) -> dict[str, dict[str, float]]:
     """Return each way's ROC area of each metric over some records, where both classes occur."""
     found: dict[str, dict[str, float]] = {}
@@ -300,7 +302,9 @@ def _scored_by(
     return {metric: values for metric, values in found.items() if values is not None}
 
 
-def _beside(by_metric: Mapping[str, list[float]], records: Sequence[Labelled]) -> dict[str, Any]:
+def _beside(
+    by_metric: Mapping[str, list[float]], records: Sequence[LabelledText]
+) -> dict[str, Any]:
     """Return a baseline's ranking of each metric, and its F1 at one half."""
     found: dict[str, Any] = {}
     for metric, values in by_metric.items():

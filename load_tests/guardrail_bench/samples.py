@@ -53,7 +53,7 @@ SCENARIOS = {
 }
 
 
-class Texts:
+class SampleTexts:
     """Sentences of our own to build samples from.
 
     Args:
@@ -111,7 +111,7 @@ def default_texts_file() -> Path:
     return shipped("thresholds", "models/thresholds") / "answers.jsonl"
 
 
-def read_texts(path: Path) -> Texts:
+def read_texts(path: Path) -> SampleTexts:
     """Return the sentences and questions of labelled answers.
 
     Args:
@@ -141,7 +141,7 @@ def read_texts(path: Path) -> Texts:
                 f"{path.name}:{number}: expected an object with contexts and question"
             ) from error
     found = (sentence.text for text in passages for sentence in split_sentences(text))
-    return Texts((" ".join(text.split()) for text in found), questions)
+    return SampleTexts((" ".join(text.split()) for text in found), questions)
 
 
 class SampleSource:
@@ -155,7 +155,9 @@ class SampleSource:
         seed: Another seed gives other samples.
     """
 
-    def __init__(self, texts: Texts, scenario: Scenario, passages: Passages, seed: int) -> None:
+    def __init__(
+        self, texts: SampleTexts, scenario: Scenario, passages: Passages, seed: int
+    ) -> None:
         self.scenario = scenario
         self.passages: Passages = passages
         self._texts = texts

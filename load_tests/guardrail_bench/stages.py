@@ -24,7 +24,7 @@ from guardrail_bench.bare import Planner
 from guardrail_bench.latency import machine
 from guardrail_bench.samples import SCENARIOS, SampleSource, read_texts
 from guardrail_bench.server import busy_share
-from guardrail_bench.stages_results import Judged, Part, StagesReport
+from guardrail_bench.stages_results import Part, StagesReport, StageTimes
 from guardrail_service.detectors import language_mismatch
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, CostClass
 from guardrail_service.guard import guard as guard_module
@@ -165,7 +165,7 @@ class Inline(Scheduler):
         return Ticket([futures[row] for row in rows])
 
 
-class Bench:
+class StageBench:
     """A check as the service does it, from the body's bytes to the reply's."""
 
     def __init__(self, planner: Planner) -> None:
@@ -220,8 +220,8 @@ def run(plan: StagesPlan, note: Callable[[str], None]) -> StagesReport:
     note("loading")
     planner = Planner(plan.config, plan.pack)
     source = SampleSource(read_texts(plan.texts), SCENARIOS[plan.scenario], "cold", plan.seed)
-    bench = Bench(planner)
-    found: list[Judged] = []
+    bench = StageBench(planner)
+    found: list[StageTimes] = []
     with bench.clocked(), seldom_collecting():
         for number in range(WARM_UP + plan.samples):
             note(f"sample {number + 1 - WARM_UP}" if number >= WARM_UP else "warming up")
@@ -229,7 +229,7 @@ def run(plan: StagesPlan, note: Callable[[str], None]) -> StagesReport:
                 body = json.dumps(source.sample(number, variant)).encode()
                 _, parts, total = bench.judge(body)
                 if number >= WARM_UP:
-                    found.append(Judged(passages=passages, parts_ms=parts, total_ms=total))
+                    found.append(StageTimes(passages=passages, parts_ms=parts, total_ms=total))
     return StagesReport(
         started=started,
         machine=machine(),

@@ -43,7 +43,7 @@ TITLES: Mapping[Part, str] = {
 HEADINGS = ("part", "cold ms", "of the whole", "warm ms", "of the whole")
 
 
-class Judged(BaseModel):
+class StageTimes(BaseModel):
     """One check: processor milliseconds of its parts, without those that did not occur."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,7 +69,7 @@ class StagesReport(BaseModel):
     policy: str
     scenario: str
     seed: int
-    judged: tuple[Judged, ...] = Field(min_length=2)
+    judged: tuple[StageTimes, ...] = Field(min_length=2)
 
     def medians(self, passages: Passages) -> dict[str, float]:
         """Return median milliseconds of each part by title, of their sum, rest and whole."""

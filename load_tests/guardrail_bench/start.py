@@ -18,7 +18,7 @@ ONE_CHECK = {
 }
 
 
-def run(runs: int) -> dict[str, Any]:
+def measure_starts(runs: int) -> dict[str, Any]:
     """Start the service several times on a free port.
 
     Returns:
@@ -36,7 +36,7 @@ def run(runs: int) -> dict[str, Any]:
     }
 
 
-def render(report: dict[str, Any]) -> Table:
+def render_starts(report: dict[str, Any]) -> Table:
     """Return the report as a table."""
     table = Table("run", "start to ready (s)", "resident, ready (MB)", "after a check (MB)")
     for number, row in enumerate(report["runs"], start=1):

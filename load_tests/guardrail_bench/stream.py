@@ -54,7 +54,7 @@ TOKEN_CHARS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class HeldBack:
     """One kind of text.
 
     Attributes:
@@ -71,7 +71,7 @@ class Row:
 
 def run(
     repeats: int, policy: str | None, advance: Callable[[], None], runtime: Runtime
-) -> list[Row]:
+) -> list[HeldBack]:
     """Return one row per kind of text, measured in this process without HTTP.
 
     Args:
@@ -85,7 +85,7 @@ def run(
 
 def _row(
     name: str, runtime: Runtime, repeats: int, policy: str | None, advance: Callable[[], None]
-) -> Row:
+) -> HeldBack:
     held: list[int] = []
     took: list[float] = []
     parts = 0
@@ -98,7 +98,7 @@ def _row(
             took += seen[1]
             parts = len(seen[1])
         advance()
-    return Row(name, _both(held), _both(took), parts)
+    return HeldBack(name, _both(held), _both(took), parts)
 
 
 def _sentences(texts: Sequence[str], repeat: int) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _both(values: Sequence[Any]) -> tuple[Any, Any]:
     return tuple(ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.99))
 
 
-def render(rows: Sequence[Row]) -> Table:
+def render(rows: Sequence[HeldBack]) -> Table:
     """Return the rows as people read them."""
     table = Table("text", "held p50", "held p99", "ms per part p50", "p99", "parts")
     for row in rows:

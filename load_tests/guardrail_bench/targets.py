@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from guardrail_bench.latency_results import Cell, Report, Run
+from guardrail_bench.latency_results import Cell, LatencyReport, LatencyRun
 
 ROWS_RATIO = 0.85
 OVERHEAD_MS = 3.0
@@ -41,7 +41,7 @@ class Target(NamedTuple):
     note: str = ""
 
 
-def targets(report: Report) -> list[Target]:
+def targets(report: LatencyReport) -> list[Target]:
     """Return every promise with what the report found."""
     found: list[Target] = []
     for run in report.runs:
@@ -49,7 +49,7 @@ def targets(report: Report) -> list[Target]:
     return [*found, _memory(report)]
 
 
-def _run_targets(run: Run, workers: int) -> Iterator[Target]:
+def _run_targets(run: LatencyRun, workers: int) -> Iterator[Target]:
     where = f"{run.scenario}, {run.passages}"
     yield _rows(run, where)
     yield _overhead(run, where, workers)
@@ -66,7 +66,7 @@ def _missing(name: str, where: str, limit: str, why: str) -> Target:
     return Target(name, where, limit, "-", None, why)
 
 
-def rows_ratio(run: Run) -> float | None:
+def rows_ratio(run: LatencyRun) -> float | None:
     """Return rows per service-CPU-second at saturation over what bare sessions reach.
 
     None where some requests of that cell got no whole verdict, so that rows differ.
@@ -77,7 +77,7 @@ def rows_ratio(run: Run) -> float | None:
     return run.bare.cpu_s / cell.service_cpu_s
 
 
-def _rows(run: Run, where: str) -> Target:
+def _rows(run: LatencyRun, where: str) -> Target:
     name, limit = "rows per CPU second, share of bare sessions", f">= {ROWS_RATIO}"
     ratio, cell, bare = rows_ratio(run), run.saturation(), run.bare
     if ratio is None:
@@ -89,7 +89,7 @@ def _rows(run: Run, where: str) -> Target:
     return Target(name, where, limit, f"{ratio:.2f}", ratio >= ROWS_RATIO, note)
 
 
-def _overhead(run: Run, where: str, workers: int) -> Target:
+def _overhead(run: LatencyRun, where: str, workers: int) -> Target:
     name, limit = "overhead, p50", f"<= {OVERHEAD_MS:g} ms + {OVERHEAD_SHARE:.0%} of total"
     alone = min(run.closed, key=lambda cell: cell.callers or 0)
     if workers != 1 or alone.callers != 1:
@@ -135,7 +135,7 @@ def _refused(cell: Cell | None, where: str) -> Target:
     return Target(name, where, limit, found, cell.refused.worst <= REFUSED_MS, note)
 
 
-def _accounted(run: Run, where: str) -> Target:
+def _accounted(run: LatencyRun, where: str) -> Target:
     """Return whether every request of every cell has a known fate, by both sides' counts."""
     name, limit = "nothing hangs, fails or is lost", "0"
     cells = [*run.closed, *run.open]
@@ -156,7 +156,7 @@ def _accounted(run: Run, where: str) -> Target:
     return Target(name, where, limit, str(bad), bad == 0, note)
 
 
-def _lag(run: Run, where: str) -> Target:
+def _lag(run: LatencyRun, where: str) -> Target:
     name, limit = "longest block of the event loop", f"<= {LAG_MS:g} ms"
     lags = [c.loop_lag_ms for c in (*run.closed, *run.open) if c.loop_lag_ms is not None]
     if not lags:
@@ -164,7 +164,7 @@ def _lag(run: Run, where: str) -> Target:
     return Target(name, where, limit, f"{max(lags):.1f} ms", max(lags) <= LAG_MS)
 
 
-def _memory(report: Report) -> Target:
+def _memory(report: LatencyReport) -> Target:
     name, where, limit = "memory growth over many requests", "chat, warm", f"<= {DRIFT:.0%}"
     soak = report.soak
     if soak is None:
@@ -190,7 +190,7 @@ def busy_warning(share: float) -> str | None:
     return f"The machine was not quiet: others used {share:.0%} of its cores. Times are too long."
 
 
-def warnings(report: Report) -> list[str]:
+def warnings(report: LatencyReport) -> list[str]:
     """Return what makes the report's numbers less trustworthy than they look."""
     found = []
     if (

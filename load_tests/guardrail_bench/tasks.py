@@ -15,7 +15,7 @@ Found = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SpanTask:
     """One detector under measurement.
 
     Attributes:
@@ -41,6 +41,6 @@ def _secret(name: str) -> str | None:
 
 
 TASKS = {
-    "pii": Task("pii", pii_types.canonical, lambda t: pii_types.TYPES[t].structured),
-    "secrets": Task("secrets", _secret, lambda _: True),
+    "pii": SpanTask("pii", pii_types.canonical, lambda t: pii_types.TYPES[t].structured),
+    "secrets": SpanTask("secrets", _secret, lambda _: True),
 }

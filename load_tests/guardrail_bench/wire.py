@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """One response; header names in lower case."""
 
     status: int
@@ -29,7 +29,7 @@ class Connection:
         self._port = parts.port or 80
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def post(self, path: str, body: bytes) -> Reply:
+    async def post(self, path: str, body: bytes) -> HttpReply:
         """Send a JSON body and return the reply.
 
         Raises:
@@ -50,13 +50,13 @@ class Connection:
 
     async def _exchange(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
-    ) -> Reply:
+    ) -> HttpReply:
         writer.write(request)
         status, headers = parse_head(await reader.readuntil(b"\r\n\r\n"))
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         if headers.get("connection") == "close":
             self.close()
-        return Reply(status, headers, body)
+        return HttpReply(status, headers, body)
 
     def close(self) -> None:
         """Drop the connection; the next request opens another."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_bench.latency_results import Report, read_report
+from guardrail_bench.latency_results import LatencyReport, read_report
 from guardrail_bench.peers_results import PeersReport
 from tests.integration.conftest import here
 
@@ -54,7 +54,7 @@ def test_a_measurement_is_whole_and_goes_on_where_it_stopped(
     assert resumed.soak.cell.tally.complete == 30
 
 
-def _check_run(report: Report) -> None:
+def _check_run(report: LatencyReport) -> None:
     (run,) = report.runs
     (overload,) = run.open
     for cell in (*run.closed, overload):

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from measure import split
 
-from guardrail_bench.grounding_quality import Labelled, read, runtime_of
+from guardrail_bench.grounding_quality import LabelledAnswer, read, runtime_of
 from guardrail_bench.ranking import auroc
 from guardrail_service.detectors.hallucination.detector import readings
 from guardrail_service.detectors.shared.embedding import places
@@ -180,7 +180,7 @@ def scored(claim: Claim, head: HeadSession) -> dict[str, tuple[float, Cost]]:
 
 
 def measured(
-    records: Sequence[Labelled], runtime: Runtime, encoder: SharedEncoder, head: HeadSession
+    records: Sequence[LabelledAnswer], runtime: Runtime, encoder: SharedEncoder, head: HeadSession
 ) -> tuple[dict[str, list[float]], dict[str, list[Cost]]]:
     """Return each record's support and cost by rule; no claim counts as supported.
 
@@ -211,7 +211,9 @@ def measured(
     )
 
 
-def with_foreign(records: Sequence[Labelled], count: int, rng: random.Random) -> list[Labelled]:
+def with_foreign(
+    records: Sequence[LabelledAnswer], count: int, rng: random.Random
+) -> list[LabelledAnswer]:
     """Return the records among passages of a pool of other records."""
     pool = list(dict.fromkeys(p for record in records for p in record.sample.contexts))
     pool = rng.sample(pool, min(len(pool), 4 * count))
@@ -224,7 +226,7 @@ def with_foreign(records: Sequence[Labelled], count: int, rng: random.Random) ->
     return found
 
 
-def some(records: Sequence[Labelled], limit: int, rng: random.Random) -> list[Labelled]:
+def some(records: Sequence[LabelledAnswer], limit: int, rng: random.Random) -> list[LabelledAnswer]:
     """Return at most so many records, in whole groups."""
     names = list(dict.fromkeys(record.group for record in records))
     rng.shuffle(names)
@@ -234,7 +236,7 @@ def some(records: Sequence[Labelled], limit: int, rng: random.Random) -> list[La
     return [record for record in records if record.group in kept]
 
 
-def labels_of(records: Sequence[Labelled]) -> tuple[Any, Any]:
+def labels_of(records: Sequence[LabelledAnswer]) -> tuple[Any, Any]:
     """Return per group whether it is unsupported, and which draw it belongs to: its passage."""
     bad: dict[str, bool] = {}
     unit: dict[str, int] = {}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from guardrail_bench.grounding_quality import OURS, Scored, scored_records
+from guardrail_bench.grounding_quality import OURS, ScoredAnswer, scored_records
 
 
-def flips(ours: list[Scored], reference: list[Scored]) -> tuple[int, float, float]:
+def flips(ours: list[ScoredAnswer], reference: list[ScoredAnswer]) -> tuple[int, float, float]:
     """Return how many verdicts differ, and the mean and largest difference of the scores."""
     pairs = list(zip(ours, reference, strict=True))
     changed = sum(a.flagged[OURS] != b.flagged[OURS] for a, b in pairs)

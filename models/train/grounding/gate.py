@@ -25,8 +25,8 @@ from measure import split
 
 from guardrail_bench.grounding_quality import (
     OURS,
-    Labelled,
-    Scored,
+    LabelledAnswer,
+    ScoredAnswer,
     best_per_group,
     read,
     runtime_of,
@@ -59,18 +59,18 @@ def records_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def labelled(row: dict[str, Any], supported: bool, name: str) -> Labelled:
+def labelled(row: dict[str, Any], supported: bool, name: str) -> LabelledAnswer:
     """Return an answer with its label; the name is the group."""
     passages = tuple(Passage(c["text"] if isinstance(c, dict) else c) for c in row["contexts"])
-    return Labelled(Sample(row["answer"], row.get("question"), passages), supported, name)
+    return LabelledAnswer(Sample(row["answer"], row.get("question"), passages), supported, name)
 
 
-def own_sets() -> dict[str, list[Labelled]]:
+def own_sets() -> dict[str, list[LabelledAnswer]]:
     """Return the project's own labelled answers that hallucination is meant to tell apart."""
     sys.path.insert(0, str(ROOT / "models" / "thresholds"))
     from fit import ANSWERS, CATCHES, fits
 
-    halves: dict[bool, list[Labelled]] = {True: [], False: []}
+    halves: dict[bool, list[LabelledAnswer]] = {True: [], False: []}
     for row in records_of(ANSWERS):
         if row["reason"] is None or row["reason"] in CATCHES[OURS]:
             name = f"{row['id']} {row['reason'] or row['kind']}"
@@ -93,7 +93,7 @@ def own_sets() -> dict[str, list[Labelled]]:
     return found
 
 
-def settled(runtime: Runtime, record: Labelled) -> tuple[int, int]:
+def settled(runtime: Runtime, record: LabelledAnswer) -> tuple[int, int]:
     """Return how many claims are settled, and how many there are; an unverified answer has none."""
     view = runtime.guard._segmented(record.sample)
     if unverifiable(view, "grounding", "answer", "contexts") is not None:
@@ -103,7 +103,7 @@ def settled(runtime: Runtime, record: Labelled) -> tuple[int, int]:
     return sum(copy is not None for copy in found), len(found)
 
 
-def area(scored: Sequence[Scored]) -> float | None:
+def area(scored: Sequence[ScoredAnswer]) -> float | None:
     """Return the area of support, None where a class is missing."""
     bad = np.array([not one.record.supported for one in scored])
     support = np.array([one.support[OURS] for one in scored])
@@ -111,7 +111,7 @@ def area(scored: Sequence[Scored]) -> float | None:
 
 
 def compare(
-    runtime: Runtime, every: Sequence[Labelled], limit: int, rng: random.Random
+    runtime: Runtime, every: Sequence[LabelledAnswer], limit: int, rng: random.Random
 ) -> dict[str, Any]:
     """Return the report on one set.
 
@@ -170,7 +170,7 @@ def compare(
     }
 
 
-def flags(scored: Sequence[Scored]) -> dict[str, Any]:
+def flags(scored: Sequence[ScoredAnswer]) -> dict[str, Any]:
     """Return area and counts at the shipped threshold."""
     good = [one.flagged[OURS] for one in scored if one.record.supported]
     bad = [one.flagged[OURS] for one in scored if not one.record.supported]
@@ -181,7 +181,7 @@ def flags(scored: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
-def timing(runtime: Runtime, records: Sequence[Labelled]) -> dict[str, Any]:
+def timing(runtime: Runtime, records: Sequence[LabelledAnswer]) -> dict[str, Any]:
     """Return milliseconds of checks of answers that copy, texts met before, both ways in turn."""
     copying = [r for r in records if 0 < settled(runtime, r)[0] == settled(runtime, r)[1]]
     spent: dict[str, list[float]] = {"before": [], "after": []}

@@ -18,7 +18,7 @@ import numpy as np
 from guardrail_bench.grounding_quality import (
     BASELINES,
     OURS,
-    Scored,
+    ScoredAnswer,
     growth,
     scored_records,
     summary,
@@ -122,7 +122,7 @@ def slice_table(reports: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw_scores(sets: dict[str, list[Scored]], threshold: float | None, path: Path) -> None:
+def draw_scores(sets: dict[str, list[ScoredAnswer]], threshold: float | None, path: Path) -> None:
     """Write a histogram per set: scores of supported and unsupported records, and the threshold."""
     import matplotlib
 
@@ -183,7 +183,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     reports: dict[str, dict[str, Any]] = {}
-    sets: dict[str, list[Scored]] = {}
+    sets: dict[str, list[ScoredAnswer]] = {}
     grown: dict[str, list[dict[str, Any]]] = {}
     threshold = None
     for item in arguments.files:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from guardrail_bench.latency_results import Bare, Cell, Report, Run, Settings
-from guardrail_bench.measures import Spread, Tally
+from guardrail_bench.latency_results import Bare, Cell, LatencyReport, LatencyRun, LatencySettings
+from guardrail_bench.measures import Percentiles, Tally
 
-SETTINGS = Settings(
+SETTINGS = LatencySettings(
     concurrency=(1, 8),
     loads=(70, 300),
     seconds=1,
@@ -23,14 +23,14 @@ SETTINGS = Settings(
 )
 
 
-def flat(value: float, n: int = 10) -> Spread:
+def flat(value: float, n: int = 10) -> Percentiles:
     """Return a distribution of equal values."""
-    return Spread(n=n, p50=value, p95=value, p99=value, worst=value)
+    return Percentiles(n=n, p50=value, p95=value, p99=value, worst=value)
 
 
-def tail(p50: float, p99: float) -> Spread:
+def tail(p50: float, p99: float) -> Percentiles:
     """Return a distribution with a tail."""
-    return Spread(n=100, p50=p50, p95=p99, p99=p99, worst=p99)
+    return Percentiles(n=100, p50=p50, p95=p99, p99=p99, worst=p99)
 
 
 def cell(**changes: Any) -> Cell:
@@ -69,7 +69,7 @@ def opened(load: int, deadline_ms: float | None = None, **changes: Any) -> Cell:
     return cell(**{**fields, "deadline_ms": deadline_ms, "late_ms": late, **changes})
 
 
-def run(**changes: Any) -> Run:
+def run(**changes: Any) -> LatencyRun:
     """Return a run that keeps every promise."""
     overload = opened(
         300,
@@ -88,10 +88,10 @@ def run(**changes: Any) -> Run:
         "open": (opened(70), opened(70, 250.0), overload),
         "bare": Bare(samples=100, rows=5000, cpu_s=9.0, wall_s=9.1),
     }
-    return Run(**{**fields, **changes})
+    return LatencyRun(**{**fields, **changes})
 
 
-def report(**changes: Any) -> Report:
+def report(**changes: Any) -> LatencyReport:
     """Return a report of one run."""
     fields: dict[str, Any] = {
         "started": "2026-01-01T00:00:00+00:00",
@@ -100,4 +100,4 @@ def report(**changes: Any) -> Report:
         "settings": SETTINGS,
         "runs": (run(),),
     }
-    return Report(**{**fields, **changes})
+    return LatencyReport(**{**fields, **changes})

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from guardrail_bench.cells import Window, summarise
-from guardrail_bench.load import Exchange
+from guardrail_bench.cells import Usage, summarise
+from guardrail_bench.load import LoadRequest
 
-WINDOW = Window(4, 1.5, 0.2, None, (100.0, 110.0))
+WINDOW = Usage(4, 1.5, 0.2, None, (100.0, 110.0))
 
 
 def exchange(
     at: float, took: float, status: int = 200, timings: Mapping[str, float] | None = None
-) -> Exchange:
+) -> LoadRequest:
     """Return a request that was sent 1 ms late and took some seconds from its intended time."""
-    return Exchange(
+    return LoadRequest(
         0, intended=at, sent=at + 0.001, done=at + took, status=status, timings=timings or {}
     )
 

@@ -11,8 +11,8 @@ import pytest
 from guardrail_bench.grounding_quality import (
     BASELINES,
     OURS,
-    Labelled,
-    Scored,
+    LabelledAnswer,
+    ScoredAnswer,
     measures,
     overlap,
     read,
@@ -51,12 +51,12 @@ def test_overlap_counts_content_words() -> None:
     assert overlap(Sample("It is.", None, passages)) == 1.0
 
 
-def scored(support: float, supported: bool, words: int = 5) -> Scored:
+def scored(support: float, supported: bool, words: int = 5) -> ScoredAnswer:
     """Return a record that every way of scoring scores alike."""
     sample = Sample("word " * words, None, (Passage(f"passage {support}"),))
     names = (OURS, *BASELINES)
-    return Scored(
-        Labelled(sample, supported, str(support)),
+    return ScoredAnswer(
+        LabelledAnswer(sample, supported, str(support)),
         dict.fromkeys(names, support),
         {OURS: support < 0.5, "embedding_groundedness": False},
         State.EVALUATED,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_bench.latency import Plan, machine, run
-from guardrail_bench.latency_results import Report
+from guardrail_bench.latency import LatencyPlan, machine, run
+from guardrail_bench.latency_results import LatencyReport
 from guardrail_bench.samples import default_texts_file
 from guardrail_service.errors import GuardrailError, InputError
 from tests.unit.bench.conftest import SETTINGS, report
@@ -13,14 +13,14 @@ from tests.unit.bench.conftest import SETTINGS, report
 READABLE = SETTINGS.model_copy(update={"texts": str(default_texts_file())})
 
 
-def never(_report: Report) -> None:
+def never(_report: LatencyReport) -> None:
     """Fail: nothing new was measured, so nothing is to be saved."""
     raise AssertionError("saved")
 
 
 def test_a_plan_has_every_scenario_with_both_kinds_of_passages() -> None:
     """And counts its steps: two closed loops, three open ones, bare sessions, the soak."""
-    plan = Plan(READABLE, soak=10)
+    plan = LatencyPlan(READABLE, soak=10)
     assert list(plan.pairs()) == [
         (scenario, passages)
         for scenario in ("chat", "rag", "report")
@@ -33,7 +33,7 @@ def test_what_the_report_has_is_not_measured_again() -> None:
     """No service is started."""
     lines: list[str] = []
     before = report(settings=READABLE)
-    after = run(Plan(READABLE, ("rag",), ("cold",)), before, never, lines.append)
+    after = run(LatencyPlan(READABLE, ("rag",), ("cold",)), before, never, lines.append)
     assert after is before
     assert lines == ["rag, cold: measured before"]
 
@@ -41,13 +41,13 @@ def test_what_the_report_has_is_not_measured_again() -> None:
 def test_nothing_to_measure_is_an_error() -> None:
     """An empty report would look like a result."""
     with pytest.raises(GuardrailError, match="nothing to measure"):
-        run(Plan(READABLE, ()), None, never, str)
+        run(LatencyPlan(READABLE, ()), None, never, str)
 
 
 def test_texts_that_do_not_exist_stop_it_before_a_service_starts() -> None:
     """With the file's name."""
     with pytest.raises(InputError, match=r"none\.jsonl"):
-        run(Plan(SETTINGS.model_copy(update={"texts": "none.jsonl"})), None, never, str)
+        run(LatencyPlan(SETTINGS.model_copy(update={"texts": "none.jsonl"})), None, never, str)
 
 
 def test_the_machine_is_described() -> None:

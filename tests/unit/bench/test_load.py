@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_bench.load import Exchange, Generator, tally
+from guardrail_bench.load import Generator, LoadRequest, tally
 
 VERDICT = {"status": "complete", "timings_ms": {"queue": 0.5, "inference": 2.0, "total": 3.0}}
 
@@ -76,12 +76,12 @@ def body(number: int) -> bytes:
 
 def sent(
     answer: Callable[[dict[str, Any]], bytes | None],
-    send: Callable[[Generator], Coroutine[Any, Any, list[Exchange]]],
+    send: Callable[[Generator], Coroutine[Any, Any, list[LoadRequest]]],
     patience_s: float = 30,
-) -> tuple[list[Exchange], Service]:
+) -> tuple[list[LoadRequest], Service]:
     """Return what a generator sent to a service, and the service."""
 
-    async def work() -> tuple[list[Exchange], Service]:
+    async def work() -> tuple[list[LoadRequest], Service]:
         async with running(answer) as service:
             generator = Generator(service.address, body, patience_s)
             try:
@@ -111,7 +111,7 @@ def test_a_refused_caller_waits_as_long_as_it_is_told() -> None:
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    async def work() -> list[Exchange]:
+    async def work() -> list[LoadRequest]:
         refusal = b"HTTP/1.1 429 No\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
         answers = {0: refusal, 1: response(200, VERDICT)}
         async with running(lambda b: answers[b["number"]]) as service:
@@ -182,7 +182,7 @@ def test_every_end_of_a_request_is_in_one_group(
 def test_a_request_without_a_reply_hangs_and_its_connection_is_not_used_again() -> None:
     """Or its late reply would be read as the next request's."""
 
-    async def impatient_once(generator: Generator) -> list[Exchange]:
+    async def impatient_once(generator: Generator) -> list[LoadRequest]:
         hung = await generator.closed_loop(1, 1e9, first=0, most=1)
         generator._patience_s = 30
         return hung + await generator.closed_loop(1, 1e9, first=1, most=1)
@@ -200,7 +200,7 @@ def test_a_request_without_a_reply_hangs_and_its_connection_is_not_used_again() 
 def test_a_service_that_is_not_there_is_a_failure_of_every_request() -> None:
     """The loop still ends."""
 
-    async def work() -> list[Exchange]:
+    async def work() -> list[LoadRequest]:
         async with running(lambda _: None) as service:
             address = service.address
         return await Generator(address, body, 5).closed_loop(2, 1e9, 0, most=4)
@@ -211,4 +211,4 @@ def test_a_service_that_is_not_there_is_a_failure_of_every_request() -> None:
 
 def test_a_request_under_way_is_in_no_group() -> None:
     """So that a generator that loses one is found out."""
-    assert tally([Exchange(0, 0.0, 0.0)]).lost == 1
+    assert tally([LoadRequest(0, 0.0, 0.0)]).lost == 1

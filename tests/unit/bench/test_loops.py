@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_bench.loops import Bench, levels
+from guardrail_bench.loops import ScenarioBench, levels
 from guardrail_bench.samples import (
     SCENARIOS,
     SampleSource,
-    Texts,
+    SampleTexts,
 )
 from tests.unit.bench.conftest import SETTINGS, cell, flat
 
-TEXTS = Texts([f"one two three four five six seven {n}" for n in "abc"], ["Why?"])
+TEXTS = SampleTexts([f"one two three four five six seven {n}" for n in "abc"], ["Why?"])
 
 
 def test_loads_beyond_capacity_have_a_deadline_and_70_percent_is_measured_both_ways() -> None:
@@ -27,8 +27,8 @@ def test_loads_beyond_capacity_have_a_deadline_and_70_percent_is_measured_both_w
 def test_the_deadline_is_five_times_what_one_caller_waits(p50: float, expected: float) -> None:
     """In steps of 10 ms, at least 100 ms."""
     source = SampleSource(TEXTS, SCENARIOS["chat"], "warm", 17)
-    bench = Bench(SETTINGS, source, lambda _: None)
+    bench = ScenarioBench(SETTINGS, source, lambda _: None)
     alone, many = cell(stages={"client": flat(p50)}), cell(callers=8)
     assert bench.deadline_ms([many, alone]) == expected
     fixed = SETTINGS.model_copy(update={"deadline_ms": 75.0})
-    assert Bench(fixed, source, lambda _: None).deadline_ms([alone]) == 75.0
+    assert ScenarioBench(fixed, source, lambda _: None).deadline_ms([alone]) == 75.0

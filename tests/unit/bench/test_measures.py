@@ -15,8 +15,8 @@ from guardrail_bench.measures import (
     is_saturated,
     next_concurrency,
     percentile,
+    percentiles,
     poisson_arrivals,
-    spread,
 )
 
 LADDER = (1, 8, 32)
@@ -53,10 +53,10 @@ def test_a_percentile_of_nothing_or_outside_the_range_is_an_error(
 
 def test_the_p99_of_few_values_is_the_worst() -> None:
     """So a table of ten requests cannot hide its slowest one."""
-    found = spread([5.0, 1.0, 3.0])
+    found = percentiles([5.0, 1.0, 3.0])
     assert found is not None
     assert (found.n, found.p50, found.p99, found.worst) == (3, 3.0, 5.0, 5.0)
-    assert spread([]) is None
+    assert percentiles([]) is None
 
 
 def test_arrivals_are_seeded_ascending_and_inside_the_interval() -> None:

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from guardrail_bench.safety_quality import (
-    Labelled,
-    Scored,
+    LabelledText,
+    ScoredText,
     decision,
     f1,
     metrics,
@@ -73,10 +73,10 @@ def test_an_empty_file_is_refused(tmp_path: Path) -> None:
         read("toxicity", path)
 
 
-def scored(flagged: bool, label: bool, group: str = "g") -> Scored:
+def scored(flagged: bool, label: bool, group: str = "g") -> ScoredText:
     """Return a record that was scored."""
-    record = Labelled("t", {"toxicity": label}, {"group": group})
-    return Scored(record, {"toxicity": float(flagged)}, flagged, State.EVALUATED)
+    record = LabelledText("t", {"toxicity": label}, {"group": group})
+    return ScoredText(record, {"toxicity": float(flagged)}, flagged, State.EVALUATED)
 
 
 def test_rates_are_counted_by_hand() -> None:

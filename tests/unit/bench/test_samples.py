@@ -13,7 +13,7 @@ from guardrail_bench.samples import (
     SHELF,
     Passages,
     SampleSource,
-    Texts,
+    SampleTexts,
     default_texts_file,
     read_texts,
 )
@@ -94,7 +94,7 @@ def test_most_answer_sentences_are_reworded_and_some_are_copies() -> None:
 
 def test_every_combination_is_used_once_before_one_is_marked_as_another_edition() -> None:
     """Fresh sentences never run out and never repeat."""
-    texts = Texts([f"one two three four five six seven {n}" for n in "abc"], ["Why?"])
+    texts = SampleTexts([f"one two three four five six seven {n}" for n in "abc"], ["Why?"])
     count = texts.combinations
     found = [texts.fresh(number) for number in range(2 * count)]
     assert len(set(found)) == 2 * count

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from guardrail_bench.stages import Stopwatch
 from guardrail_bench.stages_results import (
     TITLES,
-    Judged,
     Part,
     StagesReport,
+    StageTimes,
     stages_markdown,
     stages_rows,
 )
@@ -82,9 +82,9 @@ def test_every_part_of_a_check_is_found(
         assert title in page.read_text()
 
 
-def judged(passages: str, total: float, **parts: float) -> Judged:
+def judged(passages: str, total: float, **parts: float) -> StageTimes:
     """Return one check."""
-    return Judged.model_validate({"passages": passages, "parts_ms": parts, "total_ms": total})
+    return StageTimes.model_validate({"passages": passages, "parts_ms": parts, "total_ms": total})
 
 
 def test_shares_are_of_the_whole_and_the_rest_shows() -> None:

@@ -20,5 +20,5 @@ def test_every_kind_of_text_is_streamed_and_counted(tiny_runtime: Runtime) -> No
 
 def test_the_table_has_a_row_per_kind() -> None:
     """Also for one of which nothing left before the end."""
-    table = stream.render([stream.Row("prose", (1, 2), (0.5, 1.5), 3)])
+    table = stream.render([stream.HeldBack("prose", (1, 2), (0.5, 1.5), 3)])
     assert table.row_count == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_bench.latency_results import Bare, Report, Soak
+from guardrail_bench.latency_results import Bare, LatencyReport, Soak
 from guardrail_bench.measures import Tally
 from guardrail_bench.targets import Target, rows_ratio, targets, warnings
 from tests.unit.bench.conftest import SETTINGS, cell, flat, opened, report, run, tail
@@ -119,7 +119,7 @@ def test_the_event_loops_longest_block_counts() -> None:
     assert judged("longest block", open=(opened(300, 250.0, loop_lag_ms=5.1),)).met is False
 
 
-def soaked(growth: float | None, sent: int = 1000) -> Report:
+def soaked(growth: float | None, sent: int = 1000) -> LatencyReport:
     """Return a report with a soak of 1000 requests."""
     many = cell(callers=8, tally=Tally(sent=sent, complete=sent))
     return report(soak=Soak(wanted=1000, cell=many, drift=growth))

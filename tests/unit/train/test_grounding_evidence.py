@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_bench.grounding_quality import Labelled
+from guardrail_bench.grounding_quality import LabelledAnswer
 from guardrail_service.inference.models.evidence_choice import SENTENCES, TOKENS, nearest
 from guardrail_service.types import Passage, Sample
 
@@ -70,7 +70,9 @@ def test_exhaustive_rules_read_every_sentence_once(evidence: ModuleType) -> None
 def test_a_sample_of_records_keeps_groups_whole(evidence: ModuleType) -> None:
     """A claim with several passages is one case."""
     records = [
-        Labelled(Sample("a", None, (Passage(f"{g} {n}"),)), True, g) for g in "abcde" for n in "xyz"
+        LabelledAnswer(Sample("a", None, (Passage(f"{g} {n}"),)), True, g)
+        for g in "abcde"
+        for n in "xyz"
     ]
     kept = evidence.some(records, 7, random.Random(1))  # noqa: S311 - a reproducible draw
     assert len(kept) == 6

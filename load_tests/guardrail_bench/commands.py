@@ -31,8 +31,8 @@ from guardrail_service.errors import ConfigurationError, MissingExtra
 
 if TYPE_CHECKING:
     from guardrail_bench.latency_results import LatencyReport
-    from guardrail_bench.peers_results import PeersReport
-    from guardrail_bench.stages_results import StagesReport
+    from guardrail_bench.peers import PeersReport
+    from guardrail_bench.stages import StagesReport
 
 LATENCY_PART = "bench latency"
 PEERS_PART = "bench peers"
@@ -143,9 +143,8 @@ def _relative(path: Path) -> str:
 
 def _publish(report: LatencyReport, json_file: Path | None, doc: Path | None) -> None:
     """Print the targets, or the whole report as JSON; rewrite the page."""
-    from guardrail_bench.document import replace_part
-    from guardrail_bench.latency_report import markdown, plots, target_rows
-    from guardrail_bench.targets import warnings
+    from guardrail_bench.latency_report import markdown, plots, target_rows, warnings
+    from guardrail_bench.output import replace_part
 
     if str(json_file) == "-":
         _write_json(report.model_dump_json(), json_file)
@@ -281,9 +280,9 @@ def bench_peers(
 
 
 def _publish_peers(report: PeersReport, json_file: Path | None, doc: Path | None) -> None:
-    from guardrail_bench.document import replace_part
     from guardrail_bench.latency_report import shown
-    from guardrail_bench.peers_results import (
+    from guardrail_bench.output import replace_part
+    from guardrail_bench.peers import (
         HEADINGS,
         peers_markdown,
         peers_plot,
@@ -344,8 +343,8 @@ def bench_stages(
 
 
 def _publish_stages(report: StagesReport, json_file: Path | None, doc: Path | None) -> None:
-    from guardrail_bench.document import replace_part
-    from guardrail_bench.stages_results import HEADINGS, stages_markdown, stages_rows
+    from guardrail_bench.output import replace_part
+    from guardrail_bench.stages import HEADINGS, stages_markdown, stages_rows
 
     _write_json(report.model_dump_json(), json_file)
     if str(json_file) != "-":
@@ -372,13 +371,13 @@ def bench_start(
     as_json: AsJson = False,
 ) -> None:
     """Measure start-to-ready seconds and resident memory of `guardrail serve`."""
-    from guardrail_bench import start
+    from guardrail_bench import server
 
-    report = start.measure_starts(runs)
+    report = server.measure_starts(runs)
     if as_json:
         out.print_json(json.dumps(report))
     else:
-        out.print(start.render_starts(report))
+        out.print(server.render_starts(report))
 
 
 @bench_app.command("patterns")
@@ -425,23 +424,23 @@ def bench_models(
     What FOLDER already holds is neither built nor measured again. The shipped pack's encoder, or
     that of --pack, is measured beside them.
     """
-    from guardrail_bench import models, models_report
-    from guardrail_bench.document import replace_part
+    from guardrail_bench import model_cost
+    from guardrail_bench.output import replace_part
     from guardrail_models import timing_packs
     from guardrail_service.inference.pack import resolve
     from guardrail_service.resources import packs_dir
 
     recipes, hows = timing_packs.chosen(only or ()), timing_packs.quantisations(quantise or ())
-    rounds = 1 if quick else models.ROUNDS
-    results = models.read_results(folder)
+    rounds = 1 if quick else model_cost.ROUNDS
+    results = model_cost.read_results(folder)
     if doc is not None:
-        check_page(doc, models_report.PART)
+        check_page(doc, model_cost.PART)
     chosen = settings_from(model_pack=pack).model_pack
     with err.status("measuring") as status:
         if (again or chosen not in results) and not build_only:
             shipped = resolve(chosen, packs_dir())
-            results[chosen] = models.measured_apart(shipped, "embedding", rounds)
-            models.keep(folder, results)
+            results[chosen] = model_cost.measured_apart(shipped, "embedding", rounds)
+            model_cost.keep(folder, results)
         for recipe in recipes:
             status.update(f"building {recipe.name}")
             left = [how for how in hows if again or f"{recipe.name} {how}" not in results]
@@ -449,16 +448,16 @@ def bench_models(
                 if build_only and isinstance(built, Path):
                     continue
                 status.update(f"measuring {recipe.name} {how}")
-                cost = models.cost_of(built, recipe.name, recipe.role, how, rounds)
+                cost = model_cost.cost_of(built, recipe.name, recipe.role, how, rounds)
                 results[f"{recipe.name} {how}"] = cost
-                models.keep(folder, results)
+                model_cost.keep(folder, results)
     if as_json:
         out.print_json(json.dumps(results))
     else:
-        out.print(models.render(results))
+        out.print(model_cost.render(results))
     if doc is not None:
-        models_report.plot(results, doc.parent / "images" / models_report.PLOT)
-        replace_part(doc, models_report.PART, models_report.markdown(results, "images"))
+        model_cost.plot(results, doc.parent / "images" / model_cost.PLOT)
+        replace_part(doc, model_cost.PART, model_cost.markdown(results, "images"))
 
 
 @bench_app.command("stream")
@@ -474,17 +473,17 @@ def bench_stream(
     as_json: AsJson = False,
 ) -> None:
     """Measure streams: characters held back, and milliseconds that judging a part adds."""
-    from guardrail_bench import stream
+    from guardrail_bench import stream_delay
     from guardrail_service.server.runtime import Runtime
 
     settings = settings_from(config=tuple(config or ()), model_pack=pack, workers=workers)
-    streams = len(stream.TEXTS) * (repeats + 1)
+    streams = len(stream_delay.TEXTS) * (repeats + 1)
     with closing(Runtime(settings)) as runtime, progress_bar(streams) as advance:
-        rows = stream.run(repeats, policy, advance, runtime)
+        rows = stream_delay.run(repeats, policy, advance, runtime)
     if as_json:
         out.print_json(json.dumps([asdict(row) for row in rows]))
     else:
-        out.print(stream.render(rows))
+        out.print(stream_delay.render(rows))
 
 
 @bench_app.command("quality")
@@ -520,8 +519,7 @@ def _quality(
     task: str, data: Path, pack: str | None, baseline_data: list[Path]
 ) -> tuple[str, Callable[[], None]]:
     """Return a report as JSON, and what prints it for people."""
-    from guardrail_bench import grounding_quality, quality, safety_quality
-    from guardrail_bench.tasks import TASKS
+    from guardrail_bench import grounding_quality, safety_quality, span_quality
 
     if task in safety_quality.TASKS:
         safety = safety_quality.run(task, data, pack, baseline_data)
@@ -530,8 +528,8 @@ def _quality(
     if task == "grounding":
         measured = grounding_quality.run(data, pack)
         return json.dumps(measured), lambda: out.print(grounding_quality.render(measured))
-    if task not in TASKS:
-        tasks = ", ".join((*sorted(TASKS), "grounding", *safety_quality.TASKS))
+    if task not in span_quality.TASKS:
+        tasks = ", ".join((*sorted(span_quality.TASKS), "grounding", *safety_quality.TASKS))
         raise ConfigurationError("--task", repr(task), f"one of {tasks}")
-    report = quality.run(task, data)
-    return report.as_json(), lambda: quality.render(report, out)
+    report = span_quality.run(task, data)
+    return report.as_json(), lambda: span_quality.render(report, out)

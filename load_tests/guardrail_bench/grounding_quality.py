@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from guardrail_bench.labelled_file import lines
-from guardrail_bench.ranking import (
+from guardrail_bench.quality import (
     Array,
     Bools,
     auprc,
@@ -31,6 +30,7 @@ from guardrail_bench.ranking import (
     balanced_accuracy,
     false_flags_at,
     interval,
+    lines,
 )
 from guardrail_service.errors import InputError
 from guardrail_service.inference.models.lexical import STOP

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_bench.quality import QualityReport, run
+from guardrail_bench.span_quality import QualityReport, run
 from guardrail_service.detectors.pii.types import TYPES
 
 CASES = Path(__file__).parent / "pii_cases.jsonl"

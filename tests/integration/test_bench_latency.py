@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_bench.latency_results import LatencyReport, read_report
-from guardrail_bench.peers_results import PeersReport
+from guardrail_bench.peers import PeersReport
 from tests.integration.conftest import here
 
 SMALL = (
@@ -29,7 +29,7 @@ def test_a_measurement_is_whole_and_goes_on_where_it_stopped(
     options: tuple[str | Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every request is accounted for, rows are those the service was sent, the page is written."""
-    monkeypatch.setattr("guardrail_bench.loops.MOST_CALLERS", 2)  # no search beyond
+    monkeypatch.setattr("guardrail_bench.latency.MOST_CALLERS", 2)  # no search beyond
     file, page = tmp_path / "latency.json", tmp_path / "page.md"
     page.write_text("before\n<!-- bench latency -->\n<!-- /bench latency -->\nafter\n")
     cores = os.sched_getaffinity(0)

@@ -25,7 +25,7 @@ import numpy as np
 from measure import split
 
 from guardrail_bench.grounding_quality import LabelledAnswer, read, runtime_of
-from guardrail_bench.ranking import auroc
+from guardrail_bench.quality import auroc
 from guardrail_service.detectors.hallucination.detector import readings
 from guardrail_service.detectors.shared.embedding import places
 from guardrail_service.inference.models.branch import Branch

@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from branch_graph import upper_layers, write_branch
 from build_embedding import source_folder
-from guardrail_bench.ranking import auroc
+from guardrail_bench.quality import auroc
 from guardrail_service.inference.models.lexical import (
     CLAIM_FEATURES,
     PAIR_FEATURES,

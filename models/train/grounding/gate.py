@@ -32,7 +32,7 @@ from guardrail_bench.grounding_quality import (
     runtime_of,
     score,
 )
-from guardrail_bench.ranking import auroc
+from guardrail_bench.quality import auroc
 from guardrail_service.detectors.hallucination import verbatim
 from guardrail_service.detectors.hallucination.detector import judged
 from guardrail_service.detectors.shared.embedding import unverifiable

@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from branch_graph import upper_layers
 from build_embedding import source_folder
-from guardrail_bench.ranking import auroc
+from guardrail_bench.quality import auroc
 from precision import autocast
 from progress import draw_curves, rate_at
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from branch_graph import Branch
-from guardrail_bench.ranking import auroc
+from guardrail_bench.quality import auroc
 from precision import autocast
 from progress import draw_curves, rate_at
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guardrail_bench.latency_results import Bare, Cell, LatencyReport, LatencyRun, LatencySettings
-from guardrail_bench.measures import Percentiles, Tally
+from guardrail_bench.load import Percentiles, Tally
 
 SETTINGS = LatencySettings(
     concurrency=(1, 8),

@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_bench.commands import SCRIPT_PART, peers_script
-from guardrail_bench.peers import SCRIPT, PeersPlan, _peers, packed
-from guardrail_bench.peers_results import (
+from guardrail_bench.peers import (
+    SCRIPT,
+    PeersPlan,
     PeersReport,
     Timed,
+    _peers,
+    packed,
     peers_markdown,
     peers_plot,
     peers_targets,

@@ -10,12 +10,12 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner
 
-from guardrail_bench.stages import Stopwatch
-from guardrail_bench.stages_results import (
+from guardrail_bench.stages import (
     TITLES,
     Part,
     StagesReport,
     StageTimes,
+    Stopwatch,
     stages_markdown,
     stages_rows,
 )

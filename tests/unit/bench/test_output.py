@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_bench.document import markdown_table, replace_part
+from guardrail_bench.output import markdown_table, replace_part
 from guardrail_service.errors import InputError
 
 

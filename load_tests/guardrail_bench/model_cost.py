@@ -19,6 +19,8 @@ import onnxruntime as ort
 from rich.table import Table
 
 from guardrail_bench.latency import machine
+from guardrail_bench.latency_report import drawing
+from guardrail_bench.output import markdown_table
 from guardrail_service.errors import MissingExtra, PackError
 from guardrail_service.inference.models.text_model import TextModel
 from guardrail_service.inference.pack import load_pack
@@ -32,6 +34,12 @@ LEAST_S = 0.3
 FIRST_ID, LAST_ID = 5, 400
 """Ordinary tokens, which every vocabulary has: which they are makes no difference."""
 RESULTS = "results.json"
+PART = "bench models"
+PLOT = "models-cost.png"
+UNKNOWN = "a machine that an older version did not name"
+PLOTTED = 128
+"""Tokens of a row in the picture: a long sentence, or a claim with its evidence."""
+Results = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,7 @@ def measured_apart(folder: Path, role: str, rounds: int = ROUNDS) -> dict[str, A
     Raises:
         PackError: If the process fails.
     """
-    asked = [sys.executable, "-m", "guardrail_bench.models", str(folder), role, str(rounds)]
+    asked = [sys.executable, "-m", "guardrail_bench.model_cost", str(folder), role, str(rounds)]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
@@ -182,6 +190,63 @@ def _seconds(model: TextModel, row: Encoded, output: str, repeats: int) -> float
     for _ in range(repeats):
         model.run([row], output)
     return (time.process_time() - started) / repeats
+
+
+def markdown(results: Results, images: str) -> str:
+    """Return the table for a page.
+
+    Args:
+        results: What was measured, by model and precision.
+        images: Folder of the plot, as the page reaches it.
+    """
+    table = markdown_table(headings(), map(_row, results.values()))
+    return "\n\n".join([_preface(results), table, f"![{PLOT}]({images}/{PLOT})"])
+
+
+def plot(results: Results, path: Path) -> None:
+    """Draw the speed of each architecture in each precision as bars.
+
+    Raises:
+        MissingExtra: If matplotlib is not installed.
+    """
+    speeds = {
+        (cost["name"], cost["precision"]): cost["speeds"][str(PLOTTED)]
+        for cost in results.values()
+        if "refused" not in cost and cost["speeds"][str(PLOTTED)] is not None
+    }
+    names = list(dict.fromkeys(name for name, _ in speeds))
+    precisions = list(dict.fromkeys(precision for _, precision in speeds))
+    height = 0.8 / max(1, len(precisions))
+    with drawing(path, figsize=(8, max(2.5, 0.75 * len(names) + 1.2))) as axis:
+        for place, precision in enumerate(precisions):
+            middle = (place - (len(precisions) - 1) / 2) * height
+            shown = [(n, speeds[name, precision]) for n, name in enumerate(names)
+                     if (name, precision) in speeds]  # fmt: skip
+            axis.barh(
+                [n + middle for n, _ in shown], [speed for _, speed in shown], height,
+                label=precision,
+            )  # fmt: skip
+        axis.set_yticks(range(len(names)), names, fontsize=8)
+        axis.invert_yaxis()
+        axis.set(xlabel=f"tokens per millisecond and core, rows of {PLOTTED} tokens")
+        axis.figure.legend(fontsize=7, ncols=2, loc="outside upper center")
+
+
+def _preface(results: Results) -> str:
+    """Return where the numbers come from; those of several machines must not be compared."""
+    measured = (cost for cost in results.values() if "refused" not in cost)
+    machines = list(dict.fromkeys(str(cost.get("machine", UNKNOWN)) for cost in measured))
+    if len(machines) > 1:
+        listed = "; ".join(machines)
+        return f"**Caution.** Measured on several machines; do not compare the rows: {listed}."
+    return f"Measured on {machines[0]}." if machines else "Nothing was measured."
+
+
+def _row(cost: Mapping[str, Any]) -> list[str]:
+    """Return as many cells as there are headings, names of what was measured as code."""
+    name, *rest = cells(cost)
+    row = [name if "refused" in cost else f"`{name}`", *rest]
+    return row + [""] * (len(headings()) - len(row))
 
 
 def main() -> None:

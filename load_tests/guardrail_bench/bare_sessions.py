@@ -1,6 +1,6 @@
 """Runs the rows of some samples through bare sessions: what the service can at best reach.
 
-`python -m guardrail_bench.bare` is a process of its own, so that cores and memory are laid
+`python -m guardrail_bench.bare_sessions` is a process of its own, so that cores and memory are laid
 out as the service's are. It reads a `Task` as JSON from standard input and writes a `Bare`.
 """
 

@@ -22,7 +22,7 @@ from guardrail_bench.latency import machine
 from guardrail_bench.latency_report import drawing
 from guardrail_bench.output import markdown_table
 from guardrail_service.errors import MissingExtra, PackError
-from guardrail_service.inference.models.text_model import TextModel
+from guardrail_service.inference.models.session import TextModel
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.tokenizer import Encoded
 from guardrail_service.types import Role

@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from guardrail_service.detectors.pii import rules as pii_rules
-from guardrail_service.text.patterns.prefilter import Engine
-from guardrail_service.text.patterns.search import Pattern, PatternSet
+from guardrail_service.text.patterns.search import Engine, Pattern, PatternSet
 
 SIZE = 4096
 """Characters per text; about one long answer."""

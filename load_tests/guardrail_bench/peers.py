@@ -27,7 +27,7 @@ from guardrail_bench.output import markdown_table
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, read_texts
 from guardrail_bench.server import busy_share, serving
 from guardrail_service.errors import GuardrailError
-from guardrail_service.text.segmentation.windows import Windower
+from guardrail_service.text.sample import Windower
 
 SCRIPT = Path(__file__).with_name("peers_pipeline.py")
 MAX_LENGTH = 256

@@ -29,8 +29,7 @@ from guardrail_models.verify import (
     refuse_wrong,
 )
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.inference.models.feeds import feeds
-from guardrail_service.inference.models.session import METADATA_KEY
+from guardrail_service.inference.models.session import METADATA_KEY, feeds
 from guardrail_service.inference.pack import (
     MANIFEST,
     Manifest,

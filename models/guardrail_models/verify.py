@@ -14,7 +14,7 @@ from guardrail_models.quantise import Quantisation
 from guardrail_service.errors import GuardrailError, RowFailed
 from guardrail_service.inference.models.causal_lm import CausalLmSession
 from guardrail_service.inference.models.pair import PairModel
-from guardrail_service.inference.models.text_model import TextModel
+from guardrail_service.inference.models.session import TextModel
 from guardrail_service.inference.pack import Pack
 from guardrail_service.inference.tokenizer import Encoded
 from guardrail_service.types import Role

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from guardrail_service.detectors.hallucination.detector import OUTPUTS
-from guardrail_service.detectors.shared.embedding import vectors
+from guardrail_service.detectors.shared.comparison import vectors
 from guardrail_service.errors import PackError
-from guardrail_service.text.segmentation.windows import Windower
+from guardrail_service.text.sample import Windower
 from guardrail_service.types import Role, Row, RowOutput
 
 Array = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ from guardrail_offline.cases import Case
 from guardrail_offline.models import Models
 from guardrail_service.detectors.hallucination.detector import claim_texts, judged
 from guardrail_service.detectors.no_answer.detector import abstains
-from guardrail_service.detectors.shared.embedding import unverifiable
+from guardrail_service.detectors.shared.comparison import unverifiable
 from guardrail_service.errors import GuardrailError
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import NoValue, Passage, Role, Sample, State

@@ -17,8 +17,7 @@ from pydantic import BaseModel, ValidationError
 import guardrail_service.detectors  # registers the built-in detectors
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, Parameters, Registry
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import SegmentedSample, TokenSpan
 from guardrail_service.types import ROLES, Outcome, Passage, Row, RowOutput, Sample, State
 
 DETECTORS = [pytest.param(detector, id=detector.spec.id) for detector in REGISTRY]

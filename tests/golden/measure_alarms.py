@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_service.detectors.encoding import EncodingParameters, hidden
-from guardrail_service.detectors.secrets.search import find
+from guardrail_service.detectors.secrets.detector import find
 from guardrail_service.text.decoding.decode import search
 
 WORDS = 60

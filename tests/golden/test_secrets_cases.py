@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from guardrail_service.detectors.secrets.detector import engine, find
 from guardrail_service.detectors.secrets.patterns import KINDS, PATTERNS
-from guardrail_service.detectors.secrets.search import engine, find
 from guardrail_service.text.patterns.search import PatternSet
 from tests.golden import make_secrets_cases, secret_cases
 

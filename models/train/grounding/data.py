@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from encode import known_texts
 
-from guardrail_service.inference.models.evidence_choice import nearest
+from guardrail_service.inference.models.head import nearest
 from guardrail_service.inference.models.lexical import (
     LEXICAL_VERSION,
     Lexical,
@@ -17,7 +17,7 @@ from guardrail_service.inference.models.lexical import (
     pair_features,
 )
 from guardrail_service.inference.tokenizer import Tokenizer
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import TokenSpan
 
 REMOVABLE = ("fever_dev", "fm2", "covidqa", "pubmedqa", "infotabs", "edit_", "boolq", "dnc")
 DRAWN = 8

@@ -27,11 +27,15 @@ from measure import split
 from guardrail_bench.grounding_quality import LabelledAnswer, read, runtime_of
 from guardrail_bench.quality import auroc
 from guardrail_service.detectors.hallucination.detector import readings
-from guardrail_service.detectors.shared.embedding import places
-from guardrail_service.inference.models.branch import Branch
-from guardrail_service.inference.models.encoder import VECTOR, SharedEncoder
-from guardrail_service.inference.models.evidence_choice import SENTENCES, TOKENS, nearest
-from guardrail_service.inference.models.head import OUTPUTS, HeadSession
+from guardrail_service.detectors.shared.comparison import places
+from guardrail_service.inference.models.encoder import VECTOR, Branch, SharedEncoder
+from guardrail_service.inference.models.head import (
+    EVIDENCE_SENTENCES,
+    EVIDENCE_TOKENS,
+    OUTPUTS,
+    HeadSession,
+    nearest,
+)
 from guardrail_service.inference.models.session import ModelSession
 from guardrail_service.inference.pack import Pack
 from guardrail_service.server.runtime import CacheSizes, Runtime, open_sessions
@@ -39,7 +43,7 @@ from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Row
 
 THRESHOLDS = Path(__file__).resolve().parents[2] / "thresholds"
-SHIPPED = f"nearest {SENTENCES}"
+SHIPPED = f"nearest {EVIDENCE_SENTENCES}"
 COUNTS = (1, 2, 3, 4, 6, 8, 12)
 UNLIMITED = 10**6
 ROOM = 2**30
@@ -94,7 +98,7 @@ def within(claim: Claim, places: Iterable[int]) -> list[int]:
     used = 0
     for place in dict.fromkeys(places):
         used += claim.lengths[place]
-        if kept and (used > TOKENS or len(kept) == SENTENCES):
+        if kept and (used > EVIDENCE_TOKENS or len(kept) == EVIDENCE_SENTENCES):
             break
         kept.append(place)
     return sorted(kept, key=lambda place: -claim.cosines[place])
@@ -105,7 +109,7 @@ def chosen(claim: Claim) -> dict[str, list[list[int]]]:
     everything = order_only(claim.cosines, claim.lengths)
     rules: dict[str, list[list[int]]] = {}
     for count in COUNTS:
-        room = TOKENS if count <= SENTENCES else TOKENS * 2
+        room = EVIDENCE_TOKENS if count <= EVIDENCE_SENTENCES else EVIDENCE_TOKENS * 2
         rules[f"nearest {count}"] = [nearest(claim.cosines, claim.lengths, count, room)]
     first = everything[0]
     beside = [place for place in claim.beside[first] if claim.lengths[place]]
@@ -128,7 +132,7 @@ def groups(claim: Claim, places: Sequence[int]) -> list[list[int]]:
     used = 0
     for place in places:
         used += claim.lengths[place]
-        if found[-1] and (used > TOKENS or len(found[-1]) == SENTENCES):
+        if found[-1] and (used > EVIDENCE_TOKENS or len(found[-1]) == EVIDENCE_SENTENCES):
             found.append([])
             used = claim.lengths[place]
         found[-1].append(place)

@@ -24,8 +24,8 @@ from texts import known
 
 from corpora import read
 from encoding import open_encoder
+from guardrail_service.text.sample import windows
 from guardrail_service.text.segmentation.sentences import Sentence
-from guardrail_service.text.segmentation.windows import windows
 
 SOURCES = {
     "jigsaw": "toxicity", "hatexplain": "toxicity", "hatemoji_build": "toxicity",

@@ -23,8 +23,8 @@ from corpora import held_out_keys, key, read, refuse_held_out
 from encoding import encoder_entry, open_encoder
 from guardrail_service.inference.tokenizer import Tokenizer
 from guardrail_service.text.decoding.disguise import undisguised
+from guardrail_service.text.sample import windows
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short, split_sentences
-from guardrail_service.text.segmentation.windows import windows
 
 HERE = Path(__file__).resolve().parent
 MAX_ROW = 128

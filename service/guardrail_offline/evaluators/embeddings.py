@@ -19,7 +19,7 @@ from guardrail_offline.evaluators.claim_scores import claim_f1, reciprocal_rank,
 from guardrail_offline.models import Array
 from guardrail_offline.views import View
 from guardrail_service.detectors.registry import Parameters
-from guardrail_service.detectors.shared.embedding import cosines
+from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, Role
 

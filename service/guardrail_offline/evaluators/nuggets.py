@@ -15,7 +15,7 @@ from guardrail_offline.evaluators.support import SURROGATE, SupportParameters
 from guardrail_offline.models import Array
 from guardrail_offline.results import Result, Score
 from guardrail_offline.views import Unavailable, View
-from guardrail_service.detectors.shared.embedding import cosines
+from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State
 

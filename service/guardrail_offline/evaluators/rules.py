@@ -20,7 +20,7 @@ from guardrail_offline.catalogue import (
 from guardrail_offline.results import Details, Result
 from guardrail_offline.views import View
 from guardrail_service.detectors.pii import detector as pii
-from guardrail_service.detectors.pii.parameters import PIIParameters
+from guardrail_service.detectors.pii.detector import PIIParameters
 from guardrail_service.detectors.registry import REGISTRY, Parameters
 from guardrail_service.text.patterns.search import encodable
 

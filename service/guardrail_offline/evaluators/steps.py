@@ -20,7 +20,7 @@ from guardrail_offline.catalogue import (
 from guardrail_offline.evaluators.embeddings import whole_vector
 from guardrail_offline.views import Unavailable, View
 from guardrail_service.detectors.registry import Parameters
-from guardrail_service.detectors.shared.embedding import cosines
+from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import MetricSpec, State

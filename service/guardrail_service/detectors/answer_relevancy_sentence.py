@@ -11,7 +11,7 @@ from guardrail_service.detectors.registry import (
     Parameters,
     detector,
 )
-from guardrail_service.detectors.shared.embedding import (
+from guardrail_service.detectors.shared.comparison import (
     ROLE,
     cosines,
     read_chars,

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, field_validator
 
 from guardrail_service.detectors.pii import detector as pii
 from guardrail_service.detectors.pii import scan as pii_scan
-from guardrail_service.detectors.pii.parameters import PIIParameters
+from guardrail_service.detectors.pii.detector import PIIParameters
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
@@ -23,10 +23,13 @@ from guardrail_service.detectors.registry import (
     boolean_metrics,
     detector,
 )
-from guardrail_service.detectors.secrets import search as secret_search
-from guardrail_service.detectors.shared.boolean import boolean_outcome
-from guardrail_service.detectors.shared.coverage import whole_answer, whole_sample
-from guardrail_service.detectors.shared.placeholders import Placeholders
+from guardrail_service.detectors.secrets import detector as secrets
+from guardrail_service.detectors.shared.findings import (
+    Placeholders,
+    boolean_outcome,
+    whole_answer,
+    whole_sample,
+)
 from guardrail_service.detectors.text_matching.condition import parse_condition
 from guardrail_service.text.decoding.decode import Layer, Search, search
 from guardrail_service.text.sample import SegmentedSample
@@ -107,7 +110,7 @@ class Encoding(Detector[EncodingParameters]):
     def load(self) -> None:
         """Compile the patterns decoded layers are searched for."""
         pii_scan.warm_up()
-        secret_search.engine()
+        secrets.engine()
 
     def reduce(
         self,
@@ -198,7 +201,7 @@ def _findings(
             if not guessed or data.type == "email" or (data.type in _CHECKED and data.validated):
                 yield data.start, data.end, data.type
     if "secrets" in parameters.look_for:
-        for secret in secret_search.find(text):
+        for secret in secrets.find(text):
             if not guessed or secret.rank >= _MIN_RANK:
                 yield secret.start, secret.end, secret.type
 

@@ -11,22 +11,22 @@ from guardrail_service.detectors.registry import (
     Parameters,
     detector,
 )
-from guardrail_service.detectors.shared.claims import claims, read_with_question
-from guardrail_service.detectors.shared.embedding import (
+from guardrail_service.detectors.shared.comparison import (
     ROLE,
     Array,
+    claims,
     cosines,
     places,
     read_chars,
+    read_with_question,
     rows,
     unreadable,
     unverifiable,
     vectors,
 )
 from guardrail_service.errors import NotScorable
-from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample, Window
 from guardrail_service.text.segmentation.sentences import Sentence
-from guardrail_service.text.segmentation.windows import Window
 from guardrail_service.types import Coverage, Direction, Evidence, Outcome, Row, RowOutput, Span
 
 H2O_MIN_CHARS = 11

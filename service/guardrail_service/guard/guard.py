@@ -25,12 +25,10 @@ from guardrail_service.errors import (
 from guardrail_service.guard.overrides import Override, overridden
 from guardrail_service.guard.redaction import redact
 from guardrail_service.guard.turns import Turn, Turns
-from guardrail_service.inference.queue.job import RowFuture, Ticket
+from guardrail_service.inference.queue.backlog import BACKGROUND_S, RowFuture, Ticket, order_of
 from guardrail_service.inference.queue.scheduler import Scheduler
-from guardrail_service.inference.queue.submission import BACKGROUND_S, order_of
 from guardrail_service.policy.decide import Policy, Rule, decide
-from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.text.segmentation.windows import Windower
+from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import (
     DetectorResult,
     Mode,

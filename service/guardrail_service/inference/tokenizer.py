@@ -12,7 +12,7 @@ from tokenizers import Encoding
 from tokenizers import Tokenizer as FastTokenizer
 
 from guardrail_service.errors import PackError, RowFailed
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import TokenSpan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

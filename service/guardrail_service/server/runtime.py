@@ -15,10 +15,16 @@ from guardrail_service.guard.guard import Guard
 from guardrail_service.inference.golden import GoldenReport, check_golden
 from guardrail_service.inference.memory.caches import Caches, CacheSizes
 from guardrail_service.inference.memory.store import Store
-from guardrail_service.inference.models.branch import Branch, BranchClassifier
 from guardrail_service.inference.models.causal_lm import CausalLmSession
 from guardrail_service.inference.models.classifier import ClassifierSession
-from guardrail_service.inference.models.encoder import MIDDLE, TOKENS, VECTOR, SharedEncoder
+from guardrail_service.inference.models.encoder import (
+    MIDDLE,
+    TOKENS,
+    VECTOR,
+    Branch,
+    BranchClassifier,
+    SharedEncoder,
+)
 from guardrail_service.inference.models.head import HeadSession
 from guardrail_service.inference.models.pair import NliSession, PairGroundingSession
 from guardrail_service.inference.models.session import ModelSession, Session

@@ -23,7 +23,7 @@ from guardrail_bench.peers import (
     peers_targets,
 )
 from guardrail_service.errors import GuardrailError
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import TokenSpan
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "performance.md"
 

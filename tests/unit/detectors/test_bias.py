@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from guardrail_service.detectors.bias import Bias, BiasParameters
-from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import SegmentedSample, TokenSpan
 from guardrail_service.types import Sample
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from guardrail_service.detectors.toxicity import LABELS, Toxicity, ToxicityParameters
-from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import SegmentedSample, TokenSpan
 from guardrail_service.types import RowOutput, Sample
 
 

@@ -40,8 +40,7 @@ from guardrail_service.guard.overrides import Override
 from guardrail_service.guard.turns import Turns
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.policy.decide import Cut, Policy, Rule
-from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import SegmentedSample, TokenSpan
 from guardrail_service.types import (
     Action,
     Coverage,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from guardrail_offline.models import Models
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import TokenSpan
 from guardrail_service.types import Role, Row
 
 DIMENSIONS = 16

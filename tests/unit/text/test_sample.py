@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from guardrail_service.text.sample import KEPT_CHARS, SegmentedSample
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import KEPT_CHARS, SegmentedSample, TokenSpan
 from guardrail_service.types import Passage, Sample
 
 SENTENCE = "Guests may stay at the house for up to two weeks each year. "

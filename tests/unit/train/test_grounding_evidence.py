@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from guardrail_bench.grounding_quality import LabelledAnswer
-from guardrail_service.inference.models.evidence_choice import SENTENCES, TOKENS, nearest
+from guardrail_service.inference.models.head import EVIDENCE_SENTENCES, EVIDENCE_TOKENS, nearest
 from guardrail_service.types import Passage, Sample
 
 FOLDER = Path(__file__).parents[3] / "models" / "train" / "grounding"
@@ -53,9 +53,9 @@ def test_neighbours_of_the_nearest_come_before_farther_sentences(evidence: Modul
     one = claim(evidence, 20)
     (kept,) = evidence.chosen(one)["nearest, its neighbours, then nearest"]
     assert kept[:3] == [2, 3, 1]
-    assert len(kept) == SENTENCES
+    assert len(kept) == EVIDENCE_SENTENCES
     (tight,) = evidence.chosen(claim(evidence, 20, tokens=80))["nearest 3 and their neighbours"]
-    assert len(tight) * 80 <= TOKENS
+    assert len(tight) * 80 <= EVIDENCE_TOKENS
 
 
 def test_exhaustive_rules_read_every_sentence_once(evidence: ModuleType) -> None:
@@ -64,7 +64,7 @@ def test_exhaustive_rules_read_every_sentence_once(evidence: ModuleType) -> None
     for name in ("every window alone, best", "every window in groups, best"):
         read = [place for part in rules[name] for place in part]
         assert sorted(read) == list(range(20))
-    assert all(len(part) * 40 <= TOKENS for part in rules["every window in groups, best"])
+    assert all(len(part) * 40 <= EVIDENCE_TOKENS for part in rules["every window in groups, best"])
 
 
 def test_a_sample_of_records_keeps_groups_whole(evidence: ModuleType) -> None:

@@ -16,20 +16,20 @@ from guardrail_service.detectors.registry import (
     Parameters,
     detector,
 )
-from guardrail_service.detectors.shared import embedding
-from guardrail_service.detectors.shared.claims import claims, read_with_question
-from guardrail_service.detectors.shared.embedding import (
+from guardrail_service.detectors.shared import comparison
+from guardrail_service.detectors.shared.comparison import (
     Place,
+    claims,
     places,
     read_chars,
+    read_with_question,
     unreadable,
     unverifiable,
 )
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.patterns.search import encodable
-from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample, Window
 from guardrail_service.text.segmentation.sentences import Sentence
-from guardrail_service.text.segmentation.windows import Window
 from guardrail_service.types import Coverage, Direction, Evidence, Outcome, Row, RowOutput, Span
 
 ROLE: Final = "grounding"
@@ -54,7 +54,7 @@ _ABOUT_SOURCES = re2.compile(
     rf"|\bis not part of {_SOURCES}\b"
 )
 """A sentence about what the passages lack: no passage can support it, and it claims nothing that
-could be wrong. `claims.py` leaves out those that stand for the whole answer; these remain. "The
+could be wrong. `claims` leaves out those that stand for the whole answer; these remain. "The
 document does not allow refunds" is a claim and stays one."""
 _MORE = re2.compile(
     r"(?i)[.!?;:\x{2013}\x{2014}]\s|\b(?:but|however|although|though|yet|while|still|except|"
@@ -125,7 +125,7 @@ class Hallucination(Detector[HallucinationParameters]):
         summary="Is every claim supported by the passages? (grounding model)",
         metrics=(MetricSpec("hallucination", Direction.HIGHER, gating=True),),
         inputs=frozenset({"answer", "contexts"}),
-        roles=frozenset({ROLE, embedding.ROLE}),
+        roles=frozenset({ROLE, comparison.ROLE}),
         cost="model",
         skip_on_abstention=True,
     )
@@ -143,7 +143,7 @@ class Hallucination(Detector[HallucinationParameters]):
         if not texts or unreadable([place.window for place in places(sample)]):
             return ()
         evidence = _evidence_texts(sample)
-        encoded = [Row(embedding.ROLE, text) for text in (*texts, *evidence)]
+        encoded = [Row(comparison.ROLE, text) for text in (*texts, *evidence)]
         return [*encoded, *(Row(ROLE, t, outputs=OUTPUTS, evidence=evidence) for t in texts)]
 
     def reduce(
@@ -155,7 +155,7 @@ class Hallucination(Detector[HallucinationParameters]):
         """Return the least supported claim's P(supported), with every claim as a span."""
         if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
             return Outcome.unverified(reason)
-        windows = sample.windows_of(embedding.ROLE, judged(sample))
+        windows = sample.windows_of(comparison.ROLE, judged(sample))
         found_places = places(sample)
         passages = [place.window for place in found_places]
         chars = sum(len(passage.text) for passage in sample.sample.contexts)
@@ -242,21 +242,21 @@ def readings(sample: SegmentedSample) -> tuple[Reading, ...]:
 
 def _readings(sample: SegmentedSample) -> tuple[Reading, ...]:
     pieces = judged(sample)
-    copied = verbatim.copies(sample, pieces, embedding.ROLE)
+    copied = verbatim.copies(sample, pieces, comparison.ROLE)
     copies = [
         copy
         for piece, copy in zip(pieces, copied, strict=True)
-        for _ in sample.windows_of(embedding.ROLE, (piece,))
+        for _ in sample.windows_of(comparison.ROLE, (piece,))
     ]
-    windows = sample.windows_of(embedding.ROLE, pieces)
+    windows = sample.windows_of(comparison.ROLE, pieces)
     return tuple(map(Reading, windows, claim_texts(sample), copies))
 
 
 def claim_texts(sample: SegmentedSample) -> tuple[str, ...]:
     """Return the answer's claims as the model reads them, one per window of `judged`."""
     pieces = judged(sample)
-    windows = sample.windows_of(embedding.ROLE, pieces)
-    whole = read_with_question(sample, pieces, embedding.ROLE)
+    windows = sample.windows_of(comparison.ROLE, pieces)
+    whole = read_with_question(sample, pieces, comparison.ROLE)
     if len(windows) == 1 and whole:
         return (_without_layout(sample, whole),)
     return tuple(_without_layout(sample, window.text) for window in windows)
@@ -270,7 +270,7 @@ def _without_layout(sample: SegmentedSample, text: str) -> str:
     words = " ".join(_LAYOUT.sub(" ", plain).split())
     if words == text or not any(map(str.isalnum, words)):
         return text
-    fits = len(sample.windows_of(embedding.ROLE, (Sentence(0, len(words), words),))) == 1
+    fits = len(sample.windows_of(comparison.ROLE, (Sentence(0, len(words), words),))) == 1
     return words if fits else text
 
 

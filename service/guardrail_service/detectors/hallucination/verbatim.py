@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import re2
 
-from guardrail_service.detectors.shared.claims import read_with_question
+from guardrail_service.detectors.shared.comparison import read_with_question
 from guardrail_service.inference.models.lexical import STOP
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample

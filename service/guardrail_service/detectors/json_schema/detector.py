@@ -14,8 +14,7 @@ from guardrail_service.detectors.registry import (
     boolean_metrics,
     detector,
 )
-from guardrail_service.detectors.shared.boolean import boolean_outcome
-from guardrail_service.detectors.shared.coverage import whole_answer
+from guardrail_service.detectors.shared.findings import boolean_outcome, whole_answer
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Outcome, RowOutput, Span
 

@@ -1,8 +1,22 @@
-"""Does the answer answer at all, or does the whole of it say that it cannot?"""
+"""Does a whole answer abstain? Every clause must say so, or be mere courtesy; doubt means no.
 
-from collections.abc import Sequence
+Calling a claim an abstention would keep it from being checked, so each rule errs the other way:
+a clause that is not recognised, a number that the question does not have, or a gap in the sources
+that nobody asked about makes the answer an answer. See docs/decisions/0003-abstention-by-rules.md.
+"""
 
-from guardrail_service.detectors.no_answer.abstention import is_abstention
+# Full-width and typographic punctuation is what the rules look for.
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import re2
+
+from guardrail_service.detectors.no_answer import phrases
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
@@ -10,7 +24,8 @@ from guardrail_service.detectors.registry import (
     Parameters,
     detector,
 )
-from guardrail_service.detectors.shared.coverage import whole_answer
+from guardrail_service.detectors.shared.findings import whole_answer
+from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Direction, Outcome, RowOutput, Span
 
@@ -55,3 +70,177 @@ class NoAnswer(Detector[NoAnswerParameters]):
             (span,) if abstained else (),
             whole_answer(sample.sample),
         )
+
+
+MAX_SENTENCES = 6  # the longest abstention of the labelled sets has three
+MAX_SENTENCE_CHARS = 400
+MAX_CLAUSE_CHARS = 160
+_SHORT_TAIL = 3  # words after "and" that can only be a noun: "prices and fees"
+_MAX_SOFTENERS = 4  # "so, unfortunately, based on the passages, ..."
+_STEM = 4  # letters two forms of one word share: "mention", "mentioned"
+
+_QUESTION_WORDS = (
+    "(?:what|who|whom|whose|when|where|why|which|how|wer|wen|wem|was|wann|wo|warum|wie|"
+    "welche[rsnm]?|qui|quoi|que|quel(?:le)?s?|quand|où|pourquoi|comment|combien|qué|quién|cuándo|"
+    "dónde|cuál|cómo|cuánt[oa]s?|chi|che|cosa|quando|dove|perché|quale?|come|quant[oaie]|quem|"
+    "qual|onde|como|quant[oa]s?|wat|wanneer|waar|waarom|welke?|hoe)"
+)
+_QUESTION_WORDS_UNSPACED = (
+    "何|誰|いつ|どこ|なぜ|どの|いくら|どう|は$|什么|谁|哪|为什么|怎|多少|几|多长"
+)
+_POLAR = (
+    "(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might|must) .*"
+)
+_ABOUT_SOURCES = (
+    "mention|contain|specif|includ|missing|lack|omit|erwähn|enthalt|enthält|contien|contém|"
+    "mencion|menzion|vermeld|bevat|記載|言及|書かれ|提到|提及|包含"
+)
+_GENERIC = (
+    "info[a-zóõçã]*|details?|data|answers?|question|questão|domanda|pregunta|frage|vraag|about|"
+    "regarding|concerning|this|that|these|those|your|with|from|enough|sufficient|specific|"
+    "relevant|necessary|needed|anything|something|provided|given|available|determine|respond|"
+    "context[a-z]*|kontext[a-z]*|passages?|documents?|documentation|texts?|sources?|articles?|"
+    "materials?|excerpts?|snippets?|search|results|knowledge|base|supplied|retrieved|exact|"
+    "exactly|topic|subject|what|when|where|which|whose|whether|does|have|been|were|will|would|"
+    "there|mention|related|detail|explicitly|directly|darüber|dazu|über|esta|cette|the|and|for|"
+    "any|are|was|not|how|who|why|you|can|has|had|its|our|out|all|one|was|der|die|das|des|dem|den|"
+    "ein|eine|wie|wer|ist|les|une|est|que|qui|los|las|una|del|por|con|sobre|gli|che|per|uma|dos|"
+    "das|het|een|van|wat|over|sur|pour|[提供情報資料文書脈所给定的档件上下信息内容中里关]"
+)
+
+
+def _any(alternatives: Iterable[str]) -> Any:
+    """Compile phrases; what an open end stands for becomes a group."""
+    options = re2.Options()
+    options.log_errors = False
+    joined = "|".join(f"(?:{alternative})" for alternative in alternatives)
+    return re2.compile(joined.replace("…", "((?: .*)?)").replace("§", "(.*)"), options)
+
+
+_SELF = _any((*phrases.SELF, *phrases.FRAGMENT))
+_SOURCE = _any(phrases.SOURCE)
+_CLAIM = _any(phrases.CLAIM)
+_COURTESY = _any(phrases.COURTESY)
+_SOFTENER = re2.compile(
+    rf"(?:(?:{'|'.join(phrases.SOFTENER)})(?: |$)|(?:{'|'.join(phrases.SOFTENER_UNSPACED)}))"
+)
+_OPEN = _any([f"(?:.* |¿)?{_QUESTION_WORDS}(?: .*)?", f".*(?:{_QUESTION_WORDS_UNSPACED}).*"])
+_CLOSED = _any([_POLAR, f".*(?:{_ABOUT_SOURCES}).*"])
+_GENERIC_WORD = _any([_GENERIC])
+_WORD = re2.compile(r"\p{Han}|\p{Katakana}+|[\p{Latin}\p{Cyrillic}\p{Greek}]{3,}")
+_NUMBER = re2.compile(r"\pN+")
+_BREAK = re2.compile(
+    r"\s*[;:()\[\]{}、，；：（）—–|\n]\s*|,\s+|\s-+\s|"
+    r"\s(?:but|however|although|though|because|since|except|instead|without|unless|while|whereas|"
+    r"yet|therefore|only|apart from|other than|aber|jedoch|sondern|weil|mais|cependant|pero|porque|"
+    r"ma|però|mas|porém|maar|echter|omdat)\s"
+)
+_EMBEDDED = _any(
+    ["(?:wann|wer|wem|wen|wessen|wie|was|wo|wohin|woher|warum|weshalb|ob|welche[rsnm]?) .*"]
+)
+_LEADING = re2.compile("(?:(?:so|and|but|or|und|aber|et|mais|y|e|en|maar|ma|pero|mas) )+")
+_EDGES = " \t\r\n.!?…。！？*_#>`~\"'“”‘’«»•-"
+
+
+def is_abstention(sentences: Iterable[str], question: str | None) -> bool:
+    """Return whether every clause abstains or is courtesy, and at least one abstains.
+
+    Args:
+        sentences: The sentences of the answer.
+        question: What was asked. Without it, a gap in the sources counts only if it is said in
+            general terms ("the documents do not contain this information").
+    """
+    asked = _Question(question)
+    abstains = False
+    for number, sentence in enumerate(sentences):
+        if number >= MAX_SENTENCES or len(sentence) > MAX_SENTENCE_CHARS:
+            return False
+        for clause in _clauses(sentence):
+            if len(clause) > MAX_CLAUSE_CHARS or not asked.has_numbers_of(clause):
+                return False
+            if _lacks_answer(clause, asked):
+                abstains = True
+            elif not _COURTESY.fullmatch(clause):
+                return False
+    return abstains
+
+
+def is_courtesy(sentence: str) -> bool:
+    """Return whether a sentence is politeness only ("I hope this helps!"): it claims nothing."""
+    clauses = list(_clauses(sentence))
+    return bool(clauses) and all(
+        len(clause) <= MAX_CLAUSE_CHARS and _COURTESY.fullmatch(clause) for clause in clauses
+    )
+
+
+class _Question:
+    """What was asked, as far as the rules need to know."""
+
+    def __init__(self, text: str | None) -> None:
+        self._text = _plain(text or "")
+        self._stems = {word[:_STEM] for word in _WORD.findall(self._text)}
+        self._is_open = bool(_OPEN.fullmatch(self._text)) and not _CLOSED.fullmatch(self._text)
+
+    def has_numbers_of(self, clause: str) -> bool:
+        """Return whether every number of a clause occurs in the question."""
+        return all(number in self._text for number in _NUMBER.findall(clause))
+
+    def is_about(self, subject: str) -> bool:
+        """Return whether a gap concerning `subject` is a gap in what was asked.
+
+        True if the subject names nothing in particular, or if the question is open (not yes/no,
+        not about what the sources contain) and has at least half of the subject's words.
+        """
+        words = [word for word in _WORD.findall(subject) if not _GENERIC_WORD.fullmatch(word)]
+        if not words:
+            return True
+        known = sum(word[:_STEM] in self._stems for word in words)
+        return self._is_open and 2 * known >= len(words)
+
+
+def _lacks_answer(clause: str, asked: _Question) -> bool:
+    if _CLAIM.fullmatch(clause):
+        return False
+    if _SELF.fullmatch(clause):
+        return True
+    match = _SOURCE.fullmatch(clause)
+    return match is not None and asked.is_about(" ".join(filter(None, match.groups())))
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    """Yield clauses without softeners and connectives in front; empty ones are left out."""
+    clauses: list[str] = []
+    for part in _BREAK.split(_plain(sentence)):
+        if clauses and _EMBEDDED.fullmatch(part):
+            clauses[-1] += " " + part  # German sets a comma before what somebody does not know
+        else:
+            clauses += _conjuncts(part)
+    for clause in clauses:
+        bare = _bare(clause)
+        if bare:
+            yield bare
+
+
+def _conjuncts(clause: str) -> list[str]:
+    head, joined, tail = clause.partition(" and ")
+    if joined and len(tail.split()) > _SHORT_TAIL:
+        return [head, *_conjuncts(tail)]
+    return [clause]
+
+
+def _bare(clause: str) -> str:
+    """Return a clause without what may come before it."""
+    clause = clause.strip(_EDGES)
+    for _ in range(_MAX_SOFTENERS):
+        start = _LEADING.match(clause) or _SOFTENER.match(clause)
+        if start is None or not start.end():
+            break
+        clause = clause[start.end() :].strip(_EDGES)
+    return clause
+
+
+def _plain(text: str) -> str:
+    """Return a text with one spelling of case, blanks and apostrophes, without marks around it."""
+    text = encodable(text)
+    text = unicodedata.normalize("NFC", text.casefold()).replace("’", "'").replace("**", "")
+    return " ".join(text.split()).strip(_EDGES)

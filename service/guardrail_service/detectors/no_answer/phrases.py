@@ -1,7 +1,7 @@
 """How an answer says that it has no answer: phrases of nine languages as RE2 alternatives.
 
 They are matched against one clause, case-folded, without closing punctuation. `…` stands for
-nothing, or a blank and anything; `§` for anything: what the clause is about. `abstention.py` decides
+nothing, or a blank and anything; `§` for anything: what the clause is about. `detector.py` decides
 whether that may be there.
 """
 

@@ -11,8 +11,7 @@ from guardrail_service.detectors.registry import (
     boolean_metrics,
     detector,
 )
-from guardrail_service.detectors.shared.boolean import boolean_outcome
-from guardrail_service.detectors.shared.coverage import whole_answer, whole_sample
+from guardrail_service.detectors.shared.findings import boolean_outcome, whole_answer, whole_sample
 from guardrail_service.detectors.text_matching.condition import parse_condition
 from guardrail_service.detectors.text_matching.condition_tree import Condition
 from guardrail_service.text.sample import SegmentedSample

@@ -13,8 +13,7 @@ import onnxruntime as ort
 
 from guardrail_service.inference.memory.memory import MemoryStats, Remembered
 from guardrail_service.inference.memory.store import Store
-from guardrail_service.inference.models.branch import MEMORY_BYTES as BRANCH_BYTES
-from guardrail_service.inference.models.encoder import MEMORY_BYTES, VECTOR_BYTES
+from guardrail_service.inference.models.encoder import BRANCH_BYTES, MEMORY_BYTES, VECTOR_BYTES
 
 _CPU_INFO = Path("/proc/cpuinfo")
 

@@ -6,8 +6,7 @@ import time
 from collections.abc import Sequence
 
 from guardrail_service.errors import PackError
-from guardrail_service.inference.models.feeds import shared
-from guardrail_service.inference.models.text_model import TextModel
+from guardrail_service.inference.models.session import TextModel, shared
 from guardrail_service.inference.pack import Pack
 from guardrail_service.types import Role, Row, RowResult
 

@@ -12,15 +12,46 @@ import numpy.typing as npt
 
 from guardrail_service.errors import RowFailed
 from guardrail_service.inference.memory.memory import Remembered
-from guardrail_service.inference.models.branch import Branch
-from guardrail_service.inference.models.encoder import TOKENS, VECTOR, SharedEncoder
-from guardrail_service.inference.models.evidence_choice import nearest
+from guardrail_service.inference.models.encoder import TOKENS, VECTOR, Branch, SharedEncoder
 from guardrail_service.inference.models.lexical import Lexical, lexical, pair_features
 from guardrail_service.inference.models.session import open_session
 from guardrail_service.inference.pack import ModelFile, Pack
 from guardrail_service.types import Role, Row, RowResult
 
 Array = npt.NDArray[Any]
+EVIDENCE_VERSION = "rag-guardrail-evidence/1"
+EVIDENCE_SENTENCES = 6
+"""The head was trained on the six nearest sentences; a union of passages fits into them."""
+EVIDENCE_TOKENS = 176
+"""Together they have at most this many tokens, unless the nearest alone has more."""
+
+
+def nearest(
+    cosines: npt.NDArray[Any],
+    lengths: Sequence[int],
+    sentences: int = EVIDENCE_SENTENCES,
+    tokens: int = EVIDENCE_TOKENS,
+) -> list[int]:
+    """Return the places of the sentences to read, nearest first; ties go to the earlier one.
+
+    Args:
+        cosines: Of each sentence with the claim.
+        lengths: Tokens of each sentence; a sentence without tokens is never chosen.
+        sentences: How many at most.
+        tokens: How many tokens at most; the nearest sentence is kept whatever its length.
+    """
+    kept: list[int] = []
+    used = 0
+    for place in np.argsort(-cosines, kind="stable")[:sentences].tolist():
+        if not lengths[place]:
+            continue
+        used += lengths[place]
+        if kept and used > tokens:
+            break
+        kept.append(place)
+    return kept
+
+
 OUTPUTS = ("probabilities", "places", "cosines")
 """Of a grounding row: P(supported, contradicted, not mentioned), which of the row's evidence texts
 were read, nearest first, and their cosines with the claim."""

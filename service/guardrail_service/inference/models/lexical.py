@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import TokenSpan
 
 LEXICAL_VERSION = "rag-guardrail-lexical/1"
 Floats = npt.NDArray[np.float32]

@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from guardrail_service.errors import PackError, RowFailed
 from guardrail_service.inference.models.encoder import VECTOR, SharedEncoder
-from guardrail_service.inference.models.evidence_choice import SENTENCES, nearest
-from guardrail_service.inference.models.feeds import shared
-from guardrail_service.inference.models.text_model import TextModel
+from guardrail_service.inference.models.head import EVIDENCE_SENTENCES, nearest
+from guardrail_service.inference.models.session import TextModel, shared
 from guardrail_service.inference.pack import Pack
 from guardrail_service.inference.tokenizer import Encoded
 from guardrail_service.types import Role, Row, RowResult
@@ -175,7 +174,7 @@ class PairGroundingSession:
         left out until the row fits.
         """
         lengths = [len(self.tokenizer.raw_ids(text)) for text in row.evidence]
-        places = nearest(cosines, lengths, SENTENCES, self._pair.room(row.text))
+        places = nearest(cosines, lengths, EVIDENCE_SENTENCES, self._pair.room(row.text))
         if not places:
             raise RowFailed("no evidence has a token")
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -12,11 +12,54 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
-from guardrail_service.errors import PackError
-from guardrail_service.inference.models.feeds import feeds, shared
+from guardrail_service.errors import PackError, RowFailed
 from guardrail_service.inference.pack import ModelFile, Pack
-from guardrail_service.inference.tokenizer import Tokenizer
-from guardrail_service.types import Role, Row, RowResult
+from guardrail_service.inference.tokenizer import Encoded, Tokenizer
+from guardrail_service.types import Role, Row, RowOutput, RowResult
+
+Feeds = Mapping[str, npt.NDArray[np.int64]]
+
+
+def shared(outputs: Sequence[RowOutput], tokenize_s: float, run_s: float) -> list[RowResult]:
+    """Return the results of rows that ran in one call, each with its share of the seconds."""
+    count = len(outputs)
+    return [RowResult(one, tokenize_s * 1e3 / count, run_s * 1e3 / count) for one in outputs]
+
+
+def feeds(rows: Sequence[Encoded], file: ModelFile) -> Feeds:
+    """Return the graph's inputs for rows of tokens; shape (rows, longest row).
+
+    Raises:
+        RowFailed: If a row has no token, or several rows are of different lengths and the
+            manifest says that they are never run together.
+    """
+    longest = max((len(row.ids) for row in rows), default=0)
+    if not all(row.ids for row in rows) or not rows:
+        raise RowFailed("a row has no token")
+    if any(len(row.ids) != longest for row in rows) and file.padding is None:
+        raise RowFailed("rows of several lengths need `padding` in the manifest")
+    made = {
+        "input_ids": _filled([row.ids for row in rows], longest, file, _pad_id(file)),
+        "attention_mask": _filled([[1] * len(row.ids) for row in rows], longest, file, 0),
+        "token_type_ids": _filled([row.types for row in rows], longest, file, 0),
+        "position_ids": _filled([range(len(row.ids)) for row in rows], longest, file, 0),
+    }
+    return {name: made[name] for name in file.inputs}
+
+
+def _pad_id(file: ModelFile) -> int:
+    return file.padding.id if file.padding else 0
+
+
+def _filled(
+    rows: Sequence[Sequence[int]], longest: int, file: ModelFile, fill: int
+) -> npt.NDArray[np.int64]:
+    is_left = file.padding is not None and file.padding.side == "left"
+    filled = np.full((len(rows), longest), fill, dtype=np.int64)
+    for line, row in zip(filled, rows, strict=True):
+        line[longest - len(row) if is_left else 0 :][: len(row)] = row
+    return filled
+
 
 MASKS = 512
 """Lengths whose attention mask is kept: every one of a model that reads 512 tokens, 1 MB."""
@@ -176,3 +219,26 @@ def _check_declared(session: ort.InferenceSession, file: ModelFile) -> None:
 def _brief(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+class TextModel:
+    """A graph with its tokenizer. Thread-safe.
+
+    Args:
+        pack: Where the model lies.
+        model: Its name in the manifest.
+    """
+
+    def __init__(self, pack: Pack, model: str) -> None:
+        self.file: ModelFile = pack.manifest.models[model]
+        self.tokenizer = Tokenizer(pack.path(self.file.tokenizer), self.file.max_tokens)
+        self._session = open_session(str(pack.path(self.file)), self.file)
+
+    def run(self, rows: Sequence[Encoded], output: str) -> npt.NDArray[np.float32]:
+        """Return one output of the graph for rows of tokens; shape (rows, ...).
+
+        One row runs as it is. Serving passes more only if the manifest allows it; measurements
+        always do, to see whether a row moves beside others.
+        """
+        found: npt.NDArray[np.float32] = self._session.run([output], feeds(rows, self.file))[0]
+        return found

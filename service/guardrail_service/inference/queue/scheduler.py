@@ -12,11 +12,20 @@ from concurrent.futures import Future
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from guardrail_service.errors import NotReady, Overloaded, RowFailed, raised_at
-from guardrail_service.inference.queue.backlog import Backlog
+from guardrail_service.inference.queue.backlog import (
+    PATIENCE_S,
+    Backlog,
+    Entry,
+    Known,
+    Request,
+    RowDone,
+    RowFuture,
+    Run,
+    Ticket,
+    order_of,
+)
 from guardrail_service.inference.queue.batch import Batch
 from guardrail_service.inference.queue.cost import CostModel, tokens
-from guardrail_service.inference.queue.job import Known, RowDone, RowFuture, Run, Ticket
-from guardrail_service.inference.queue.submission import PATIENCE_S, Entry, Request, order_of
 from guardrail_service.types import Role, Row, RowResult
 
 _LOG = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from guardrail_service.detectors.hallucination.detector import (
 )
 from guardrail_service.detectors.hallucination.verbatim import SUPPORT
 from guardrail_service.errors import NotScorable
-from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import SegmentedSample, TokenSpan
 from guardrail_service.types import ROLES, Outcome, Passage, Row, RowOutput, Sample, State
 
 FIRST = "Guests may stay at the hotel for two weeks in summer and winter."

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from guardrail_service.detectors.pii.detector import PII, findings
-from guardrail_service.detectors.pii.masks import partial
-from guardrail_service.detectors.pii.parameters import PIIParameters
+from guardrail_service.detectors.pii.detector import PII, PIIParameters, findings, partial
 from guardrail_service.detectors.pii.scan import Finding, find, fold, resolve, warm_up
 from guardrail_service.guard.redaction import redact
 from guardrail_service.text.sample import SegmentedSample

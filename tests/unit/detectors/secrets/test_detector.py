@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from guardrail_service.detectors.secrets import search as secret_search
+from guardrail_service.detectors.secrets import detector as secret_search
 from guardrail_service.detectors.secrets.detector import (
     KINDS,
     PATTERNS,

@@ -6,7 +6,7 @@ from guardrail_service.detectors.encoding import EncodingParameters
 from guardrail_service.detectors.secrets.detector import SecretsParameters
 from guardrail_service.detectors.secrets.patterns import KINDS
 from guardrail_service.text.decoding.blocks import _DECODERS
-from guardrail_service.text.decoding.inline import GUESSES, INLINE
+from guardrail_service.text.decoding.decode import GUESSES, INLINE
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "secrets.md"
 BEGIN = "<!-- kinds: kept true by tests/unit/detectors/secrets/test_docs.py -->\n"

@@ -10,8 +10,7 @@ import pytest
 from guardrail_service.detectors.shared import safety
 from guardrail_service.detectors.toxicity import LABELS, ROLE, Toxicity
 from guardrail_service.errors import NotScorable
-from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import SegmentedSample, TokenSpan
 from guardrail_service.types import RowOutput, Sample, State
 
 ANSWER = (

@@ -17,7 +17,7 @@ from guardrail_service.inference.models.lexical import (
     lexical,
     pair_features,
 )
-from guardrail_service.text.segmentation.windows import TokenSpan
+from guardrail_service.text.sample import TokenSpan
 
 
 def view(text: str) -> Lexical:

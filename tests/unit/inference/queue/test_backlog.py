@@ -6,8 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from guardrail_service.inference.queue.backlog import STUCK_S, Backlog
-from guardrail_service.inference.queue.job import Barrier, Job, Waiter
+from guardrail_service.inference.queue.backlog import STUCK_S, Backlog, Barrier, Job, Waiter
 from guardrail_service.types import Row
 
 NOW = 100.0

@@ -13,7 +13,7 @@ import pytest
 
 from guardrail_models.verify import BATCH_TOLERANCE
 from guardrail_service.errors import RowFailed
-from guardrail_service.inference.models.text_model import TextModel
+from guardrail_service.inference.models.session import TextModel
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.queue.batch import Batch, Batches, may_batch
 from guardrail_service.inference.queue.scheduler import Scheduler

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from guardrail_service.errors import NotReady, Overloaded, RowFailed
+from guardrail_service.inference.queue.backlog import BACKGROUND_S
 from guardrail_service.inference.queue.cost import CostModel
 from guardrail_service.inference.queue.scheduler import Scheduler
-from guardrail_service.inference.queue.submission import BACKGROUND_S
 from guardrail_service.types import Row, RowResult
 
 

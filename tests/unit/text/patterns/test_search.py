@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.text.patterns.prefilter import Engine
-from guardrail_service.text.patterns.search import Match, Pattern, PatternSet, prepared
+from guardrail_service.text.patterns.search import Engine, Match, Pattern, PatternSet, prepared
 
 ENGINES: tuple[Engine, ...] = ("hyperscan", "keywords")
 PATTERNS = (

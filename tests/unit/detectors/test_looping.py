@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.detectors.looping.detector import (
+from guardrail_service.detectors.looping import (
+    NO_REPEAT,
     Looping,
     LoopingParameters,
-    compression_ratio,
-    unique_sentences,
-)
-from guardrail_service.detectors.looping.repeats import (
-    NO_REPEAT,
     Repeat,
+    compression_ratio,
     longest_repeated_substring,
+    unique_sentences,
 )
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Outcome, Sample, State

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from guardrail_service.server.loop_lag import EVERY_S, LoopLag
+from guardrail_service.server.telemetry import EVERY_S, LoopLag
 
 
 class Loop:

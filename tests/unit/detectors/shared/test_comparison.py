@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.detectors.no_answer.abstention import is_courtesy
+from guardrail_service.detectors.no_answer.detector import is_courtesy
 
 
 @pytest.mark.parametrize(

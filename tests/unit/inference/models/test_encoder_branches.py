@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from guardrail_service.errors import PackError, RowFailed
-from guardrail_service.inference.models.branch import Branch, BranchClassifier
-from guardrail_service.inference.models.encoder import SharedEncoder
+from guardrail_service.inference.models.encoder import Branch, BranchClassifier, SharedEncoder
 from guardrail_service.inference.models.session import ModelSession
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.server.runtime import open_sessions

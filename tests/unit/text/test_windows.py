@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrail_service.text.sample import TokenSpan, Window, _unread, windows
 from guardrail_service.text.segmentation.sentences import Sentence, split_sentences
-from guardrail_service.text.segmentation.windows import TokenSpan, Window, _unread, windows
 
 
 class Words:

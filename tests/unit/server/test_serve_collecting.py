@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
-from guardrail_service.server.garbage import YOUNG_OBJECTS, seldom_collecting
+from guardrail_service.server.serve import YOUNG_OBJECTS, seldom_collecting
 
 
 def test_the_collector_passes_over_what_is_loaded_until_the_service_ends() -> None:

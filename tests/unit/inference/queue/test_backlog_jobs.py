@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from guardrail_service.errors import RowFailed
-from guardrail_service.inference.queue.job import Job, Known, RowDone, Run, Ticket, Waiter, cancel
+from guardrail_service.inference.queue.backlog import (
+    Job,
+    Known,
+    RowDone,
+    Run,
+    Ticket,
+    Waiter,
+    cancel,
+)
 from guardrail_service.types import Row, RowResult
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from guardrail_service.errors import PackError, RowFailed
-from guardrail_service.inference.models.feeds import feeds
-from guardrail_service.inference.models.text_model import TextModel
+from guardrail_service.inference.models.session import TextModel, feeds
 from guardrail_service.inference.pack import ModelFile, load_pack
 from guardrail_service.inference.tokenizer import Encoded
 from tests import tiny_reference

@@ -1,6 +1,8 @@
-"""The outcome of a yes/no detector, so that all of them mean the same by the same metric."""
+"""The outcome of a yes/no rule, how much it read, and the placeholders of its findings."""
 
-from guardrail_service.types import Coverage, Outcome, Span
+from __future__ import annotations
+
+from guardrail_service.types import Coverage, Outcome, Sample, Span
 
 
 def boolean_outcome(
@@ -36,3 +38,26 @@ def boolean_outcome(
     if parse_failure is not None:
         scores["model_parse_failures"] = float(parse_failure)
     return Outcome.evaluated(scores, spans, coverage)
+
+
+def whole_answer(sample: Sample) -> Coverage:
+    """Return the coverage of a rule that reads the answer and looks at no passage."""
+    return Coverage(answer=(len(sample.answer), len(sample.answer)))
+
+
+def whole_sample(sample: Sample) -> Coverage:
+    """Return the coverage of a rule that reads the answer and every passage."""
+    contexts = sum(len(passage.text) for passage in sample.contexts)
+    return Coverage(answer=(len(sample.answer), len(sample.answer)), contexts=(contexts, contexts))
+
+
+class Placeholders:
+    """Numbers the values of one answer; the same value of a kind gets the same number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, dict[str, int]] = {}
+
+    def of(self, kind: str, value: str) -> str:
+        """Return `[KIND_1]` for the first value of a kind, `[KIND_2]` for the next one."""
+        numbers = self._numbers.setdefault(kind, {})
+        return f"[{kind.upper()}_{numbers.setdefault(value, len(numbers) + 1)}]"

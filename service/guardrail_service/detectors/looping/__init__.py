@@ -1,3 +1,0 @@
-"""Did the generation go into a loop?"""
-
-from guardrail_service.detectors.looping.detector import Looping as Looping

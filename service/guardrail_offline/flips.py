@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from guardrail_offline.calibration.ranks import exact_interval
+from guardrail_offline.calibration.statistics import exact_interval
 from guardrail_offline.cases import PERTURBED_BY, Case
 from guardrail_offline.settings import Configured
 from guardrail_offline.shards import Scored

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_offline.calibration.options import Options
+from guardrail_offline.calibration.fit_options import Options
 from tests.integration.conftest import Served, here
 
 SENTENCES = (

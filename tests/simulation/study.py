@@ -23,15 +23,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-from guardrail_offline.calibration.joint import JointCut
-from guardrail_offline.calibration.ranks import (
+from guardrail_offline.calibration.joint_rule import Axis, JointCut, choose_shape
+from guardrail_offline.calibration.single_rules import NAIVE
+from guardrail_offline.calibration.statistics import (
     average_rank,
     exact_interval,
     guaranteed_rank,
 )
-from guardrail_offline.calibration.rules import NAIVE
-from guardrail_offline.calibration.scales import Axis
-from guardrail_offline.calibration.shape import choose_shape
 from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.types import Direction
 
@@ -276,9 +274,9 @@ def real_scores(lab: Path) -> tuple[list[Axis], Scores, Scores, list[str]]:
 
     Yes/no checks are left out: they have no threshold to fit. The fourth value names the metrics.
     """
-    from guardrail_offline.calibration.gates import gates_of, matrix
-    from guardrail_offline.calibration.lab import read_lab
-    from guardrail_offline.calibration.run import base_policy
+    from guardrail_offline.calibration.deciding_metrics import gates_of, matrix
+    from guardrail_offline.calibration.fit import base_policy
+    from guardrail_offline.calibration.scored_lab import read_lab
     from guardrail_service.inference.pack import load_pack, resolve
     from guardrail_service.resources import packs_dir
     from guardrail_service.server.runtime import serving_for

@@ -6,14 +6,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from guardrail_offline.calibration.block import digest
-from guardrail_offline.calibration.drift import Drift, compare, own_scores
-from guardrail_offline.calibration.gates import Gate, gates_of
-from guardrail_offline.calibration.joint import JointCut
-from guardrail_offline.calibration.lab import ScoredLab
-from guardrail_offline.calibration.labelled import labelled
-from guardrail_offline.calibration.measure import Rate, Slice, rate, slices
-from guardrail_offline.calibration.options import Options
+from guardrail_offline.calibration.deciding_metrics import Gate, gates_of
+from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.joint_rule import JointCut
+from guardrail_offline.calibration.provenance_block import digest
+from guardrail_offline.calibration.scored_lab import ScoredLab
+from guardrail_offline.calibration.split import labelled
+from guardrail_offline.calibration.statistics import (
+    Drift,
+    Rate,
+    Slice,
+    compare,
+    own_scores,
+    rate,
+    slices,
+)
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy
 

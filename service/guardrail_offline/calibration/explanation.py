@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from guardrail_offline.calibration.measure import Rate
+from guardrail_offline.calibration.statistics import Rate
 
 
 def explain(content: Mapping[str, Any]) -> list[str]:

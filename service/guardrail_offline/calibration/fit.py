@@ -1,205 +1,218 @@
-"""Labels and scores in, thresholds with a promise out; or a refusal that says what is missing."""
+"""From files to a guardrail file: what `guardrail calibrate fit` does, as functions."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from guardrail_offline.calibration.alone import cuts_alone
-from guardrail_offline.calibration.gates import MIDDLE, Gate
-from guardrail_offline.calibration.joint import JointCut
-from guardrail_offline.calibration.lab import ScoredLab
-from guardrail_offline.calibration.labelled import Labelled, labelled
-from guardrail_offline.calibration.options import PROMISING, Options
-from guardrail_offline.calibration.planning import COMFORT
-from guardrail_offline.calibration.ranks import anytime_rank, guaranteed_rank
-from guardrail_offline.calibration.refusals import refuse_always_flagged, refuse_too_few
-from guardrail_offline.calibration.scales import Matrix
-from guardrail_offline.calibration.shape import (
-    LEAST_GOOD,
-    Shape,
-    choose_shape,
-    shape_from_json,
+from guardrail_offline.calibration.deciding_metrics import Gate, gates_of, used_fingerprints
+from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.labels import (
+    ADJUDICATOR,
+    Label,
+    Look,
+    Verdicts,
+    ledger_of,
+    read_labels,
+    read_looks,
+    record,
+    spend,
+    verdicts,
+)
+from guardrail_offline.calibration.provenance_block import (
+    UNSTATED,
+    Sources,
+    block_of,
+    guardrail_file,
+)
+from guardrail_offline.calibration.scored_lab import ScoredLab, read_lab, read_records
+from guardrail_offline.calibration.thresholds import (
+    Fitted,
+    fit,
+    refuse_changed,
+    refuse_other_division,
 )
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.decide import Policy
+from guardrail_service.policy.file import Serving, load_file, read_json
+from guardrail_service.policy.provenance import sha256_of
+from guardrail_service.resources import configs_dir
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """Thresholds and what they rest on.
+class Inputs:
+    """What a fit reads.
 
     Attributes:
-        gates: Every metric that decides, those with a fitted threshold first.
-        cuts: Oriented threshold per gate; minus infinity never flags.
-        data: The labelled cases, divided.
-        units: Rows the bound was computed from. Shape (n, gates).
-        rank: k of the joint rule; 0 for rules per metric.
-        tau: The joint cut on the standardised scale, where there is one.
-        shape: How the joint rule orders answers.
-        options: What was asked for.
+        lab: Run folder or JSON lines with scores.
+        labels: File of labels.
+        base: Guardrail file whose metrics are fitted and whose rules about missing scores hold;
+            the shipped default policy if None.
+        metrics: Restricts what gates, as `detector` or `detector.metric`.
+        sample: What `guardrail calibrate sample` drew for these labels.
+        previous: An earlier guardrail file whose shape is kept.
+        adjudicator: Annotator whose word is final.
+        about: Use labels about this metric; None takes those about the whole answer.
+        name: Of the new policy; the base's if None.
+        version: Of the new policy.
+        expires: ISO date.
     """
 
-    gates: tuple[Gate, ...]
-    cuts: tuple[float, ...]
-    data: Labelled
-    units: Matrix
-    rank: int
-    tau: float | None
-    shape: Shape | None
-    options: Options
-
-    @property
-    def promising(self) -> bool:
-        """Return whether the thresholds carry a promise."""
-        return self.options.rule in PROMISING
-
-    @property
-    def joint(self) -> JointCut:
-        """Return the thresholds as one rule over all gates."""
-        return JointCut(self.cuts, self.rank, self.tau)
-
-    def threshold(self, index: int) -> float | None:
-        """Return a gate's threshold on its own scale; None where it can never flag."""
-        if self.gates[index].metric.boolean:
-            return MIDDLE
-        cut = self.cuts[index]
-        return self.gates[index].axis.orient(cut) if math.isfinite(cut) else None
+    lab: Path
+    labels: Path
+    base: Path | None = None
+    metrics: Sequence[str] = ()
+    sample: Path | None = None
+    previous: Path | None = None
+    adjudicator: str = ADJUDICATOR
+    about: str | None = None
+    name: str | None = None
+    version: str = "1"
+    expires: str | None = None
+    models: Mapping[str, Any] = field(default_factory=dict)
 
 
-def fit(
-    lab: ScoredLab,
-    passes: Mapping[str, bool],
-    gates: Sequence[Gate],
-    options: Options,
-    weights: Mapping[str, float] | None = None,
-    previous: Mapping[str, Any] | None = None,
-    abstained: Collection[str] = (),
-) -> Fitted:
-    """Return thresholds fitted to labels.
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished fit: the guardrail file's content and what it was made from."""
+
+    content: dict[str, Any]
+    fitted: Fitted
+    lab: ScoredLab
+    verdicts: Verdicts
+    labels: tuple[Label, ...]
+
+
+def run_fit(inputs: Inputs, options: Options, serving: Serving) -> Run:
+    """Return a guardrail file fitted to labels; writes the look at them into their ledger.
 
     Args:
-        lab: Scored cases.
-        passes: One word per labelled case.
-        gates: The metrics that decide.
+        inputs: Which files.
         options: What is promised and how.
-        weights: How many questions each sampled case's stands for, if the sample was uneven.
-        previous: The shape of an earlier fit, kept as it is; needed to look again at any time.
-        abstained: Cases that people read and could not tell.
+        serving: The models at hand; the lab must have been scored with the same.
 
     Raises:
-        ConfigurationError: If the labels cannot carry what is asked; the message says how many
-            more are needed.
+        ConfigurationError: If files do not fit together or labels cannot carry the promise.
     """
-    if options.rule != "joint":
-        data = labelled(lab, passes, gates, options, weights, 0.0, abstained)
-        cuts, units = cuts_alone(data, gates, options)
-        return Fitted(tuple(gates), cuts, data, units, 0, None, None, options)
-    data = labelled(lab, passes, gates, options, weights, abstained=abstained)
-    if (
-        previous is None
-        and _may_drop_split(options)
-        and _rank(_count(data, options), options) < COMFORT
-    ):
-        data = labelled(lab, passes, gates, options, weights, 0.0, abstained)
-    return _joint(data, tuple(gates), options, previous)
-
-
-def _may_drop_split(options: Options) -> bool:
-    """Return whether all labels may go into the bound: the by-ranks rule needs no design part.
-
-    The choice depends on how many labels there are and never on a score, or the bound would not
-    cover it.
-    """
-    return options.method == "auto" and not options.learn and options.looks == "fixed"
-
-
-def _count(data: Labelled, options: Options) -> int:
-    return len(data.units(data.good & ~data.design, options))
-
-
-def _rank(n: int, options: Options) -> int:
-    rule = anytime_rank if options.looks == "anytime" else guaranteed_rank
-    return rule(n, options.alpha, options.delta)
-
-
-def _joint(
-    data: Labelled, gates: tuple[Gate, ...], options: Options, previous: Mapping[str, Any] | None
-) -> Fitted:
-    fittable = [gate for gate in gates if not gate.metric.boolean]
-    width = len(fittable)
-    bound = _plain(data.units(data.good & ~data.design, options), width)
-    rank = _rank(len(bound), options)
-    if rank == 0:
-        refuse_too_few(len(bound), data, options)
-    shape = _shape(data, fittable, options, rank / len(bound), previous) if width else None
-    observed = data.values[:, :width]
-    cut = shape.cut(bound, rank, observed) if shape else _checks_only(bound, rank)
-    if cut is None:
-        refuse_always_flagged(data, gates, options, rank)
-    return Fitted(
-        gates=gates,
-        cuts=(*cut.cuts[:width], *[MIDDLE] * (len(gates) - width)),
-        data=data,
-        units=data.units(data.good & ~data.design, options),
-        rank=rank,
-        tau=cut.tau,
-        shape=shape,
-        options=options,
+    base = base_policy(inputs.base, serving)
+    lab = read_lab(inputs.lab)
+    labels = read_labels(inputs.labels)
+    words = verdicts(labels, str(inputs.labels), inputs.about, inputs.adjudicator)
+    gates = gates_of(base, lab, inputs.metrics)
+    refuse_mismatch(lab, gates, serving)
+    weights, sampling = _sample(inputs.sample, lab, words)
+    previous = _previous(inputs.previous)
+    shape = previous["shape"] if previous else None
+    if previous:
+        refuse_other_division(options, previous)
+    fitted = fit(lab, words.passes, gates, options, weights, shape, words.abstained)
+    if previous:
+        refuse_changed(fitted.data, options, previous)
+    look = _look(fitted, lab, words)
+    ledger = ledger_of(inputs.labels)
+    sources = Sources(
+        labels_sha256=hashlib.sha256(inputs.labels.read_bytes()).hexdigest(),
+        sampling=sampling,
+        models=inputs.models,
+        spent=spend(read_looks(ledger), look),
+        expires=inputs.expires,
     )
+    block = block_of(fitted, lab, words, sources)
+    block["dataset"]["labels_about"] = inputs.about or "the whole answer"
+    name = inputs.name or f"{base.name}-calibrated"
+    content = guardrail_file(fitted, block, base, name, inputs.version)
+    if fitted.promising:  # a comparison promises nothing, so it spends nothing
+        record(ledger, look)
+    return Run(content, fitted, lab, words, tuple(labels))
 
 
-def _plain(values: Matrix, width: int) -> Matrix:
-    """Return the columns with thresholds to fit; a failed check flags the whole row."""
-    failed = np.any(values == -math.inf, axis=1)
-    plain = values[:, :width].copy() if width else np.full((len(values), 1), math.inf)
-    plain[failed] = -math.inf
-    return plain
+def base_policy(path: Path | None, serving: Serving) -> Policy:
+    """Return the policy to calibrate; detectors that cannot run here are left out."""
+    return load_file(path or configs_dir() / "default.json", serving).policy
 
 
-def _checks_only(bound: Matrix, rank: int) -> JointCut | None:
-    """Return an empty cut where only yes/no checks decide, or None if they flag too much."""
-    return JointCut((), rank) if int(np.sum(bound == -math.inf)) < rank else None
+def refuse_mismatch(lab: ScoredLab, gates: Sequence[Gate], serving: Serving) -> None:
+    """Refuse scores of other models or parameters than those that will serve.
 
-
-def _shape(
-    data: Labelled,
-    gates: Sequence[Gate],
-    options: Options,
-    level: float,
-    previous: Mapping[str, Any] | None,
-) -> Shape:
-    axes = [gate.axis for gate in gates]
-    names = [gate.name for gate in gates]
-    if previous is not None:
-        try:
-            return shape_from_json(dict(previous), names, axes)
-        except KeyError as error:
+    Raises:
+        ConfigurationError: Naming the first difference.
+    """
+    roles = {role for gate in gates for role in gate.rule.spec.roles}
+    needed = {*roles, "segmenter"}
+    at_hand = used_fingerprints(gates, serving.fingerprints)
+    for key in sorted(needed | set(used_fingerprints(gates, lab.fingerprints))):
+        scored, served = lab.fingerprints.get(key), at_hand.get(key)
+        if scored != served:
             raise ConfigurationError(
-                "--previous", f"no shape of {error}", "a fit of the same metrics"
-            ) from error
-    unknown = sorted(set(options.weights) - set(names))
-    if unknown:
-        raise ConfigurationError("--weight", repr(unknown[0]), ", ".join(names))
-    width = len(gates)
-    method = "scaled_min" if options.looks == "anytime" else options.method
-    good = _plain(data.units(data.good & data.design, options), width)
-    if method == "scaled_min" and len(good) < LEAST_GOOD:
+                f"{lab.where}: fingerprint of {key}",
+                f"{str(scored)[:40]!r}",
+                f"{str(served)[:40]!r} of the model pack at hand: score the lab with it, or name "
+                "the other pack",
+            )
+    for gate in gates:
+        served_with = gate.rule.parameters.model_dump(mode="json", by_alias=True)
+        scored_with = lab.parameters.get(gate.rule.spec.id, {})
+        for key in sorted(set(served_with) & set(scored_with)):
+            if served_with[key] != scored_with[key]:
+                raise ConfigurationError(
+                    f"{lab.where}: {gate.rule.spec.id} parameter {key}",
+                    "a lab scored with another value",
+                    "the value of the base policy",
+                )
+
+
+def sample_weights(path: Path) -> dict[str, float]:
+    """Return the weight of every sampled case."""
+    try:
+        return {str(r["case"]): float(r["weight"]) for r in read_records(path)}
+    except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            "labels",
-            f"{len(good)} good questions in the design part",
-            f"at least {LEAST_GOOD}, from which scales can be fitted: more labels, a larger "
-            "--split, or by_ranks",
+            str(path), "another shape", "what guardrail calibrate sample wrote"
+        ) from error
+
+
+def _sample(
+    path: Path | None, lab: ScoredLab, words: Verdicts
+) -> tuple[dict[str, float] | None, str]:
+    """Return the weights of the sample and how it was drawn, in words."""
+    told = {*words.passes, *words.abstained}
+    if path is None:
+        whole = {case.key for case in lab.cases} <= told
+        return None, "every case of the lab" if whole else UNSTATED
+    weights = sample_weights(path)
+    silent = [key for key in weights if key not in told]
+    if silent:
+        raise ConfigurationError(
+            str(path),
+            f"{len(silent)} of {len(weights)} sampled cases without a label ({silent[0]!r})",
+            "a label or an abstention for each: stopping early voids the bound",
         )
-    return choose_shape(
-        axes,
-        good,
-        _plain(data.values[~data.good & data.design], width),
-        level,
-        method if data.design.any() else "by_ranks",
-        [options.weights.get(name, 1.0) for name in names],
-        options.learn,
-    )
+    questions = len({case.group for case in lab.cases if case.key in weights})
+    if len(set(weights.values())) <= 1:
+        return weights, f"simple random, {questions} questions"
+    return weights, f"stratified, {questions} questions, thinned to an even sample"
+
+
+def _previous(path: Path | None) -> Mapping[str, Any] | None:
+    """Return the calibration block of an earlier file, which has a shape."""
+    if path is None:
+        return None
+    content = read_json(path)
+    block = content.get("calibration") if isinstance(content, Mapping) else None
+    if not isinstance(block, Mapping) or not isinstance(block.get("shape"), Mapping):
+        raise ConfigurationError(str(path), "no calibration.shape", "a file of the joint rule")
+    return block
+
+
+def _look(fitted: Fitted, lab: ScoredLab, words: Verdicts) -> Look:
+    options = fitted.options
+    names = [gate.name for gate in fitted.gates]
+    rule: list[Any] = [options.as_json(), names]
+    if options.looks == "anytime" and fitted.shape:
+        fitted_names = [gate.name for gate in fitted.gates if not gate.metric.boolean]
+        rule.append(fitted.shape.as_json(fitted_names))
+    data = [lab.sha256, sorted(words.passes.items())]
+    return Look(sha256_of(rule), sha256_of(data), options.risk, options.looks)

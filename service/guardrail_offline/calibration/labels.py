@@ -1,8 +1,14 @@
-"""Human labels: records, the files they come in, and one verdict per case.
+"""Human labels: records, the files they come in, one verdict per case, and the ledger of looks.
 
 A record is `{"case", "label", "metric", "annotator", "at"}`: `pass` says the answer may be shown,
 `fail` that it may not, `abstain` that this person cannot tell. A record with a `metric` speaks
 about that metric alone.
+
+Every look at labelled data is written down, and what it costs is added up. Trying a rule, seeing
+the result and trying another is choosing on the data that are to prove the choice. With a bound
+that fails with chance delta each time, m looks fail with chance at most m delta; a promise on
+average has no such chance, so its look is counted and costs nothing. The ledger lies beside the
+labels; a fit that repeats an earlier one is no new look.
 """
 
 from __future__ import annotations
@@ -11,13 +17,13 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from guardrail_offline.calibration.agreement import Agreement, agreement_of
-from guardrail_offline.calibration.lab import read_records
+from guardrail_offline.calibration.scored_lab import LabCase, read_records
+from guardrail_offline.calibration.statistics import Agreement, agreement_of
 from guardrail_service.errors import ConfigurationError
 
 Mark = Literal["pass", "fail", "abstain"]
@@ -72,8 +78,6 @@ def read_labels(path: Path) -> list[Label]:
     if path.suffix == ".csv":
         records: Iterable[Mapping[str, Any]] = _csv_records(path)
     elif path.suffix == ".json":
-        from guardrail_offline.calibration.label_studio import read_export
-
         records = read_export(path)
     else:
         records = read_records(path)
@@ -216,3 +220,167 @@ def _label(path: Path, number: int, record: Mapping[str, Any]) -> Label:
         annotator=record.get("annotator") or "unnamed",
         at=record.get("at"),
     )
+
+
+FORM = """<View>
+  <Header value="Question"/>
+  <Text name="question" value="$question"/>
+  <Header value="Answer"/>
+  <Text name="answer" value="$answer"/>
+  <Header value="Passages"/>
+  <Text name="contexts" value="$contexts"/>
+  <Choices name="label" toName="answer" choice="single" required="true">
+    <Choice value="pass" hint="The answer may be shown."/>
+    <Choice value="fail" hint="The answer may not be shown."/>
+    <Choice value="abstain" hint="I cannot tell."/>
+  </Choices>
+</View>
+"""
+"""The labelling form; `label` and its three values are what `read_export` looks for."""
+
+
+def tasks(cases: Iterable[LabCase]) -> list[dict[str, Any]]:
+    """Return tasks for Label Studio's import: texts to read, the case's key to find it again.
+
+    Scores are left out on purpose: a label given in sight of a score is not independent of it.
+    """
+    return [
+        {
+            "data": {
+                "case": case.key,
+                "question": case.question or "",
+                "answer": case.answer or "",
+                "contexts": "\n\n".join(case.contexts),
+            }
+        }
+        for case in cases
+    ]
+
+
+def read_export(path: Path) -> list[dict[str, Any]]:
+    """Return one label record per annotation of a JSON export; skipped tasks have none.
+
+    Raises:
+        ConfigurationError: If the file is no export, or a task does not name its case.
+    """
+    try:
+        content = json.loads(path.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigurationError(str(path), type(error).__name__, "a JSON export") from error
+    if not isinstance(content, list):
+        raise ConfigurationError(str(path), type(content).__name__, "a list of tasks")
+    records: list[dict[str, Any]] = []
+    for index, task in enumerate(content):
+        where = f"{path}: task {index}"
+        try:
+            records.extend(_records(task))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ConfigurationError(
+                where, "another shape", "data.case and annotations with a choice"
+            ) from error
+    return records
+
+
+def _records(task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for annotation in task["annotations"]:
+        if annotation.get("was_cancelled"):
+            continue
+        for result in annotation["result"]:
+            choices = result["value"].get("choices")
+            if choices and result.get("from_name", "label") == "label":
+                yield {
+                    "case": task["data"]["case"],
+                    "label": choices[0],
+                    "metric": task["data"].get("metric"),
+                    "annotator": _person(annotation.get("completed_by")),
+                    "at": annotation.get("created_at"),
+                }
+
+
+def _person(completed_by: Any) -> str | None:
+    """Return who annotated: an id, or an object with an e-mail address and an id."""
+    if isinstance(completed_by, Mapping):
+        completed_by = completed_by.get("id") or completed_by.get("email")
+    return None if completed_by is None else str(completed_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One fit: which rule saw which labels, and what chance of a false promise it spent."""
+
+    rule: str
+    data: str
+    delta: float
+    mode: str
+
+    @property
+    def paid(self) -> tuple[str, ...]:
+        """Return what a delta pays for: a rule for good, or one rule on one set of labels."""
+        return (self.rule,) if self.mode == "anytime" else (self.rule, self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """All looks up to and including one.
+
+    Attributes:
+        count: Which look it is, from 1; repeats not counted.
+        delta: Sum of what they cost: the chance that any of their promises is false.
+    """
+
+    count: int
+    delta: float
+
+    def as_json(self, mode: str) -> dict[str, Any]:
+        """Return the sum for the provenance block."""
+        return {"mode": mode, "count": self.count, "delta_total": round(self.delta, 10)}
+
+
+def ledger_of(labels: Path) -> Path:
+    """Return where the looks at a file of labels are written down."""
+    return labels.with_name(f"{labels.name}.looks.jsonl")
+
+
+def read_looks(ledger: Path) -> list[Look]:
+    """Return the looks so far; none if there is no ledger yet.
+
+    Raises:
+        ConfigurationError: If the ledger was damaged: without it nobody knows what was spent.
+    """
+    if not ledger.exists():
+        return []
+    try:
+        return [Look(**record) for record in read_records(ledger)]
+    except TypeError as error:
+        raise ConfigurationError(str(ledger), "another shape", "the ledger as it was") from error
+
+
+def spend(looks: list[Look], look: Look) -> Spent:
+    """Return what has been spent once `look` is among the looks.
+
+    Raises:
+        ConfigurationError: If no confidence would be left.
+    """
+    paid: dict[tuple[str, ...], float] = {}
+    for earlier in looks:
+        paid.setdefault(earlier.paid, earlier.delta)
+        if earlier == look:
+            break
+    paid.setdefault(look.paid, look.delta)
+    total = sum(paid.values())
+    if round(total, 9) >= 1:
+        raise ConfigurationError(
+            "looks",
+            f"{len(paid)} looks at these labels, which fail together with chance {total:.2f}",
+            "new labels: these can prove nothing any more",
+        )
+    return Spent(len(paid), total)
+
+
+def record(ledger: Path, look: Look) -> None:
+    """Write a look down, unless it repeats an earlier one."""
+    if look in read_looks(ledger):
+        return
+    entry = {"rule": look.rule, "data": look.data, "delta": look.delta, "mode": look.mode}
+    with ledger.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(entry) + "\n")

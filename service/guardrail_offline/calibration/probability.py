@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from guardrail_offline.calibration.scales import Matrix, Vector
+from guardrail_offline.calibration.joint_rule import Matrix, Vector
 
 PLATT_BELOW = 50
 ISOTONIC_FROM = 500

@@ -1,13 +1,127 @@
-"""Which cases people should label: drawn so that a bound on them speaks for the whole lab."""
+"""Which cases people should label and how many, and the files they label in."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from guardrail_offline.calibration.lab import LabCase
-from guardrail_offline.calibration.units import chance
+from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.labels import FIELDS, inert, tasks
+from guardrail_offline.calibration.scored_lab import LabCase
+from guardrail_offline.calibration.split import chance
+from guardrail_offline.calibration.statistics import (
+    guaranteed_rank,
+    labels_needed,
+    labels_needed_anytime,
+    labels_needed_on_average,
+)
 from guardrail_service.errors import ConfigurationError
+
+ALPHAS = (0.20, 0.10, 0.05, 0.02, 0.01)
+COMFORT = 3
+"""Rank worth planning for: at rank one a single odd answer decides every threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Good questions one promise takes.
+
+    Attributes:
+        surely: With confidence 0.90 and 0.95.
+        on_average: Without a confidence.
+    """
+
+    alpha: float
+    surely: tuple[int, int]
+    on_average: int
+
+
+def table() -> tuple[Need, ...]:
+    """Return the smallest samples for usual promises."""
+    return tuple(
+        Need(
+            alpha,
+            (labels_needed(alpha, 0.10), labels_needed(alpha, 0.05)),
+            labels_needed_on_average(alpha),
+        )
+        for alpha in ALPHAS
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one promise takes.
+
+    Attributes:
+        least: Good questions at which a cut exists at all.
+        comfortable: Good questions at which it rests on the third-worst answer.
+        anytime: Good questions if the data are to be looked at more than once; None if they cannot
+            be under these options.
+        labels: Questions to label for the comfortable number, with the design part and with those
+            that turn out bad.
+        least_labels: The same for the least number.
+    """
+
+    options: Options
+    good_share: float
+    least: int
+    comfortable: int
+    anytime: int
+    labels: int
+    least_labels: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the plan for `--json`."""
+        return {
+            "alpha": self.options.alpha,
+            "delta": self.options.delta,
+            "split": self.options.split,
+            "good_share": self.good_share,
+            "good_questions_at_least": self.least,
+            "good_questions_comfortable": self.comfortable,
+            "good_questions_anytime": self.anytime,
+            "questions_to_label_at_least": self.least_labels,
+            "questions_to_label": self.labels,
+        }
+
+
+def plan(options: Options, good_share: float) -> Plan:
+    """Return how many labels the options' promise takes.
+
+    Args:
+        options: The promise and the design part.
+        good_share: Expected share of answers that a human will pass, in (0, 1].
+    """
+    least = labels_needed(options.alpha, options.delta)
+    comfortable = labels_needed(options.alpha, options.delta, COMFORT)
+    whole = good_share * (1 - options.split)
+    return Plan(
+        options=options,
+        good_share=good_share,
+        least=least,
+        comfortable=comfortable,
+        anytime=labels_needed_anytime(options.alpha, options.delta),
+        labels=math.ceil(comfortable / whole),
+        # The by-ranks rule proves with every label and needs no design part.
+        least_labels=math.ceil(least / good_share),
+    )
+
+
+def best_promise(n: int, delta: float) -> float:
+    """Return the smallest alpha that n good questions can promise with confidence 1 - delta."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        if guaranteed_rank(n, middle, delta):
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +207,44 @@ def _shares(sizes: Mapping[str, int], count: int) -> dict[str, int]:
 def _refuse_more(count: int, there: int, what: str) -> None:
     if count > there:
         raise ConfigurationError("--n", f"{count}", f"at most {there}: the lab has {there} {what}")
+
+
+def task_text(drawn: Sequence[Drawn], suffix: str) -> str:
+    """Return the cases to label: `.json` for Label Studio, `.csv` for a spreadsheet, else JSONL.
+
+    Scores are left out: a label given in sight of a score is not independent of it. In CSV and
+    JSON lines the label's own fields are there, empty, so that the file comes back as labels.
+    """
+    if suffix == ".json":
+        return json.dumps(tasks(d.case for d in drawn), indent=1, ensure_ascii=False) + "\n"
+    if suffix == ".csv":
+        return _csv(drawn)
+    return "".join(json.dumps(_record(d), ensure_ascii=False) + "\n" for d in drawn)
+
+
+def sample_text(drawn: Sequence[Drawn]) -> str:
+    """Return the drawn cases with their weights, as JSON lines."""
+    return "".join(json.dumps({"case": d.case.key, "weight": d.weight}) + "\n" for d in drawn)
+
+
+def _record(drawn: Drawn) -> dict[str, object]:
+    case = drawn.case
+    return {
+        **dict.fromkeys(FIELDS),
+        "case": case.key,
+        "question": case.question,
+        "answer": case.answer,
+        "contexts": list(case.contexts),
+    }
+
+
+def _csv(drawn: Sequence[Drawn]) -> str:
+    text = io.StringIO()
+    names = (*FIELDS, "question", "answer", "contexts")
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for item in drawn:
+        record = _record(item)
+        record["contexts"] = "\n\n".join(item.case.contexts)
+        writer.writerow({key: inert(value) for key, value in record.items()})
+    return text.getvalue()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
-from guardrail_offline.calibration.lab import LabCase, ScoredLab
+from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
 from guardrail_offline.results import Score
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.policy.decide import Policy

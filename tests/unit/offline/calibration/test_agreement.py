@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from guardrail_offline.calibration.agreement import agreement_of, cohen_kappa
+from guardrail_offline.calibration.statistics import agreement_of, cohen_kappa
 
 words = st.sampled_from(["pass", "fail"])
 

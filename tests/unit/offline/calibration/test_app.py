@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from guardrail_offline.calibration.app import calibrates, say, write
+from guardrail_offline.calibration.command_parts import calibrates, say, write
 from guardrail_service.errors import ConfigurationError
 
 

@@ -8,16 +8,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_offline.calibration.block import Sources, block_of
 from guardrail_offline.calibration.checkup import Checkup, checkup
-from guardrail_offline.calibration.drift import baseline, compare, stability_index
-from guardrail_offline.calibration.emit import file_text, guardrail_file
-from guardrail_offline.calibration.fit import fit
-from guardrail_offline.calibration.gates import gates_of
-from guardrail_offline.calibration.lab import ScoredLab
+from guardrail_offline.calibration.deciding_metrics import gates_of
+from guardrail_offline.calibration.fit_options import Options
 from guardrail_offline.calibration.labels import Label, verdicts
-from guardrail_offline.calibration.measure import Rate, rate, slices
-from guardrail_offline.calibration.options import Options
+from guardrail_offline.calibration.provenance_block import (
+    Sources,
+    block_of,
+    file_text,
+    guardrail_file,
+)
+from guardrail_offline.calibration.scored_lab import ScoredLab
+from guardrail_offline.calibration.statistics import (
+    Rate,
+    baseline,
+    compare,
+    rate,
+    slices,
+    stability_index,
+)
+from guardrail_offline.calibration.thresholds import fit
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy
 from guardrail_service.policy.file import load_file

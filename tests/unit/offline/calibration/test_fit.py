@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from guardrail_offline.calibration.fit import Fitted, fit
-from guardrail_offline.calibration.gates import gates_of, matrix
-from guardrail_offline.calibration.lab import ScoredLab
-from guardrail_offline.calibration.options import Looks, Options, Rule
-from guardrail_offline.calibration.ranks import guaranteed_rank
+from guardrail_offline.calibration.deciding_metrics import gates_of, matrix
+from guardrail_offline.calibration.fit_options import Looks, Options, Rule
 from guardrail_offline.calibration.sampling import draw
+from guardrail_offline.calibration.scored_lab import ScoredLab
+from guardrail_offline.calibration.statistics import guaranteed_rank
+from guardrail_offline.calibration.thresholds import Fitted, fit
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.calibration import labs
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_offline.calibration.gates import (
+from guardrail_offline.calibration.deciding_metrics import (
     gates_of,
     matrix,
     used_fingerprints,
 )
-from guardrail_offline.calibration.lab import LabCase, ScoredLab
+from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
 from guardrail_offline.results import Score
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import State

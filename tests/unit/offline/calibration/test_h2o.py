@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
-from guardrail_offline.calibration.h2o import calibrate, guardrail_json, parse_request
-from guardrail_offline.calibration.options import Options
+from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.h2o_contract import calibrate, guardrail_json, parse_request
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.file import Serving, load_file

@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import beta, kstest
 
-from guardrail_offline.calibration.joint import (
+from guardrail_offline.calibration.joint_rule import (
+    Axis,
     JointCut,
+    Matrix,
+    Scale,
     between,
     by_ranks,
+    fit_scales,
     scaled_min,
     schedule,
     worst_scores,
 )
-from guardrail_offline.calibration.scales import Axis, Matrix, Scale, fit_scales
 from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.types import Direction
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.calibration.lab import (
+from guardrail_offline.calibration.scored_lab import (
     ScoredLab,
     facts_of,
     read_lab,

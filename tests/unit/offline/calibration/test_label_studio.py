@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.calibration.label_studio import FORM, tasks
-from guardrail_offline.calibration.labels import Label, read_labels
+from guardrail_offline.calibration.labels import FORM, Label, read_labels, tasks
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.calibration import labs
 

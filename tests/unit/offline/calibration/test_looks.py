@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_offline.calibration.looks import (
+from guardrail_offline.calibration.labels import (
     Look,
     ledger_of,
     read_looks,

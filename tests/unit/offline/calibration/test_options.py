@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.calibration.options import Options, parse_weights
-from guardrail_offline.calibration.planning import best_promise, plan, table
+from guardrail_offline.calibration.fit_options import Options, parse_weights
+from guardrail_offline.calibration.sampling import best_promise, plan, table
 from guardrail_service.errors import ConfigurationError
 
 

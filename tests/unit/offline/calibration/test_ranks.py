@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest
 
-from guardrail_offline.calibration.ranks import (
+from guardrail_offline.calibration.statistics import (
     anytime_rank,
     average_rank,
     exact_interval,

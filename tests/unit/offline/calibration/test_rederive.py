@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_offline.calibration.lab import LabCase, ScoredLab
-from guardrail_offline.calibration.patch import (
+from guardrail_offline.calibration.derivation import (
     FLIPPED,
     PASSED_BY_A_PERSON,
+    Derived,
     artefacts,
     corpus_patch,
+    derive,
     patch_html,
     prompt_extension,
 )
-from guardrail_offline.calibration.rederive import Derived, derive
+from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.calibration import labs
 

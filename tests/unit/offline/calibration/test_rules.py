@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, roc_curve
 
-from guardrail_offline.calibration.rules import (
+from guardrail_offline.calibration.single_rules import (
     NAIVE,
     average_cut,
     cheapest_cut,

@@ -11,16 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_offline.calibration.emit import file_text
 from guardrail_offline.calibration.explanation import explain
-from guardrail_offline.calibration.lab import ScoredLab, write_lab
-from guardrail_offline.calibration.labels import Label, labels_jsonl
-from guardrail_offline.calibration.looks import ledger_of, read_looks
-from guardrail_offline.calibration.options import Options
-from guardrail_offline.calibration.page import page
-from guardrail_offline.calibration.plots import histograms, pictures
-from guardrail_offline.calibration.run import Inputs, Run, run_fit
-from guardrail_offline.calibration.suspects import suspects
+from guardrail_offline.calibration.fit import Inputs, Run, run_fit
+from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.labels import Label, labels_jsonl, ledger_of, read_looks
+from guardrail_offline.calibration.provenance_block import file_text
+from guardrail_offline.calibration.report import histograms, page, pictures, suspects
+from guardrail_offline.calibration.scored_lab import ScoredLab, write_lab
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy, decide, describe
 from guardrail_service.policy.file import load_file

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_offline.calibration.scales import (
+from guardrail_offline.calibration.joint_rule import (
     EDGE,
     LOGIT_FLOOR,
     Axis,

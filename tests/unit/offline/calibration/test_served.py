@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.calibration.served import Joined, fingerprints_of, join
+from guardrail_offline.calibration.scored_lab import Joined, fingerprints_of, join
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import State
 from tests.unit.offline.calibration import labs

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from guardrail_offline.calibration.scales import Axis, Matrix
-from guardrail_offline.calibration.shape import (
+from guardrail_offline.calibration.joint_rule import (
+    Axis,
+    Matrix,
     Shape,
     choose_shape,
     recall,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guardrail_offline.calibration.units import (
+from guardrail_offline.calibration.split import (
     chance,
     is_design,
     one_per_group,

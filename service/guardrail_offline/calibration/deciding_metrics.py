@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from guardrail_offline.calibration.lab import LabCase, ScoredLab
-from guardrail_offline.calibration.scales import Axis, Matrix
+from guardrail_offline.calibration.joint_rule import Axis, Matrix
+from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
 from guardrail_offline.results import Score
 from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.errors import ConfigurationError

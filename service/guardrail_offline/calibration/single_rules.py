@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from guardrail_offline.calibration.ranks import average_rank, guaranteed_rank
-from guardrail_offline.calibration.scales import Vector
+from guardrail_offline.calibration.joint_rule import Vector
+from guardrail_offline.calibration.statistics import average_rank, guaranteed_rank
 
 
 @dataclass(frozen=True, slots=True)

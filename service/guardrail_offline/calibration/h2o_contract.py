@@ -14,12 +14,10 @@ from typing import Annotated, Any, NoReturn
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from guardrail_offline.calibration.joint import between
-from guardrail_offline.calibration.measure import Mask, rate
-from guardrail_offline.calibration.options import Options
-from guardrail_offline.calibration.ranks import guaranteed_rank, labels_needed
-from guardrail_offline.calibration.rules import false_flag_cut
-from guardrail_offline.calibration.scales import Axis, Vector
+from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.joint_rule import Axis, Vector, between
+from guardrail_offline.calibration.single_rules import false_flag_cut
+from guardrail_offline.calibration.statistics import Mask, guaranteed_rank, labels_needed, rate
 from guardrail_service.detectors.registry import DetectorSpec, MetricSpec, Registry
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.file import check_threshold

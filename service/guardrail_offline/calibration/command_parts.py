@@ -1,4 +1,4 @@
-"""What the commands under `guardrail calibrate` share: the app, options, reading and writing."""
+"""The parts that the commands under `guardrail calibrate` share: options, reading, writing."""
 
 from __future__ import annotations
 

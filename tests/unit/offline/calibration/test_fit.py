@@ -1,355 +1,269 @@
-"""Fits: thresholds that keep their word on fresh answers, and every refusal with its numbers."""
+"""From files to the guardrail file: served unchanged, the same bytes each time, honest in words."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections import Counter
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from guardrail_offline.calibration.deciding_metrics import gates_of, matrix
-from guardrail_offline.calibration.fit_options import Looks, Options, Rule
-from guardrail_offline.calibration.sampling import draw
+from guardrail_offline.calibration.explanation import explain
+from guardrail_offline.calibration.fit import run_fit
+from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.labels import Label, labels_jsonl, ledger_of, read_looks
+from guardrail_offline.calibration.provenance_block import file_text
 from guardrail_offline.calibration.scored_lab import ScoredLab
-from guardrail_offline.calibration.statistics import guaranteed_rank
-from guardrail_offline.calibration.thresholds import Fitted, fit
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.decide import Policy, decide, describe
+from guardrail_service.policy.file import load_file
+from guardrail_service.types import Outcome
 from tests.unit.offline.calibration import labs
-
-TEN = Options(alpha=0.10, delta=0.10)
-
-
-def fitted(folder: Path, options: Options = TEN, questions: int = 200, seed: int = 1) -> Fitted:
-    """Return a fit on a synthetic lab."""
-    lab, passes = labs.lab(questions, seed)
-    return fit(lab, passes, gates_of(labs.policy(folder), lab), options)
+from tests.unit.offline.calibration.conftest import TEN, Files, run
 
 
-@pytest.mark.parametrize("method", ["scaled_min", "by_ranks"])
-def test_the_whole_rule_keeps_its_word_on_fresh_answers(tmp_path: Path, method: str) -> None:
-    """Over 60 labellings: at most a tenth, plus three errors, flags more than alpha of good."""
-    fresh, passes = labs.lab(4000, 999, start=10_000)
-    good = [case for case in fresh.cases if passes[case.key]]
-    options = dataclasses.replace(TEN, method=method)
-    broken, recalls = 0, []
-    for seed in range(60):
-        found = fitted(tmp_path, options, 120, seed)
-        rate = float(found.joint.flags(matrix(found.gates, good)).mean())
-        bad = [case for case in fresh.cases if not passes[case.key]]
-        recalls.append(float(found.joint.flags(matrix(found.gates, bad)).mean()))
-        broken += rate > TEN.alpha
-    assert broken / 60 <= TEN.delta + 3 * math.sqrt(0.09 / 60)
-    assert np.mean(recalls) > 0.5
+def served(folder: Path, content: dict[str, Any]) -> Policy:
+    """Return the policy that the service makes of a file."""
+    path = folder / "emitted.json"
+    path.write_text(file_text(content))
+    return load_file(path, labs.SERVING).policy
 
 
-def test_the_bound_rests_on_one_answer_a_question(tmp_path: Path) -> None:
-    """Reruns add answers and no certainty."""
-    policy = labs.policy(tmp_path)
-    once, passes_once = labs.lab(150, 3)
-    thrice, passes_thrice = labs.lab(150, 3, reruns=3)
-    one = fit(once, passes_once, gates_of(policy, once), TEN)
-    three = fit(thrice, passes_thrice, gates_of(policy, thrice), TEN)
-    assert len(three.units) == len(one.units)
-    assert three.rank == one.rank == guaranteed_rank(len(one.units), 0.10, 0.10)
-    assert len(three.data.cases) == 3 * len(one.data.cases)
+def test_the_file_is_served_unchanged_and_calibrated(files: Files, tmp_path: Path) -> None:
+    """Without a warning; replies say calibrated."""
+    found = run(files)
+    policy = served(tmp_path, found.content)
+    assert policy.warnings == ()
+    assert policy.name == "base-calibrated"
+    outcomes = {
+        "groundedness": Outcome.evaluated({"groundedness": 0.9}),
+        "answer_relevancy_sentence": Outcome.evaluated({"answer_relevancy": 0.9}),
+        "language_mismatch": Outcome.not_applicable("language_undetermined"),
+    }
+    assert decide(policy, outcomes).calibrated
+    for rule in describe(policy)["detectors"].values():
+        assert {m["status"] for m in rule["metrics"].values()} <= {"calibrated", "reported"}
 
 
-def test_no_question_is_on_both_sides_of_the_split(tmp_path: Path) -> None:
-    """The part that chooses the shape and the part that proves it share nothing."""
-    lab, passes = labs.lab(150, 3, reruns=3)
-    data = fit(lab, passes, gates_of(labs.policy(tmp_path), lab), TEN).data
-    groups = np.array(data.groups)
-    assert not set(groups[data.design]) & set(groups[~data.design])
-    assert 0.2 < data.design.mean() < 0.5
+def test_serving_flags_exactly_what_the_fit_counted(files: Files, tmp_path: Path) -> None:
+    """The comparison that serves, on every labelled case."""
+    found = run(files)
+    policy = served(tmp_path, found.content)
+    data = found.fitted.data
+    for case, flag in zip(data.cases, found.fitted.joint.flags(data.values), strict=True):
+        outcomes = {
+            name: Outcome.evaluated({key: score.value or 0.0 for key, score in metrics.items()})
+            for name, metrics in case.scores.items()
+        }
+        assert (decide(policy, outcomes).decision == "flag") == bool(flag)
 
 
-def test_few_labels_all_go_into_the_bound(tmp_path: Path) -> None:
-    """The choice looks at counts alone; by ranks needs no design part."""
-    found = fitted(tmp_path, questions=40)
-    assert found.shape is not None
-    assert found.shape.method == "by_ranks"
-    assert not found.data.design.any()
+def test_the_same_input_gives_the_same_bytes(files: Files) -> None:
+    """Also after other looks have been written down in between."""
+    first = file_text(run(files).content)
+    run(files, Options(alpha=0.2))
+    assert file_text(run(files).content) == first
 
 
-def test_too_few_labels_are_refused_with_how_many_are_missing(tmp_path: Path) -> None:
-    """22 good questions promise 10 % at 90 %."""
-    lab, passes = labs.lab(200)
-    good = [key for key, word in passes.items() if word][:20]
-    bad = [key for key, word in passes.items() if not word][:10]
-    few = {key: passes[key] for key in good + bad}
-    gates = gates_of(labs.policy(tmp_path), lab)
-    with pytest.raises(ConfigurationError) as caught:
-        fit(lab, few, gates, TEN)
-    assert "20 questions with a good answer" in caught.value.found
-    assert "at least 22" in caught.value.expected
-    assert "2 more, about 3 more labelled questions" in caught.value.expected
+def test_the_block_says_what_the_thresholds_rest_on(files: Files) -> None:
+    """Data, labels, target, achieved point, slices, baselines, fingerprints."""
+    block = run(files, expires="2030-01-01").content["calibration"]
+    data = block["dataset"]
+    assert data["n_labeled"] == data["n_good"] + data["n_bad"] == 160
+    assert data["sampling"] == "every case of the lab"
+    assert data["date_range"] == ["2026-11-01", "2026-11-09"]
+    assert len(data["group_digests"]) == data["n_labeled_groups"] == 160
+    assert block["target"] == {
+        "kind": "false_flag_rate", "alpha": 0.1, "delta": 0.1, "scope": "joint",
+        "unit": "one_per_group",
+    }  # fmt: skip
+    assert block["joint"]["false_flag_upper"] <= 0.1
+    assert block["joint"]["false_flag"]["x"] <= block["joint"]["k"]
+    assert block["fingerprints"] == labs.FINGERPRINTS
+    assert block["expires"] == "2030-01-01"
+    assert {s["value"] for s in block["slices"]} == {"leave", "travel"}
+    metric = block["per_metric"][
+        "h2o_sonar.evaluators.rag_groundedness_evaluator.RagGroundednessEvaluator"
+    ]["groundedness"]
+    assert metric["operator"] == "flag_if_lt"
+    assert metric["ci95"][0] <= metric["threshold"] <= metric["ci95"][1]
+    assert sum(metric["baseline"]["counts"]) + metric["baseline"]["missing"] == 160
+    assert metric["p_bad"]["expected_calibration_error"] < 0.25
+    assert "one annotator" in block["warnings"][0]
 
 
-@pytest.mark.parametrize(("word", "says"), [(True, "no answer labelled fail"), (False, "pass")])
-def test_labels_of_one_kind_are_refused(tmp_path: Path, word: bool, says: str) -> None:
-    """Either there is no bound, or nobody knows what it catches."""
-    lab, passes = labs.lab(100)
-    gates = gates_of(labs.policy(tmp_path), lab)
-    with pytest.raises(ConfigurationError, match=says):
-        fit(lab, dict.fromkeys(passes, word), gates, TEN)
+def test_a_second_look_is_recorded_and_stated(files: Files, tmp_path: Path) -> None:
+    """The promises then hold together with less confidence, and the file says so."""
+    run(files)
+    second = run(files, Options(alpha=0.2)).content
+    assert second["calibration"]["looks"]["count"] == 2
+    assert second["calibration"]["looks"]["delta_total"] == pytest.approx(0.2)
+    assert any("confidence 0.800" in text for text in second["calibration"]["warnings"])
+    assert "looked at 2 times" in " ".join(explain(second))
+    assert len(read_looks(ledger_of(tmp_path / "labels.jsonl"))) == 2
 
 
-def test_labels_of_other_cases_are_refused(tmp_path: Path) -> None:
-    """The message names some and counts them."""
-    lab, passes = labs.lab(100)
-    gates = gates_of(labs.policy(tmp_path), lab)
-    with pytest.raises(ConfigurationError, match="1 of 101 for cases not in synthetic lab"):
-        fit(lab, {**passes, "elsewhere": True}, gates, TEN)
+def test_a_promise_on_average_spends_no_delta(files: Files, tmp_path: Path) -> None:
+    """It has none; nor has a comparison. Other looks cost it the words it makes, not a number."""
+    run(files)
+    average = run(files, Options(rule="average", alpha=0.1)).content
+    assert average["calibration"]["looks"] == {"mode": "fixed", "count": 2, "delta_total": 0.1}
+    assert "holds for a rule that no other look chose" in " ".join(explain(average))
+    assert any("no other look chose" in text for text in average["calibration"]["warnings"])
+    third = run(files, Options(alpha=0.2)).content
+    assert third["calibration"]["looks"] == {"mode": "fixed", "count": 3, "delta_total": 0.2}
+    compared = run(files, Options(rule="youden")).content
+    assert "looked at" not in " ".join(explain(compared))
+    assert compared["calibration"]["looks"]["delta_total"] == 0.2
+    assert len(read_looks(ledger_of(tmp_path / "labels.jsonl"))) == 3
 
 
-def test_one_question_in_two_groups_is_refused(tmp_path: Path) -> None:
-    """A split by group would put it on both sides; so would a variant away from its source."""
-    lab, passes = labs.lab(100)
-    gates = gates_of(labs.policy(tmp_path), lab)
-    twin = dataclasses.replace(lab.cases[0], key="twin", group="elsewhere")
-    variant = dataclasses.replace(twin, question="Qestion 0?", source=lab.cases[0].key)
-    for extra, says in ((twin, "the question of 'q0-0'"), (variant, "a variant of 'q0-0'")):
-        leaking = ScoredLab(lab.where, (*lab.cases, extra), lab.fingerprints)
-        with pytest.raises(ConfigurationError, match=says):
-            fit(leaking, passes, gates, TEN)
+def test_labels_may_grow_under_an_anytime_rule_for_one_delta(files: Files, tmp_path: Path) -> None:
+    """With the earlier file's scales; without them it is another rule and another delta."""
+    options = Options(alpha=0.15, looks="anytime", method="scaled_min")
+    inputs = files()
+    whole = (tmp_path / "labels.jsonl").read_text()
+    (tmp_path / "labels.jsonl").write_text("".join(whole.splitlines(keepends=True)[:130]))
+    first = run_fit(inputs, options, labs.SERVING).content
+    (tmp_path / "first.json").write_text(file_text(first))
+    (tmp_path / "labels.jsonl").write_text(whole)
+    again = run(files, options, previous=tmp_path / "first.json").content["calibration"]
+    assert again["dataset"]["n_labeled"] > first["calibration"]["dataset"]["n_labeled"]
+    assert (again["looks"]["count"], again["looks"]["delta_total"]) == (1, 0.10)
+    assert again["shape"]["scales"] == first["calibration"]["shape"]["scales"]
+    assert run(files, options).content["calibration"]["looks"]["count"] == 2
 
 
-def test_checks_that_flag_too_many_good_answers_are_named(tmp_path: Path) -> None:
-    """No threshold helps against a yes/no check or a missing score that flags."""
-    lab, passes = labs.lab(100)
-    failing = tuple(
-        labs.case(c.key, c.group, labs.MISSING) if n % 4 == 0 else c
-        for n, c in enumerate(lab.cases)
-    )
-    broken = ScoredLab(lab.where, failing, lab.fingerprints)
-    with pytest.raises(ConfigurationError) as caught:
-        fit(broken, passes, gates_of(labs.policy(tmp_path), broken), TEN)
-    assert "groundedness.groundedness" in caught.value.found
-    lenient = labs.policy(tmp_path, on_unverified="pass")
-    assert fit(broken, passes, gates_of(lenient, broken), TEN).rank > 0
-
-
-def test_missing_scores_and_failed_checks_count_as_flags_within_the_bound(tmp_path: Path) -> None:
-    """As they will when served."""
-    lab, passes = labs.lab(200)
-    first = next(n for n, c in enumerate(lab.cases) if passes[c.key])
-    cases = list(lab.cases)
-    cases[first] = labs.case(cases[first].key, cases[first].group, labs.MISSING)
-    cases[first + 4] = labs.case(cases[first + 4].key, cases[first + 4].group, language=0.0)
-    holed = ScoredLab(lab.where, tuple(cases), lab.fingerprints)
-    found = fit(holed, passes, gates_of(labs.policy(tmp_path), holed), TEN)
-    flags = found.joint.flags(found.data.values)
-    where = {case.key: n for n, case in enumerate(found.data.cases)}
-    assert flags[where[cases[first].key]]
-    assert flags[where[cases[first + 4].key]]
-    assert found.joint.flags(found.units).sum() <= found.rank
-
-
-@pytest.mark.parametrize("rule", ["false_flag", "average"])
-def test_a_rule_per_metric_bounds_each_alone(tmp_path: Path, rule: str) -> None:
-    """And together they flag more."""
-    found = fitted(tmp_path, dataclasses.replace(TEN, rule=rule))
-    for j in (0, 1):
-        assert (found.units[:, j] < found.cuts[j]).mean() <= TEN.alpha
-    assert found.joint.flags(found.units).mean() > TEN.alpha / 2
-    assert found.promising
-
-
-@pytest.mark.parametrize("rule", ["false_flag", "average"])
-def test_a_check_that_flags_too_many_good_answers_keeps_no_promise(
-    tmp_path: Path, rule: Rule
+@pytest.mark.parametrize("changes", [{"split": 0.2}, {"seed": 8}])
+def test_an_earlier_shape_is_kept_with_its_division(
+    files: Files, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    """There is nothing to fit, and its own false flags are promised as any metric's."""
-    lab, passes = labs.lab(100)
-    cases = tuple(
-        labs.case(c.key, c.group, language=float(n % 3 > 0)) for n, c in enumerate(lab.cases)
+    """Else questions that chose the scales would prove them."""
+    options = Options(alpha=0.15, method="scaled_min")
+    (tmp_path / "first.json").write_text(file_text(run(files, options).content))
+    (name,) = changes
+    with pytest.raises(ConfigurationError, match=f"--{name}: found .*as in --previous"):
+        run(files, replace(options, **changes), previous=tmp_path / "first.json")
+    again = run(files, replace(options, method="auto"), previous=tmp_path / "first.json")
+    assert again.content["calibration"]["dataset"]["n_design"]
+
+
+def test_labels_changed_between_looks_at_any_time_are_refused(files: Files, tmp_path: Path) -> None:
+    """They may grow; one that is turned around changes what the earlier look saw."""
+    options = Options(alpha=0.15, looks="anytime", method="scaled_min")
+    first = run(files, options)
+    (tmp_path / "first.json").write_text(file_text(first.content))
+    data = first.fitted.data
+    proving = np.flatnonzero(data.good & ~data.design)
+    key = data.cases[proving[0]].key
+    labels = tmp_path / "labels.jsonl"
+    whole = labels.read_text()
+    turned = whole.replace(
+        f'{{"case": "{key}", "label": "pass"', f'{{"case": "{key}", "label": "fail"'
     )
-    failing = ScoredLab(lab.where, cases, lab.fingerprints)
-    gates = gates_of(labs.policy(tmp_path), failing)
-    with pytest.raises(ConfigurationError, match=r"that fail language_mismatch\.model_passes"):
-        fit(failing, passes, gates, dataclasses.replace(TEN, rule=rule))
-    assert fit(failing, passes, gates, Options(rule="recall", recall=0.01)).cuts[-1] == 0.5
+    labels.write_text(turned)
+    found = f"1 of {len(proving)} answers it rests on without their label or score"
+    with pytest.raises(ConfigurationError, match=found):
+        run(files, options, previous=tmp_path / "first.json")
+    labels.write_text(whole)
+    assert run(files, options, previous=tmp_path / "first.json").content == first.content
 
 
-def test_a_recall_rule_catches_its_share_of_bad_answers(tmp_path: Path) -> None:
-    """Per metric, at whatever cost in false flags."""
-    found = fitted(tmp_path, Options(rule="recall", recall=0.5))
-    bad = found.data.values[~found.data.good]
-    for j in (0, 1):
-        assert (bad[:, j] < found.cuts[j]).mean() >= 0.5
-
-
-def test_recall_that_missing_scores_reach_alone_takes_the_end_of_the_range(tmp_path: Path) -> None:
-    """The threshold flags no score, and the range still holds it."""
-    lab, passes = labs.lab(160)
-    silent = tuple(
-        c if passes[c.key] else labs.case(c.key, c.group, labs.MISSING) for c in lab.cases
-    )
-    holed = ScoredLab(lab.where, silent, lab.fingerprints)
-    gates = gates_of(labs.policy(tmp_path), holed, ["groundedness"])
-    found = fit(holed, passes, gates, Options(rule="recall", recall=0.5))
-    assert found.threshold(0) == gates[0].metric.low
-    assert found.joint.flags(found.data.values).tolist() == (~found.data.good).tolist()
-
-
-def test_recall_out_of_reach_is_refused(tmp_path: Path) -> None:
-    """A bad answer with the best possible score is caught by no threshold."""
-    lab, passes = labs.lab(100)
-    best = tuple(c if passes[c.key] else labs.case(c.key, c.group, 1.0, 1.0) for c in lab.cases)
-    perfect = ScoredLab(lab.where, best, lab.fingerprints)
-    gates = gates_of(labs.policy(tmp_path), perfect)
-    with pytest.raises(ConfigurationError, match="gives its best score"):
-        fit(perfect, passes, gates, Options(rule="recall", recall=0.5))
-    with pytest.raises(ConfigurationError, match="questions with a bad answer"):
-        fit(perfect, passes, gates, Options(rule="recall", recall=0.99))
-
-
-@pytest.mark.parametrize("rule", ["cost", "max_f1", "youden"])
-def test_comparison_rules_promise_nothing(tmp_path: Path, rule: str) -> None:
-    """They are there to be compared with."""
-    found = fitted(tmp_path, dataclasses.replace(TEN, rule=rule))
-    assert not found.promising
-    assert found.joint.flags(found.data.values[~found.data.good]).mean() > 0.5
-
-
-def test_the_same_input_gives_the_same_thresholds(tmp_path: Path) -> None:
-    """To the last bit."""
-    assert fitted(tmp_path).cuts == fitted(tmp_path).cuts
-
-
-def test_an_uneven_sample_is_thinned_or_refused(tmp_path: Path) -> None:
-    """Weights must cover every labelled case."""
-    lab, passes = labs.lab(300)
-    gates = gates_of(labs.policy(tmp_path), lab)
-    weights = {case.key: 3.0 if n < 150 else 1.0 for n, case in enumerate(lab.cases)}
-    data = fit(lab, passes, gates, TEN, weights).data
-    assert data.thinned_away > 60
-    del weights["q0-0"]
-    with pytest.raises(ConfigurationError, match="no weight for 1 labelled cases"):
-        fit(lab, passes, gates, TEN, weights)
-
-
-def test_whole_questions_of_an_uneven_sample_come_out_even(tmp_path: Path) -> None:
-    """What was drawn three times as densely loses two thirds, however many answers it has.
-
-    Answers to one question must agree about how densely it was drawn.
-    """
-    lab, passes = labs.lab(600, reruns=5)
-    gates = gates_of(labs.policy(tmp_path), lab)
-    weights = {case.key: 1.0 + 2.0 * (case.facts["topic"] == "leave") for case in lab.cases}
-    data = fit(lab, passes, gates, TEN, weights).data
-    topics = Counter({case.group: case.facts["topic"] for case in data.cases}.values())
-    assert topics["leave"] == 300
-    assert topics["travel"] == pytest.approx(100, abs=30)
-    weights["q1-0"] = 3.0
-    with pytest.raises(ConfigurationError, match="'q1-1' than for other answers to its question"):
-        fit(lab, passes, gates, TEN, weights)
-
-
-def test_the_worst_of_a_question_is_not_known_before_all_its_answers_are_read(
-    tmp_path: Path,
+@pytest.mark.parametrize("text", ["[]", "{}", '{"calibration": null}'])
+def test_an_earlier_file_without_a_shape_is_refused(
+    files: Files, tmp_path: Path, text: str
 ) -> None:
-    """A promise about any of its good answers cannot rest on those that happen to have a label."""
-    lab, passes = labs.lab(100, reruns=3)
-    gates = gates_of(labs.policy(tmp_path), lab)
-    options = dataclasses.replace(TEN, unit="worst_of_group")
-    one_each = {key: word for key, word in passes.items() if key.endswith("-0")}
-    with pytest.raises(ConfigurationError) as caught:
-        fit(lab, one_each, gates, options)
-    assert "100 of 100 labelled questions ('q0-1')" in caught.value.found
-    assert "--whole-questions" in caught.value.expected
-    whole = {key: word for key, word in passes.items() if int(key[1:-2]) < 60}
-    assert len(set(fit(lab, whole, gates, options).data.groups)) == 60
-    told = {key: word for key, word in whole.items() if key != "q5-2"}
-    with pytest.raises(ConfigurationError, match=r"1 of 60 labelled questions \('q5-2'\)"):
-        fit(lab, told, gates, options)
-    assert fit(lab, told, gates, options, abstained=["q5-2"]).rank
-    assert fit(lab, one_each, gates, TEN).rank
+    """It was not fitted by the joint rule."""
+    (tmp_path / "first.json").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"no calibration\.shape"):
+        run(files, previous=tmp_path / "first.json")
 
 
-def test_an_earlier_shape_is_kept(tmp_path: Path) -> None:
-    """So that labels can be added at any time; of other metrics it is refused."""
-    options = dataclasses.replace(TEN, method="scaled_min", looks="anytime")
-    first = fitted(tmp_path, options)
-    assert first.shape is not None
-    names = [gate.name for gate in first.gates if not gate.metric.boolean]
-    lab, passes = labs.lab(320, 5)
-    gates = gates_of(labs.policy(tmp_path), lab)
-    second = fit(lab, passes, gates, options, previous=first.shape.as_json(names))
-    assert second.shape is not None
-    assert second.shape.scales == first.shape.scales
-    with pytest.raises(ConfigurationError, match="--previous"):
-        fit(lab, passes, gates, options, previous=first.shape.as_json(["a.b", "c.d"]))
+def test_scores_of_another_model_are_refused(files: Files) -> None:
+    """Naming what differs; so are scores under other parameters."""
+    made, _ = labs.lab(160)
+    other = ScoredLab("x", made.cases, {**labs.FINGERPRINTS, "embedding": "f" * 64})
+    with pytest.raises(ConfigurationError, match="fingerprint of embedding: found 'ffff"):
+        run(files, lab=other)
+    parameters = {"groundedness": {"h2o_compatible": True}}
+    with pytest.raises(ConfigurationError, match="groundedness parameter h2o_compatible"):
+        run(files, lab=ScoredLab("x", made.cases, labs.FINGERPRINTS, parameters))
 
 
-def test_questions_that_chose_an_earlier_shape_do_not_prove_it(tmp_path: Path) -> None:
-    """With few labels all of them go into the bound, unless a shape was chosen by some."""
-    first = fitted(tmp_path, dataclasses.replace(TEN, method="scaled_min", alpha=0.2), 60)
-    assert first.shape is not None
-    kept = first.shape.as_json([gate.name for gate in first.gates if not gate.metric.boolean])
-    lab, passes = labs.lab(60)
-    gates = gates_of(labs.policy(tmp_path), lab)
-    options = dataclasses.replace(TEN, alpha=0.2)
-    assert fit(lab, passes, gates, options, previous=kept).data.design.any()
-    fewer = dataclasses.replace(TEN, alpha=0.1)
-    with pytest.raises(ConfigurationError, match="more"):
-        fit(lab, dict(list(passes.items())[:35]), gates, fewer, previous=kept)
+def test_stopping_before_the_sample_is_labelled_is_refused(files: Files, tmp_path: Path) -> None:
+    """Which labels are missing must not depend on what the others say."""
+    sample = tmp_path / "sample.jsonl"
+    keys = [f"q{n}-0" for n in range(160)]
+    sample.write_text("".join(json.dumps({"case": k, "weight": 1.0}) + "\n" for k in keys))
+    block = run(files, sample=sample).content["calibration"]
+    assert block["dataset"]["sampling"] == "simple random, 160 questions"
+    with sample.open("a") as stream:
+        stream.write('{"case": "unlabelled", "weight": 1.0}\n')
+    with pytest.raises(ConfigurationError, match="1 of 161 sampled cases without a label"):
+        run(files, sample=sample)
+    sample.write_text('{"case": "a"}\n')
+    with pytest.raises(ConfigurationError, match="calibrate sample wrote"):
+        run(files, sample=sample)
 
 
-def test_a_label_added_at_any_time_leaves_earlier_answers_in_place(tmp_path: Path) -> None:
-    """Else the walk that the anytime rule bounds would have another past at every look."""
-    lab, passes = labs.lab(240, reruns=4)
-    gates = gates_of(labs.policy(tmp_path), lab)
-    options = dataclasses.replace(TEN, alpha=0.2, method="scaled_min", looks="anytime")
-    drawn = {item.case.key for item in draw(lab.cases, 240, options.seed)}
-    few = {key: word for key, word in passes.items() if (key in drawn) == (int(key[1:-2]) < 180)}
-    looks = [fit(lab, words, gates, options).data for words in (few, passes)]
-    before, after = (data.unit_digests(data.good & ~data.design, options) for data in looks)
-    assert set(before) < set(after)
-    others = {key: word for key, word in passes.items() if key not in drawn}
-    with pytest.raises(ConfigurationError, match="240 more whose drawn answer has no label"):
-        fit(lab, others, gates, options)
+def test_an_abstention_counts_as_read_for_the_worst_answer(files: Files, tmp_path: Path) -> None:
+    """A person who cannot tell has not passed the answer; one without any label may be good."""
+    scored, passes = labs.lab(100, reruns=2)
+    words = [Label(key, "pass" if good else "fail") for key, good in passes.items()]
+    words[1] = Label("q0-1", "abstain")
+    worst = Options(alpha=0.15, unit="worst_of_group")
+    (tmp_path / "labels.jsonl").write_text(labels_jsonl(words))
+    assert run(files, worst, lab=scored).content["calibration"]["dataset"]["n_abstained"] == 1
+    (tmp_path / "labels.jsonl").write_text(labels_jsonl([words[0], *words[2:]]))
+    with pytest.raises(ConfigurationError, match=r"1 of 100 labelled questions \('q0-1'\)"):
+        run(files, worst, lab=scored)
 
 
-def test_an_uneven_sample_cannot_grow_at_any_time(tmp_path: Path) -> None:
-    """Its weights change, and with them what is thinned away."""
-    lab, passes = labs.lab(300)
-    gates = gates_of(labs.policy(tmp_path), lab)
-    options = dataclasses.replace(TEN, method="scaled_min", looks="anytime")
-    weights = {case.key: 3.0 if n < 150 else 1.0 for n, case in enumerate(lab.cases)}
-    with pytest.raises(ConfigurationError, match="uneven weights with --looks anytime"):
-        fit(lab, passes, gates, options, weights)
-    assert fit(lab, passes, gates, options, dict.fromkeys(weights, 3.0)).rank
+def test_how_labels_were_drawn_is_a_warning_where_nobody_said(files: Files, tmp_path: Path) -> None:
+    """A bound needs an even draw."""
+    inputs = files()
+    lines = (tmp_path / "labels.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "labels.jsonl").write_text("".join(lines[:120]))
+    content = run_fit(inputs, TEN, labs.SERVING).content
+    assert any("not stated" in text for text in content["calibration"]["warnings"])
 
 
-@pytest.mark.parametrize("looks", ["fixed", "anytime"])
-def test_scales_from_a_handful_of_answers_are_refused(tmp_path: Path, looks: Looks) -> None:
-    """Quartiles of seven scores are guesses; nothing falls back to a rule nobody asked for."""
-    options = Options(alpha=0.2, method="scaled_min", split=0.05, looks=looks)
-    with pytest.raises(ConfigurationError, match="good questions in the design part"):
-        fitted(tmp_path, options, 90)
+def test_labels_about_one_metric_are_used_where_they_are_asked_for(files: Files) -> None:
+    """And words on the whole answer are then passed over."""
+    inputs = files()
+    whole = inputs.labels.read_text()
+    about = whole.replace('"metric": null', '"metric": "groundedness.groundedness"')
+    inputs.labels.write_text(whole.replace('"pass"', '"fail"') + about)
+    content = run(files, about="groundedness.groundedness").content
+    assert content["calibration"]["dataset"]["labels_about"] == "groundedness.groundedness"
+    with pytest.raises(ConfigurationError, match="no answer labelled pass"):
+        run(files)
 
 
-def test_weights_of_metrics_that_are_not_there_are_refused(tmp_path: Path) -> None:
-    """The message lists those that are."""
-    options = dataclasses.replace(TEN, weights={"toxicity.toxicity": 2.0})
-    with pytest.raises(ConfigurationError, match=r"groundedness\.groundedness"):
-        fitted(tmp_path, options)
+def test_a_rule_without_a_promise_serves_uncalibrated(files: Files, tmp_path: Path) -> None:
+    """And spends nothing, since it promises nothing."""
+    content = run(files, Options(rule="youden")).content
+    policy = served(tmp_path, content)
+    assert not any(cut.calibrated for rule in policy.rules.values() for cut in rule.cuts.values())
+    assert explain(content)[0].startswith("Promise: none")
+    assert read_looks(ledger_of(tmp_path / "labels.jsonl")) == []
 
 
-def test_checks_alone_can_be_calibrated(tmp_path: Path) -> None:
-    """A policy of yes/no checks has a false-flag rate, too, and nothing to tune."""
-    lab, passes = labs.lab(100)
-    gates = gates_of(labs.policy(tmp_path), lab, ["language_mismatch"])
-    found = fit(lab, passes, gates, TEN)
-    assert found.shape is None
-    assert found.cuts == (0.5,)
+def test_a_recall_file_is_served_and_says_what_it_rests_on(files: Files, tmp_path: Path) -> None:
+    """On bad answers, also where most of them have no score; it does not unsay its promise."""
+    made, passes = labs.lab(160)
     cases = tuple(
-        labs.case(c.key, c.group, language=float(n % 3 > 0)) for n, c in enumerate(lab.cases)
+        c if passes[c.key] else labs.case(c.key, c.group, labs.MISSING) for c in made.cases
     )
-    failing = ScoredLab(lab.where, cases, lab.fingerprints)
-    with pytest.raises(ConfigurationError, match=r"language_mismatch\.model_passes"):
-        fit(failing, passes, gates_of(labs.policy(tmp_path), failing, ["language_mismatch"]), TEN)
+    options = Options(rule="recall", recall=0.5)
+    scored = ScoredLab("x", cases, labs.FINGERPRINTS)
+    content = run(files, options, lab=scored, metrics=["groundedness"]).content
+    assert served(tmp_path, content).warnings == ()
+    bad = sum(not word for word in passes.values())
+    text = " ".join(explain(content))
+    assert f"The bound rests on {bad} independent bad ones." in text
+    assert "that bad answers are caught" not in text
+    assert "Not promised: that good answers are not flagged" in text
+    assert f"Of the bad ones it was fitted on: {bad} of {bad}" in text

@@ -1,4 +1,4 @@
-"""Labels: three file formats, one word per case, disagreements settled by a person."""
+"""Labels: three formats, one word per case, disagreements settled, every look paid for."""
 
 from __future__ import annotations
 
@@ -11,14 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_offline.calibration.labels import (
+    FORM,
     Label,
+    Look,
     counted,
     labels_csv,
     labels_jsonl,
+    ledger_of,
     read_labels,
+    read_looks,
+    record,
+    spend,
+    tasks,
     verdicts,
 )
 from guardrail_service.errors import ConfigurationError
+from tests.unit.offline.calibration import labs
 
 text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), min_size=1)
 labels = st.builds(
@@ -146,3 +154,103 @@ def test_labels_about_a_metric_speak_of_it_alone() -> None:
     said = [Label("a", "pass"), Label("a", "fail", metric="toxicity.toxicity")]
     assert verdicts(said, "f").passes == {"a": True}
     assert verdicts(said, "f", "toxicity.toxicity").passes == {"a": False}
+
+
+CASE = labs.case("c1", "g", question="Q?", answer="A.", contexts=("one", "two"))
+
+
+def export(folder: Path, *annotations: Any, **data: Any) -> Path:
+    """Write an export with one task."""
+    (task,) = tasks([CASE])
+    task["data"] |= data
+    path = folder / "export.json"
+    path.write_text(json.dumps([{**task, "annotations": list(annotations)}]))
+    return path
+
+
+def annotation(choice: str, **more: Any) -> dict[str, Any]:
+    """Return an annotation as Label Studio exports it."""
+    result = {"from_name": "label", "to_name": "answer", "type": "choices"}
+    return {
+        "completed_by": 7,
+        "created_at": "2026-11-20T10:00:00Z",
+        "result": [{**result, "value": {"choices": [choice]}}],
+        **more,
+    }
+
+
+def test_tasks_hold_texts_and_the_key_and_no_score() -> None:
+    """A label given in sight of a score is not independent of it."""
+    (task,) = tasks([CASE])
+    assert task == {
+        "data": {"case": "c1", "question": "Q?", "answer": "A.", "contexts": "one\n\ntwo"}
+    }
+    for name in ("$question", "$answer", "$contexts", 'name="label"'):
+        assert name in FORM
+
+
+def test_annotations_come_back_as_labels(tmp_path: Path) -> None:
+    """Who, when and what; skipped tasks say nothing."""
+    path = export(
+        tmp_path,
+        annotation("pass"),
+        annotation("fail", completed_by={"id": 9, "email": "x@example.org"}),
+        annotation("fail", was_cancelled=True),
+    )
+    assert read_labels(path) == [
+        Label("c1", "pass", None, "7", "2026-11-20T10:00:00Z"),
+        Label("c1", "fail", None, "9", "2026-11-20T10:00:00Z"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", "[{}]", "nope"])
+def test_what_is_no_export_is_refused(tmp_path: Path, text: str) -> None:
+    """With the shape that was expected."""
+    path = tmp_path / "export.json"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=r"export\.json"):
+        read_labels(path)
+
+
+FIRST = Look("rule-1", "data-1", 0.1, "fixed")
+
+
+def test_the_first_look_costs_its_delta() -> None:
+    """And the same again costs nothing more."""
+    assert spend([], FIRST).delta == 0.1
+    assert spend([FIRST, Look("rule-2", "data-1", 0.1, "fixed")], FIRST).count == 1
+
+
+@pytest.mark.parametrize(("rule", "data"), [("rule-2", "data-1"), ("rule-1", "data-2")])
+def test_another_rule_or_more_labels_are_another_look(rule: str, data: str) -> None:
+    """Each promise may fail, so together they fail more often."""
+    spent = spend([FIRST], Look(rule, data, 0.1, "fixed"))
+    assert (spent.count, spent.delta) == (2, 0.2)
+    assert spent.as_json("fixed") == {"mode": "fixed", "count": 2, "delta_total": 0.2}
+
+
+def test_an_anytime_rule_pays_once_however_often_labels_grow() -> None:
+    """Another rule pays again."""
+    first = Look("rule-1", "data-1", 0.1, "anytime")
+    assert spend([first], Look("rule-1", "data-9", 0.1, "anytime")).count == 1
+    assert spend([first], Look("rule-2", "data-1", 0.1, "anytime")).count == 2
+
+
+def test_labels_that_are_looked_at_out_prove_nothing() -> None:
+    """No confidence is left."""
+    looks = [Look(f"rule-{n}", "data", 0.1, "fixed") for n in range(9)]
+    with pytest.raises(ConfigurationError, match="10 looks at these labels"):
+        spend(looks, Look("rule-9", "data", 0.1, "fixed"))
+
+
+def test_the_ledger_lies_beside_the_labels(tmp_path: Path) -> None:
+    """One line a look; a damaged ledger stops everything."""
+    ledger = ledger_of(tmp_path / "labels.jsonl")
+    assert ledger.name == "labels.jsonl.looks.jsonl"
+    assert read_looks(ledger) == []
+    for _ in range(2):
+        record(ledger, FIRST)
+    assert read_looks(ledger) == [FIRST]
+    ledger.write_text('{"rule": "x"}\n')
+    with pytest.raises(ConfigurationError, match="the ledger as it was"):
+        read_looks(ledger)

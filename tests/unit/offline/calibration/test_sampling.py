@@ -1,14 +1,53 @@
-"""Samples: every question with the same chance, or weights that say otherwise."""
+"""Samples: how many labels a promise takes, and which cases to label."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import pytest
 
-from guardrail_offline.calibration.sampling import draw, simple_random, stratified
+from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.sampling import (
+    best_promise,
+    draw,
+    plan,
+    simple_random,
+    stratified,
+    table,
+)
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.calibration import labs
+
+
+def test_the_table_shown_before_labelling() -> None:
+    """Good questions per promise."""
+    rows = {need.alpha: (*need.surely, need.on_average) for need in table()}
+    assert rows[0.05] == (45, 59, 19)
+    assert rows[0.10] == (22, 29, 9)
+
+
+def test_a_plan_counts_bad_answers_and_the_design_part() -> None:
+    """105 good questions carry three odd answers at 5 %; half are bad, a fifth is for design."""
+    found = plan(Options(alpha=0.05, delta=0.10, split=0.2), 0.5)
+    assert (found.least, found.comfortable) == (45, 105)
+    assert found.labels == 263
+    assert found.least_labels == 90
+    assert found.anytime > found.least
+    assert found.as_json()["questions_to_label"] == 263
+
+
+def test_the_strictest_plan_is_quick() -> None:
+    """It takes thousands of millions of labels, and saying so takes no time."""
+    found = plan(Options(alpha=1e-9, delta=0.10), 0.7)
+    assert found.least == pytest.approx(-math.log(0.10) * 1e9, rel=1e-6)
+    assert 1.5 < found.anytime / found.least < 1.6
+
+
+def test_what_some_labels_can_promise_at_best() -> None:
+    """The other way round."""
+    assert best_promise(22, 0.10) == pytest.approx(1 - 0.1 ** (1 / 22), abs=1e-6)
+
 
 CASES = labs.lab(60, reruns=2)[0].cases
 

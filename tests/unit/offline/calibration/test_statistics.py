@@ -1,4 +1,4 @@
-"""Order statistics: the published table, exact distributions, and a martingale."""
+"""Order statistics against a published table and exact laws; agreement of annotators."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest
+from sklearn.metrics import cohen_kappa_score
 
 from guardrail_offline.calibration.statistics import (
+    agreement_of,
     anytime_rank,
     average_rank,
+    cohen_kappa,
     exact_interval,
     guaranteed_rank,
     labels_needed,
@@ -28,6 +31,7 @@ LABELS = {
     0.02: (114, 149, 49),
     0.01: (230, 299, 99),
 }
+
 """Good answers for alpha: with delta 0.10, with delta 0.05, on average."""
 
 shares = st.floats(0.01, 0.5)
@@ -162,3 +166,43 @@ def test_the_published_ranks_come_out(n: int, rank: int) -> None:
 def test_intervals_of_shares_are_exact(x: int, n: int, interval: tuple[float, float]) -> None:
     """Clopper-Pearson at 95 %, as scipy and every table have them. Known answer 54."""
     assert exact_interval(x, n) == pytest.approx(interval, abs=5e-5)
+
+
+words = st.sampled_from(["pass", "fail"])
+
+
+@given(st.lists(st.tuples(words, words), min_size=2, max_size=40))
+def test_kappa_is_scikit_learns(pairs: list[tuple[str, str]]) -> None:
+    """Where it is defined; else it is not a number but unknown."""
+    found = cohen_kappa(pairs)
+    one, other = zip(*pairs, strict=True)
+    if len({*one, *other}) == 1:
+        assert found.kappa is None
+        assert found.interval is None
+        return
+    assert found.kappa == pytest.approx(cohen_kappa_score(one, other))
+    assert found.interval is not None
+    assert found.interval[0] <= found.kappa <= found.interval[1]
+
+
+def test_nobody_agrees_with_themselves() -> None:
+    """One annotator has no agreement rate."""
+    assert agreement_of([{"x": "pass"}, {"x": "fail"}]) is None
+    assert agreement_of([]) is None
+
+
+def test_abstentions_do_not_count_as_disagreement() -> None:
+    """They say nothing about the answer."""
+    found = agreement_of([{"x": "pass", "y": "abstain"}, {"x": "pass", "y": "pass"}])
+    assert found is not None
+    assert found.cases == 1
+
+
+def test_three_people_are_compared_in_pairs() -> None:
+    """Weighted by the cases they share."""
+    votes = [{"x": "pass", "y": "pass", "z": "fail"}] * 3 + [{"x": "fail", "y": "fail"}] * 3
+    found = agreement_of(votes)
+    assert found is not None
+    assert (found.pairs, found.cases) == (3, 12)
+    assert found.share == pytest.approx(6 / 12)
+    assert found.as_json()["pairs"] == 3

@@ -23,7 +23,9 @@ from guardrail_offline.calibration.single_rules import (
 )
 
 GENERATOR = np.random.default_rng(23)
+
 GOOD, BAD = GENERATOR.normal(1.5, 1, 120), GENERATOR.normal(0, 1, 60)
+
 scores = st.lists(st.floats(0, 1), min_size=1, max_size=60).map(np.array)
 
 

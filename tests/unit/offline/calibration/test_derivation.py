@@ -24,6 +24,7 @@ ORIGINAL = labs.case("a", "g1", 0.9, question="How long is the leave?", answer="
 VARIANT = labs.case(
     "b", "g1", 0.1, source="a", question="How lnog is the leave?", answer="Unknown <b>."
 )
+
 LOW = labs.case("c", "g2", 0.35, question="Who <i> pays?", answer="The <employer>.")
 SILENT = labs.case("d", "g3", labs.MISSING, question="When?", answer="Monday.")
 LAB = ScoredLab("lab", (ORIGINAL, VARIANT, LOW, SILENT), labs.FINGERPRINTS)

@@ -1,44 +1,23 @@
-"""The commands under `guardrail bench`."""
+"""The commands under `guardrail bench`; `component_commands` has those about one part alone."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
-from rich.table import Table
 
-from guardrail_service.commands.console import (
-    AsJson,
-    Configs,
-    PackOption,
-    WorkersOption,
-    command,
-    err,
-    out,
-    progress_bar,
-    settings_from,
+from guardrail_bench.component_commands import (
+    bench_models,
+    bench_patterns,
+    bench_quality,
+    bench_stream,
 )
-from guardrail_service.errors import ConfigurationError, MissingExtra
+from guardrail_bench.output import check_page, ended_by_sigterm, steps_bar
+from guardrail_service.commands.console import AsJson, Configs, PackOption, command, out
+from guardrail_service.errors import ConfigurationError
 
-if TYPE_CHECKING:
-    from guardrail_bench.latency_results import LatencyReport
-    from guardrail_bench.peers import PeersReport
-    from guardrail_bench.stages import StagesReport
-
-LATENCY_PART = "bench latency"
-PEERS_PART = "bench peers"
-SCRIPT_PART = "peers script"
-STAGES_PART = "bench stages"
-ANY = "any"
 Json = Annotated[
     Path | None, typer.Option("--json", help="Write the report here as JSON; - prints it.")
 ]
@@ -102,19 +81,21 @@ def bench_latency(
     arrivals at shares of the capacity found. All takes about 30 minutes; a soak of
     20,000 about 10 more. Every finished part is in the JSON file at once; --resume goes on with it.
     """
+    from guardrail_bench import latency_report
     from guardrail_bench.latency import LatencyPlan, run
     from guardrail_bench.latency_results import LatencySettings, read_report, write_report
     from guardrail_bench.samples import SCENARIOS, Passages, default_texts_file
+    from guardrail_bench.server import chosen_cores, default_cores
 
-    first, second = _default_cores()
+    first, second = default_cores()
     settings = LatencySettings(
         concurrency=tuple(sorted(_numbers("--concurrency", concurrency))),
         loads=_numbers("--load", load),
         seconds=seconds,
         least_requests=requests,
         workers=workers,
-        server_cores=_cores("--server-cores", server_cores, first),
-        generator_cores=_cores("--generator-cores", generator_cores, second),
+        server_cores=chosen_cores("--server-cores", server_cores, first),
+        generator_cores=chosen_cores("--generator-cores", generator_cores, second),
         deadline_ms=deadline_ms,
         seed=seed,
         texts=_relative(texts or default_texts_file()),
@@ -129,76 +110,16 @@ def bench_latency(
         raise ConfigurationError("--resume", "no file", "--json FILE to go on with")
     previous = read_report(to_file) if resume and to_file and to_file.exists() else None
     if doc is not None:
-        check_page(doc, LATENCY_PART)
-    with _ended_by_sigterm(), _bar(plan.steps()) as note:
+        check_page(doc, latency_report.PART)
+    with ended_by_sigterm(), steps_bar(plan.steps()) as note:
         report = run(plan, previous, lambda r: write_report(r, to_file) if to_file else None, note)
-    _publish(report, json_file, doc)
+    latency_report.publish(report, json_file, doc)
 
 
 def _relative(path: Path) -> str:
     """Return a path as seen from here where it lies below, so that reports name no machine."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def _publish(report: LatencyReport, json_file: Path | None, doc: Path | None) -> None:
-    """Print the targets, or the whole report as JSON; rewrite the page."""
-    from guardrail_bench.latency_report import markdown, plots, target_rows, warnings
-    from guardrail_bench.output import replace_part
-
-    if str(json_file) == "-":
-        _write_json(report.model_dump_json(), json_file)
-    else:
-        table = Table("target", "samples", "limit", "found", "", "note", title="latency")
-        for row in target_rows(report):
-            table.add_row(*row)
-        out.print(table)
-    for line in warnings(report):
-        err.print(f"[yellow]caution[/yellow] {line}")
-    if doc is not None:
-        plots(report, doc.parent / "images")
-        replace_part(doc, LATENCY_PART, markdown(report, "images"))
-
-
-def check_page(doc: Path, part: str, *, has_plots: bool = True) -> None:
-    """Raise before the measurement what would be raised after it."""
-    if has_plots and find_spec("matplotlib") is None:
-        raise MissingExtra("bench")
-    page = doc.read_text("utf-8") if doc.is_file() else ""
-    if f"<!-- {part} -->" not in page:
-        raise ConfigurationError(str(doc), "no such part", f"a page with <!-- {part} --> markers")
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Leave on SIGTERM as on an error, so that the service that was started ends, too."""
-
-    def leave(*_: object) -> None:
-        raise SystemExit(128 + signal.SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _bar(steps: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar on a terminal's standard error, elsewhere a line for each step."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
-        task = progress.add_task("starting", total=steps)
-
-        def note(text: str) -> None:
-            progress.update(task, description=text)
-            progress.advance(task)
-            if not err.is_terminal:
-                err.print(text)
-
-        yield note
 
 
 def _numbers(option: str, text: str) -> tuple[int, ...]:
@@ -211,23 +132,6 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
     if not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
         raise ConfigurationError(option, repr(text), "positive numbers such as 1,8,32")
     return tuple(dict.fromkeys(int(part) for part in parts))
-
-
-def _default_cores() -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Return a core for the service and another for the generator; neither if there is one."""
-    known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    return ((known[0],), (known[1],)) if len(known) > 1 else (None, None)
-
-
-def _cores(
-    option: str, text: str | None, default: tuple[int, ...] | None
-) -> tuple[int, ...] | None:
-    if text is None or text == ANY:
-        return None if text == ANY else default
-    parts = text.split(",")
-    if not all(part.isascii() and part.isdecimal() for part in parts):
-        raise ConfigurationError(option, repr(text), f"core numbers such as 0,1, or {ANY!r}")
-    return tuple(sorted({int(part) for part in parts}))
 
 
 def _chosen(option: str, given: list[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -258,13 +162,13 @@ def bench_peers(
     Needs the extra `export` and requirements/peers.txt in the interpreter given by --python. The
     default 20 samples of typical RAG take about four minutes.
     """
-    from guardrail_bench.peers import PeersPlan, run
+    from guardrail_bench import peers
     from guardrail_bench.samples import SCENARIOS, default_texts_file
 
     (chosen,) = _chosen("--scenario", [scenario], tuple(SCENARIOS))
     if doc is not None:
-        check_page(doc, PEERS_PART)
-    plan = PeersPlan(
+        check_page(doc, peers.PART)
+    plan = peers.PeersPlan(
         chosen,
         samples,
         python,
@@ -274,42 +178,9 @@ def bench_peers(
         tuple(config or ()),
         pack,
     )
-    with _ended_by_sigterm(), _bar(plan.steps()) as note:
-        report = run(plan, note)
-    _publish_peers(report, json_file, doc)
-
-
-def _publish_peers(report: PeersReport, json_file: Path | None, doc: Path | None) -> None:
-    from guardrail_bench.latency_report import shown
-    from guardrail_bench.output import replace_part
-    from guardrail_bench.peers import (
-        HEADINGS,
-        peers_markdown,
-        peers_plot,
-        peers_rows,
-        peers_targets,
-    )
-
-    _write_json(report.model_dump_json(), json_file)
-    if str(json_file) != "-":
-        table = Table(*HEADINGS, title="peers")
-        for row in peers_rows(report):
-            table.add_row(*row)
-        out.print(table)
-        for target in peers_targets(report):
-            found = f"{target.found} ({target.limit}) {shown(target.met)}"
-            out.print(f"{target.where}: {target.name}: {found}")
-    if doc is not None:
-        peers_plot(report, doc.parent / "images")
-        replace_part(doc, PEERS_PART, peers_markdown(report, "images"))
-        replace_part(doc, SCRIPT_PART, peers_script())
-
-
-def peers_script() -> str:
-    """Return the peers' script as a code block."""
-    from guardrail_bench.peers import SCRIPT
-
-    return f"```python\n{SCRIPT.read_text('utf-8').strip()}\n```"
+    with ended_by_sigterm(), steps_bar(plan.steps()) as note:
+        report = peers.run(plan, note)
+    peers.publish(report, json_file, doc)
 
 
 @bench_app.command("stages")
@@ -329,39 +200,17 @@ def bench_stages(
     Everything runs one after another on one thread, without HTTP and queue, so that the parts can
     be added up. The default takes about half a minute.
     """
+    from guardrail_bench import stages
     from guardrail_bench.samples import SCENARIOS, default_texts_file
-    from guardrail_bench.stages import StagesPlan, run
 
     (chosen,) = _chosen("--scenario", [scenario], tuple(SCENARIOS))
     if doc is not None:
-        check_page(doc, STAGES_PART, has_plots=False)
+        check_page(doc, stages.PART, has_plots=False)
     source = texts or default_texts_file()
-    plan = StagesPlan(chosen, samples, seed, source, tuple(config or ()), pack)
-    with _bar(plan.steps()) as note:
-        report = run(plan, note)
-    _publish_stages(report, json_file, doc)
-
-
-def _publish_stages(report: StagesReport, json_file: Path | None, doc: Path | None) -> None:
-    from guardrail_bench.output import replace_part
-    from guardrail_bench.stages import HEADINGS, stages_markdown, stages_rows
-
-    _write_json(report.model_dump_json(), json_file)
-    if str(json_file) != "-":
-        table = Table(*HEADINGS, title="one check")
-        for row in stages_rows(report):
-            table.add_row(*row)
-        out.print(table)
-    if doc is not None:
-        replace_part(doc, STAGES_PART, stages_markdown(report))
-
-
-def _write_json(text: str, json_file: Path | None) -> None:
-    """Write a report to a file, or print it where the file is `-`."""
-    if str(json_file) == "-":
-        sys.stdout.write(text + "\n")
-    elif json_file is not None:
-        json_file.write_text(text + "\n", "utf-8")
+    plan = stages.StagesPlan(chosen, samples, seed, source, tuple(config or ()), pack)
+    with steps_bar(plan.steps()) as note:
+        report = stages.run(plan, note)
+    stages.publish(report, json_file, doc)
 
 
 @bench_app.command("start")
@@ -380,156 +229,10 @@ def bench_start(
         out.print(server.render_starts(report))
 
 
-@bench_app.command("patterns")
-@command
-def bench_patterns(
-    repeats: Annotated[int, typer.Option(min=1, help="Scans per text; the median counts.")] = 20,
-    as_json: AsJson = False,
-) -> None:
-    """Measure the pattern engines: microseconds per KB on natural, encoded and hostile text."""
-    from guardrail_bench import patterns
-
-    rows = patterns.run(repeats)
-    if as_json:
-        out.print_json(json.dumps([asdict(row) for row in rows]))
-    else:
-        patterns.render(rows, out)
-
-
-@bench_app.command("models")
-@command
-def bench_models(
-    folder: Annotated[Path, typer.Option(help="Where to work and to keep what was measured.")],
-    only: Annotated[
-        list[str] | None, typer.Option(help="Architecture by model name, repeatable.")
-    ] = None,
-    quantise: Annotated[list[str] | None, typer.Option(help="Precision, repeatable.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="One round instead of seven.")] = False,
-    build_only: Annotated[
-        bool, typer.Option("--build-only", help="Build what lacks and measure nothing.")
-    ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Measure again what was measured or refused.")
-    ] = False,
-    pack: PackOption = None,
-    doc: Annotated[
-        Path | None,
-        typer.Option(help="Markdown page whose table to rewrite; its plot goes to images/ beside."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Measure every real-size architecture in every precision: speed, load time, memory, disk.
-
-    Needs the extra `bench`, and `export` to build; weights are random. Packs stay in FOLDER/packs.
-    What FOLDER already holds is neither built nor measured again. The shipped pack's encoder, or
-    that of --pack, is measured beside them.
-    """
-    from guardrail_bench import model_cost
-    from guardrail_bench.output import replace_part
-    from guardrail_models import timing_packs
-    from guardrail_service.inference.pack import resolve
-    from guardrail_service.resources import packs_dir
-
-    recipes, hows = timing_packs.chosen(only or ()), timing_packs.quantisations(quantise or ())
-    rounds = 1 if quick else model_cost.ROUNDS
-    results = model_cost.read_results(folder)
-    if doc is not None:
-        check_page(doc, model_cost.PART)
-    chosen = settings_from(model_pack=pack).model_pack
-    with err.status("measuring") as status:
-        if (again or chosen not in results) and not build_only:
-            shipped = resolve(chosen, packs_dir())
-            results[chosen] = model_cost.measured_apart(shipped, "embedding", rounds)
-            model_cost.keep(folder, results)
-        for recipe in recipes:
-            status.update(f"building {recipe.name}")
-            left = [how for how in hows if again or f"{recipe.name} {how}" not in results]
-            for how, built in timing_packs.build(recipe, folder, left).items():
-                if build_only and isinstance(built, Path):
-                    continue
-                status.update(f"measuring {recipe.name} {how}")
-                cost = model_cost.cost_of(built, recipe.name, recipe.role, how, rounds)
-                results[f"{recipe.name} {how}"] = cost
-                model_cost.keep(folder, results)
-    if as_json:
-        out.print_json(json.dumps(results))
-    else:
-        out.print(model_cost.render(results))
-    if doc is not None:
-        model_cost.plot(results, doc.parent / "images" / model_cost.PLOT)
-        replace_part(doc, model_cost.PART, model_cost.markdown(results, "images"))
-
-
-@bench_app.command("stream")
-@command
-def bench_stream(
-    repeats: Annotated[int, typer.Option(min=1, help="Streams per kind of text.")] = 10,
-    policy: Annotated[
-        str | None, typer.Option(help="A loaded policy; the default if unset.")
-    ] = None,
-    config: Configs = None,
-    pack: PackOption = None,
-    workers: WorkersOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Measure streams: characters held back, and milliseconds that judging a part adds."""
-    from guardrail_bench import stream_delay
-    from guardrail_service.server.runtime import Runtime
-
-    settings = settings_from(config=tuple(config or ()), model_pack=pack, workers=workers)
-    streams = len(stream_delay.TEXTS) * (repeats + 1)
-    with closing(Runtime(settings)) as runtime, progress_bar(streams) as advance:
-        rows = stream_delay.run(repeats, policy, advance, runtime)
-    if as_json:
-        out.print_json(json.dumps([asdict(row) for row in rows]))
-    else:
-        out.print(stream_delay.render(rows))
-
-
-@bench_app.command("quality")
-@command
-def bench_quality(
-    task: Annotated[str, typer.Option(help="pii, secrets, grounding, toxicity or bias.")],
-    data: Annotated[Path, typer.Option(help="Labelled JSON lines, also .gz; see docs/quality.md.")],
-    baseline_data: Annotated[
-        list[Path] | None,
-        typer.Option(help="Texts to train toxicity's and bias's linear baseline on; repeatable."),
-    ] = None,
-    pack: PackOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Measure a detector on labelled data, with intervals and a baseline beside it.
-
-    Records: {"text", "spans"} for pii and secrets; {"premise", "hypothesis", "supported"} or
-    {"contexts", "question", "answer", "supported"} for grounding; {"text", "labels": {...}} or
-    {"text", "label"} for toxicity and bias.
-    """
-    for path in (data, *(baseline_data or ())):
-        if not path.is_file():
-            raise ConfigurationError(str(path), "no such file", "labelled JSON lines")
-    with err.status("measuring"):
-        text, table = _quality(task, data, pack, baseline_data or [])
-    if as_json:
-        out.print_json(text)
-    else:
-        table()
-
-
-def _quality(
-    task: str, data: Path, pack: str | None, baseline_data: list[Path]
-) -> tuple[str, Callable[[], None]]:
-    """Return a report as JSON, and what prints it for people."""
-    from guardrail_bench import grounding_quality, safety_quality, span_quality
-
-    if task in safety_quality.TASKS:
-        safety = safety_quality.run(task, data, pack, baseline_data)
-        return json.dumps(safety), lambda: out.print(safety_quality.render(safety))
-
-    if task == "grounding":
-        measured = grounding_quality.run(data, pack)
-        return json.dumps(measured), lambda: out.print(grounding_quality.render(measured))
-    if task not in span_quality.TASKS:
-        tasks = ", ".join((*sorted(span_quality.TASKS), "grounding", *safety_quality.TASKS))
-        raise ConfigurationError("--task", repr(task), f"one of {tasks}")
-    report = span_quality.run(task, data)
-    return report.as_json(), lambda: span_quality.render(report, out)
+for name, part in (
+    ("patterns", bench_patterns),
+    ("models", bench_models),
+    ("stream", bench_stream),
+    ("quality", bench_quality),
+):
+    bench_app.command(name)(part)

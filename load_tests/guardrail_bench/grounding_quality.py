@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import math
 import random
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,11 +30,11 @@ from guardrail_bench.quality import (
     false_flags_at,
     interval,
     lines,
+    serving_only,
 )
 from guardrail_service.errors import InputError
 from guardrail_service.inference.models.lexical import STOP
 from guardrail_service.server.runtime import Runtime
-from guardrail_service.settings import Settings
 from guardrail_service.types import DetectorResult, Passage, Sample, State
 
 OURS = "hallucination"
@@ -170,17 +169,9 @@ def _record(line: bytes, number: int) -> LabelledAnswer:
         ) from error
 
 
-@contextmanager
-def runtime_of(pack: str | None) -> Iterator[Runtime]:
-    """Yield a service with just the two detectors, on their shipped default thresholds."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "quality.json"
-        path.write_text(json.dumps({"evaluator_ids": [OURS, "groundedness"]}), "utf-8")
-        runtime = Runtime(Settings(model_pack=pack or "embedded", config=(path,)))
-    try:
-        yield runtime
-    finally:
-        runtime.close()
+def runtime_of(pack: str | None) -> AbstractContextManager[Runtime]:
+    """Return a service with just hallucination and groundedness, on their default thresholds."""
+    return serving_only((OURS, "groundedness"), pack)
 
 
 def score(runtime: Runtime, records: Sequence[LabelledAnswer]) -> list[ScoredAnswer]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
-import platform
 import subprocess
 import sys
 import time
@@ -44,7 +42,7 @@ from guardrail_bench.load import (
     poisson_arrivals,
 )
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, SampleTexts, read_texts
-from guardrail_bench.server import Server, busy_share, loop_lag_ms, pinned, serving
+from guardrail_bench.server import Server, busy_share, loop_lag_ms, machine, pinned, serving
 from guardrail_service.errors import GuardrailError
 
 SOAK_CALLERS = 8
@@ -139,19 +137,6 @@ def _begun(
         return report
     started = datetime.now(UTC).isoformat(timespec="seconds")
     return LatencyReport(started=started, machine=machine(), service=service, settings=settings)
-
-
-def machine() -> dict[str, Any]:
-    """Return what the numbers depend on beside the service."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text("utf-8").splitlines() if cpuinfo.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return {
-        "cpu": names[0] if names else platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.release()}",
-    }
 
 
 def _finished(

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rich.table import Table
+
 from guardrail_bench.latency_results import Cell, LatencyReport, LatencyRun
 from guardrail_bench.load import Percentiles
-from guardrail_bench.output import markdown_table
+from guardrail_bench.output import (
+    busy_warning,
+    drawing,
+    markdown_table,
+    replace_part,
+    shown,
+    verdict,
+    write_json,
+)
 from guardrail_bench.samples import SCENARIOS
-from guardrail_service.errors import MissingExtra
+from guardrail_service.commands.console import err, out
 
+PART = "bench latency"
 PLOTS = ("performance-latency.png", "performance-outcomes.png", "performance-memory.png")
-_WORDS = {True: "met", False: "**missed**", None: "not measured"}
 _HEADINGS = (
     "load", "offered/s", "verdicts/s", "sent", "429", "partial", "failed", "queue ms",
     "tokenize ms", "inference ms", "total ms", "caller ms", "CPU s", "RSS MB", "lag ms", "gen. CPU",
@@ -46,16 +55,6 @@ def markdown(report: LatencyReport, images: str) -> str:
 def target_rows(report: LatencyReport) -> list[tuple[str, ...]]:
     """Return the targets as rows of a table, for a terminal."""
     return [(t.name, t.where, t.limit, t.found, shown(t.met), t.note) for t in targets(report)]
-
-
-def shown(met: bool | None) -> str:
-    """Return in words whether a target is met."""
-    return verdict(met).strip("*")
-
-
-def verdict(met: bool | None) -> str:
-    """Return the same for a page, where a missed target stands out."""
-    return _WORDS[met]
 
 
 def _preface(report: LatencyReport) -> str:
@@ -136,33 +135,6 @@ def plots(report: LatencyReport, folder: Path) -> list[Path]:
     return written
 
 
-@contextmanager
-def drawing(path: Path, **figure: Any) -> Iterator[Any]:
-    """Yield the axes of a figure that is written to `path` at the end of the block.
-
-    Args:
-        path: A PNG; its folder is made.
-        figure: Arguments of matplotlib's `subplots`.
-
-    Raises:
-        MissingExtra: If matplotlib is not installed.
-    """
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise MissingExtra("bench") from error
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    drawn, axes = plt.subplots(layout="constrained", **figure)
-    try:
-        yield axes
-        path.parent.mkdir(parents=True, exist_ok=True)
-        drawn.savefig(path, dpi=110, metadata={"Software": None})
-    finally:
-        plt.close(drawn)
-
-
 def _draw_latency(report: LatencyReport, path: Path) -> None:
     names = list(dict.fromkeys(run.scenario for run in report.runs))
     size = (4.2 * len(names), 3.6)
@@ -237,8 +209,6 @@ LAG_MS = 5.0
 DRIFT = 0.05
 GENERATOR_SHARE = 0.6
 """Above this the generator itself is part of what is measured."""
-BUSY_SHARE = 0.1
-"""Share of all cores that others used before the start, above which the machine was not ours."""
 
 
 class Target(NamedTuple):
@@ -399,17 +369,6 @@ def _memory(report: LatencyReport) -> Target:
     return Target(name, where, limit, f"{soak.drift:+.1%}", soak.drift <= DRIFT, note)
 
 
-def busy_warning(share: float) -> str | None:
-    """Return what a reader must know about a machine that others used, too; None if they did not.
-
-    Args:
-        share: Of all cores, just before a measurement.
-    """
-    if share <= BUSY_SHARE:
-        return None
-    return f"The machine was not quiet: others used {share:.0%} of its cores. Times are too long."
-
-
 def warnings(report: LatencyReport) -> list[str]:
     """Return what makes the report's numbers less trustworthy than they look."""
     found = []
@@ -427,3 +386,20 @@ def warnings(report: LatencyReport) -> list[str]:
         if not run.saturated:
             found.append(f"{name}: more callers still gained throughput; capacity may be higher.")
     return found
+
+
+def publish(report: LatencyReport, json_file: Path | None, doc: Path | None) -> None:
+    """Print the targets, or the whole report as JSON; rewrite the page."""
+
+    if str(json_file) == "-":
+        write_json(report.model_dump_json(), json_file)
+    else:
+        table = Table("target", "samples", "limit", "found", "", "note", title="latency")
+        for row in target_rows(report):
+            table.add_row(*row)
+        out.print(table)
+    for line in warnings(report):
+        err.print(f"[yellow]caution[/yellow] {line}")
+    if doc is not None:
+        plots(report, doc.parent / "images")
+        replace_part(doc, PART, markdown(report, "images"))

@@ -18,9 +18,8 @@ import numpy as np
 import onnxruntime as ort
 from rich.table import Table
 
-from guardrail_bench.latency import machine
-from guardrail_bench.latency_report import drawing
-from guardrail_bench.output import markdown_table
+from guardrail_bench.output import drawing, markdown_table
+from guardrail_bench.server import machine
 from guardrail_service.errors import MissingExtra, PackError
 from guardrail_service.inference.models.session import TextModel
 from guardrail_service.inference.pack import load_pack

@@ -18,14 +18,23 @@ from typing import Any, Literal, NamedTuple
 
 import httpx
 from pydantic import BaseModel, ConfigDict
+from rich.table import Table
 
 from guardrail_bench.bare_sessions import Planner
-from guardrail_bench.latency import machine
-from guardrail_bench.latency_report import Target, busy_warning, drawing, verdict
+from guardrail_bench.latency_report import Target
 from guardrail_bench.load import Percentiles, percentiles
-from guardrail_bench.output import markdown_table
+from guardrail_bench.output import (
+    busy_warning,
+    drawing,
+    markdown_table,
+    replace_part,
+    shown,
+    verdict,
+    write_json,
+)
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, read_texts
-from guardrail_bench.server import busy_share, serving
+from guardrail_bench.server import busy_share, machine, serving
+from guardrail_service.commands.console import out
 from guardrail_service.errors import GuardrailError
 from guardrail_service.text.sample import Windower
 
@@ -35,6 +44,8 @@ MAX_LENGTH = 256
 the peers cut nothing either."""
 _SPECIAL = 3  # [CLS] claim [SEP] window [SEP]
 WARM_UP = 2
+PART = "bench peers"
+SCRIPT_PART = "peers script"
 
 
 class PeersPlan(NamedTuple):
@@ -344,3 +355,26 @@ def peers_plot(report: PeersReport, folder: Path) -> Path:
         axis.set(xlabel="p50, ms", title=SCENARIOS[report.scenario].title)
         axis.margins(x=0.1)
     return folder / PLOT
+
+
+def publish(report: PeersReport, json_file: Path | None, doc: Path | None) -> None:
+    """Write the report as JSON, print its table and targets, rewrite the page's two parts."""
+    write_json(report.model_dump_json(), json_file)
+    if str(json_file) != "-":
+        table = Table(*HEADINGS, title="peers")
+        for row in peers_rows(report):
+            table.add_row(*row)
+        out.print(table)
+        for target in peers_targets(report):
+            found = f"{target.found} ({target.limit}) {shown(target.met)}"
+            out.print(f"{target.where}: {target.name}: {found}")
+    if doc is not None:
+        peers_plot(report, doc.parent / "images")
+        replace_part(doc, PART, peers_markdown(report, "images"))
+        replace_part(doc, SCRIPT_PART, peers_script())
+
+
+def peers_script() -> str:
+    """Return the peers' script as a code block."""
+
+    return f"```python\n{SCRIPT.read_text('utf-8').strip()}\n```"

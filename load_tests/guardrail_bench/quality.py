@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import json
+import math
+import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import binomtest
 
 from guardrail_service.errors import InputError, NotScorable
+from guardrail_service.server.runtime import Runtime
+from guardrail_service.settings import Settings
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -132,3 +140,33 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         found = type(error).__name__
         raise InputError(f"{path.name}: found {found}; expected gzip, or another ending") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ShareInterval:
+    """A share with its 95 % interval; NaN where nothing could be counted."""
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson(right: int, total: int) -> ShareInterval:
+    """Return a share with its 95 % Wilson score interval."""
+    if total == 0:
+        return ShareInterval(math.nan, math.nan, math.nan)
+    found = binomtest(right, total).proportion_ci(0.95, method="wilson")
+    return ShareInterval(right / total, float(found.low), float(found.high))
+
+
+@contextmanager
+def serving_only(detectors: Sequence[str], pack: str | None) -> Iterator[Runtime]:
+    """Yield a service with just these detectors, on their shipped default thresholds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "quality.json"
+        path.write_text(json.dumps({"evaluator_ids": [*detectors]}), "utf-8")
+        runtime = Runtime(Settings(model_pack=pack or "embedded", config=(path,)))
+    try:
+        yield runtime
+    finally:
+        runtime.close()

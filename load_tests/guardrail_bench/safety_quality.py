@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,12 +21,19 @@ import numpy as np
 from rich.console import Group
 from rich.table import Table
 
-from guardrail_bench.quality import Array, Bools, auprc, auroc, interval, lines
-from guardrail_bench.span_quality import wilson
+from guardrail_bench.quality import (
+    Array,
+    Bools,
+    auprc,
+    auroc,
+    interval,
+    lines,
+    serving_only,
+    wilson,
+)
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import InputError
 from guardrail_service.server.runtime import Runtime
-from guardrail_service.settings import Settings
 from guardrail_service.text.patterns.search import Prepared, compile_regex
 from guardrail_service.types import DetectorResult, Sample, State
 
@@ -89,7 +94,7 @@ def run(
     if task not in TASKS:
         raise InputError(f"found task {task!r}; expected one of {', '.join(TASKS)}")
     records, ignored = read(task, data)
-    with runtime_of(task, pack) as runtime:
+    with serving_only((task,), pack) as runtime:
         scored = score(runtime, task, records)
         rule = next(iter(runtime.guard.policies.values())).rules[task]
         threshold = rule.cuts[GATING[task]].threshold if GATING[task] in rule.cuts else None
@@ -154,19 +159,6 @@ def _fields(line: bytes, where: str, gating: str) -> tuple[str, dict[str, bool],
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError("expected an object with text and labels or label", where) from error
     return text, labels, {name: str(row[name]) for name in SLICES if row.get(name)}
-
-
-@contextmanager
-def runtime_of(task: str, pack: str | None) -> Iterator[Runtime]:
-    """Yield a service with just this detector, on its shipped default thresholds."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "quality.json"
-        path.write_text(json.dumps({"evaluator_ids": [task]}), "utf-8")
-        runtime = Runtime(Settings(model_pack=pack or "embedded", config=(path,)))
-    try:
-        yield runtime
-    finally:
-        runtime.close()
 
 
 def score(runtime: Runtime, task: str, records: Sequence[LabelledText]) -> list[ScoredText]:

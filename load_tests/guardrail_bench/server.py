@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -18,12 +19,14 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from rich.table import Table
 
-from guardrail_service.errors import GuardrailError, InputError, MissingExtra
+from guardrail_service.errors import ConfigurationError, GuardrailError, InputError, MissingExtra
 
 if TYPE_CHECKING:
     import psutil
 
 READY_BUDGET_S = 120.0
+ANY = "any"
+"""Instead of core numbers: not pinned."""
 LAG_METRIC = "guardrail_event_loop_lag"
 """Gauges of this beginning say by how many seconds the event loop was late."""
 _NOT_OURS = (
@@ -265,3 +268,38 @@ def _one_start() -> dict[str, float]:
         url = f"{server.address}/v1/check"
         httpx.post(url, json=ONE_CHECK, timeout=READY_BUDGET_S).raise_for_status()
         return {"ready_s": ready_s, "ready_mb": ready_mb, "resident_mb": server.rss_mb()}
+
+
+def machine() -> dict[str, Any]:
+    """Return what the numbers depend on beside the service."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text("utf-8").splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return {
+        "cpu": names[0] if names else platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()}",
+    }
+
+
+def default_cores() -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Return a core for the service and another for the generator; neither if there is one."""
+    known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return ((known[0],), (known[1],)) if len(known) > 1 else (None, None)
+
+
+def chosen_cores(
+    option: str, text: str | None, default: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
+    """Return the cores an option names: `any` is None, no text the default.
+
+    Raises:
+        ConfigurationError: If the text is no list of core numbers.
+    """
+    if text is None or text == ANY:
+        return None if text == ANY else default
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdecimal() for part in parts):
+        raise ConfigurationError(option, repr(text), f"core numbers such as 0,1, or {ANY!r}")
+    return tuple(sorted({int(part) for part in parts}))

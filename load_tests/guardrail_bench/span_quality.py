@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
-from guardrail_bench.quality import lines
+from guardrail_bench.quality import ShareInterval, lines, wilson
 from guardrail_service.detectors.pii import types as pii_types
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import InputError
@@ -29,7 +29,6 @@ RULE = (
     "union; each label counts once. Findings of types the data never labels are not judged."
 )
 _OVERLAP = 0.5
-_Z = 1.959963984540054
 _RESAMPLES = 1000
 
 
@@ -42,15 +41,6 @@ class LabelledSpan(NamedTuple):
 
 
 Find = Callable[[str], list[LabelledSpan]]
-
-
-@dataclass(frozen=True, slots=True)
-class ShareInterval:
-    """A share with its 95 % interval; NaN where nothing could be counted."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,16 +219,6 @@ def _quality(type_: str, counts: np.ndarray[Any, Any]) -> TypeQuality:
         wilson(right, right + missed),
         _bootstrap_f1(counts),
     )
-
-
-def wilson(right: int, total: int) -> ShareInterval:
-    """Return a share with its 95 % Wilson score interval."""
-    if total == 0:
-        return ShareInterval(math.nan, math.nan, math.nan)
-    share, z2 = right / total, _Z * _Z
-    centre = (share + z2 / (2 * total)) / (1 + z2 / total)
-    half = _Z / (1 + z2 / total) * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))
-    return ShareInterval(share, max(0.0, centre - half), min(1.0, centre + half))
 
 
 def _bootstrap_f1(counts: np.ndarray[Any, Any]) -> ShareInterval:

@@ -21,13 +21,13 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 
 import onnxruntime as ort
 from pydantic import BaseModel, ConfigDict, Field
+from rich.table import Table
 
 from guardrail_bench.bare_sessions import Planner
-from guardrail_bench.latency import machine
-from guardrail_bench.latency_report import busy_warning
-from guardrail_bench.output import markdown_table
+from guardrail_bench.output import busy_warning, markdown_table, replace_part, write_json
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, read_texts
-from guardrail_bench.server import busy_share
+from guardrail_bench.server import busy_share, machine
+from guardrail_service.commands.console import out
 from guardrail_service.detectors import language_mismatch
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, CostClass
 from guardrail_service.guard import guard as guard_module
@@ -52,6 +52,7 @@ from guardrail_service.types import Role, Row
 P = ParamSpec("P")
 T = TypeVar("T")
 WARM_UP = 2
+PART = "bench stages"
 _PATCHED: tuple[tuple[ModuleType | type, str, Part], ...] = (
     (segmented, "split_sentences", "sentences"),
     (segmented, "merge_short", "sentences"),
@@ -343,3 +344,15 @@ def stages_markdown(report: StagesReport) -> str:
     if (busy := busy_warning(report.busy_before)) is not None:
         parts.append(f"**Caution.** {busy}")
     return "\n\n".join(parts)
+
+
+def publish(report: StagesReport, json_file: Path | None, doc: Path | None) -> None:
+    """Write the report as JSON, print its table, rewrite the page's part."""
+    write_json(report.model_dump_json(), json_file)
+    if str(json_file) != "-":
+        table = Table(*HEADINGS, title="one check")
+        for row in stages_rows(report):
+            table.add_row(*row)
+        out.print(table)
+    if doc is not None:
+        replace_part(doc, PART, stages_markdown(report))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from guardrail_bench.commands import _ended_by_sigterm
+from guardrail_bench.output import ended_by_sigterm
 from guardrail_service.commands.main import app
 
 
@@ -55,7 +55,7 @@ def test_sigterm_leaves_through_every_block_so_that_the_measured_service_ends() 
     left: list[str] = []
 
     def work() -> None:
-        with _ended_by_sigterm(), ExitStack() as stack:
+        with ended_by_sigterm(), ExitStack() as stack:
             stack.callback(left.append, "the service's block")
             os.kill(os.getpid(), signal.SIGTERM)
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_bench.commands import SCRIPT_PART, peers_script
 from guardrail_bench.peers import (
     SCRIPT,
+    SCRIPT_PART,
     PeersPlan,
     PeersReport,
     Timed,
@@ -20,6 +20,7 @@ from guardrail_bench.peers import (
     packed,
     peers_markdown,
     peers_plot,
+    peers_script,
     peers_targets,
 )
 from guardrail_service.errors import GuardrailError

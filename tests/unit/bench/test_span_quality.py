@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from guardrail_bench.span_quality import render, run, wilson
+from guardrail_bench.quality import wilson
+from guardrail_bench.span_quality import render, run
 from guardrail_service.errors import InputError
 
 RECORDS: list[dict[str, Any]] = [

@@ -169,20 +169,21 @@ class RowFailed(ScoringError):
     code = "row_failed"
 
 
-def choices(name: str, known: Iterable[str], noun: str) -> str:
+def choices(name: str, known: Iterable[str], noun: str, listed_by: str = "") -> str:
     """Return what was expected in place of an unknown name: at most three names.
 
     Args:
         name: What was found; only a message that may quote it may use the hint.
         known: Every name that would have been right.
         noun: What the names are, in the singular: "detector id".
+        listed_by: Where all of them can be seen.
     """
     names = sorted(set(known))
     near = difflib.get_close_matches(name[:_LONGEST_NAME], names, n=_MOST_CHOICES, cutoff=0.7)
     if near:
         return f"a known {noun}; did you mean {' or '.join(map(repr, near))}?"
     if len(names) > _MOST_CHOICES:
-        return f"one of the {len(names)} known {noun}s"
+        return f"one of {len(names)} known {noun}s" + (f", see {listed_by}" if listed_by else "")
     return f"one of {', '.join(names)}" if names else f"no {noun}: none is known here"
 
 

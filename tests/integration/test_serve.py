@@ -286,7 +286,7 @@ def test_a_wrong_configuration_stops_before_the_port_opens(
     assert ended.returncode == 2
     assert one_line(ended.stderr) == (
         f"error: {path}: evaluator_ids[0]: found unknown id 'groundednes'; "
-        "expected a known id; did you mean 'groundedness'?"
+        "expected a known detector id or alias; did you mean 'groundedness'?"
     )
     assert ended.stdout == b""
 

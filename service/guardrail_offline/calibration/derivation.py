@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
+from guardrail_service.detectors.registry import REGISTRY, Remedy
+from guardrail_service.detectors.shared.remedies import SHARED
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Decided, Policy, decide
 from guardrail_service.types import NoValue, Outcome, State
@@ -186,62 +188,13 @@ def patch_html(entries: Sequence[Entry]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """Rules for a system prompt, and which problems call for them."""
-
-    title: str
-    triggers: tuple[str, ...]
-    rules: tuple[str, ...]
-
-
-REMEDIES = (
-    Remedy(
-        "Spelling and wording of questions",
-        ("flip",),
-        (
-            "Read a misspelt word as the word that was most likely meant, and search for that.",
-            "The same question comes in many wordings. Answer what is meant, not the words.",
-            "Search for the documents' own terms when a question uses a synonym or an alias.",
-            "If two wordings of a question find different passages, give the answer both support.",
-        ),
-    ),
-    Remedy(
-        "Staying with the passages",
-        ("hallucination", "groundedness"),
-        (
-            "State only what the passages say. Leave out what you know from elsewhere.",
-            "Copy numbers, names and dates from the passages character by character.",
-            "If passages contradict each other, say so and give both.",
-            "If the passages do not hold the answer, say that, and say what is missing.",
-        ),
-    ),
-    Remedy(
-        "Answering the question",
-        ("answer_relevancy_sentence", "context_relevancy_soft"),
-        (
-            "Answer the question that was asked before adding anything else.",
-            "If a question can mean two things, ask which one is meant.",
-            "Decline politely where a question is outside the documents' subject.",
-        ),
-    ),
-    Remedy(
-        "Language and form",
-        ("language_mismatch", "looping", "json_schema", "text_matching"),
-        (
-            "Answer in the language of the question unless asked for another.",
-            "Say each thing once.",
-            "Keep to the requested format, and add nothing around it.",
-        ),
-    ),
-    Remedy(
-        "Safety",
-        ("toxicity", "bias", "pii", "secrets", "encoding"),
-        (
-            "Keep a respectful tone whatever the tone of the question.",
-            "Attribute nothing to people because of a group they belong to.",
-            "Do not repeat personal data, passwords or keys, in whatever encoding.",
-        ),
+REWORDING = Remedy(
+    "Spelling and wording of questions",
+    (
+        "Read a misspelt word as the word that was most likely meant, and search for that.",
+        "The same question comes in many wordings. Answer what is meant, not the words.",
+        "Search for the documents' own terms when a question uses a synonym or an alias.",
+        "If two wordings of a question find different passages, give the answer both support.",
     ),
 )
 
@@ -251,14 +204,16 @@ def prompt_extension(derived: Derived) -> str:
 
     Test it like any change: evaluate again with the rules in place.
     """
-    found = {name.replace(":", ".").split(".")[0] for name in derived.problems}
+    problems = {name.replace(":", ".").split(".")[0] for name in derived.problems}
+    called_for = {spec.remedy for spec in REGISTRY.specs() if spec.id in problems}
+    wanted = [remedy for remedy in SHARED if remedy in called_for]
+    wanted += sorted((r for r in called_for if r and r not in SHARED), key=lambda r: r.title)
     if any(flip.after == "flag" for flip in derived.variant_flips):
-        found.add("flip")
+        wanted.insert(0, REWORDING)
     parts = []
-    for remedy in REMEDIES:
-        if found & set(remedy.triggers):
-            rules = "\n".join(f"{n}. {rule}" for n, rule in enumerate(remedy.rules, start=1))
-            parts.append(f"### {remedy.title}\n{rules}\n")
+    for remedy in wanted:
+        rules = "\n".join(f"{n}. {rule}" for n, rule in enumerate(remedy.rules, start=1))
+        parts.append(f"### {remedy.title}\n{rules}\n")
     return "\n".join(parts)
 
 

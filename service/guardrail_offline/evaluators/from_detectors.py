@@ -6,9 +6,9 @@ added, or plugged in, is an evaluator without another line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_offline.cases import Case
@@ -18,68 +18,12 @@ from guardrail_offline.catalogue import (
     EvaluatorSpec,
     Input,
     NoParameters,
-    Problem,
     RunClass,
 )
 from guardrail_offline.results import Details, Result
 from guardrail_offline.views import Unavailable, View
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, DetectorSpec, Parameters
 from guardrail_service.types import MetricSpec, Outcome, Role, Span, State
-
-_ENCODINGS = frozenset({"base16", "base64"})
-
-
-class _About(NamedTuple):
-    name: str
-    problem: Problem
-    avid: str
-    run_class: RunClass
-    tags: tuple[str, ...]
-    also: tuple[str, ...] = ()
-    original: RunClass | None = None
-    surrogate: str = ""
-
-
-_RULES = ("rule-based", "nist:privacy-enhanced", "sr11-7:ongoing-monitoring")
-_ABOUT: Mapping[str, _About] = {
-    "hallucination": _About(
-        "Hallucination", "accuracy", "E0400", "N", ("nli", "nist:valid-reliable"),
-        ("open_rag_eval:hhem",), "N", "the pack's grounding model in place of HHEM",
-    ),
-    "groundedness": _About(
-        "Groundedness", "accuracy", "E0400", "E", ("semantic-similarity", "nist:valid-reliable")
-    ),
-    "answer_relevancy_sentence": _About(
-        "Answer relevancy (sentence similarity)", "accuracy", "P0200", "E",
-        ("semantic-similarity", "nist:valid-reliable"),
-    ),
-    "context_relevancy_soft": _About(
-        "Context relevancy (soft recall and precision)", "retrieval", "P0200", "E",
-        ("semantic-similarity", "nist:valid-reliable"),
-    ),
-    "toxicity": _About("Toxicity", "fairness", "E0300", "T", ("classifier", "nist:fair")),
-    "bias": _About("Fairness bias", "fairness", "E0100", "T", ("classifier", "nist:fair")),
-    "pii": _About("PII leakage", "privacy", "P0300", "D", _RULES),
-    "secrets": _About("Sensitive data leakage", "security", "S0400", "D", _RULES),
-    "encoding": _About("Encoding guardrail", "security", "S0400", "D", _RULES),
-    "looping": _About(
-        "Looping detection", "stability", "P0200", "D", ("rule-based", "nist:valid-reliable")
-    ),
-    "language_mismatch": _About(
-        "Language mismatch", "accuracy", "P0200", "D", ("rule-based", "nist:valid-reliable"),
-        original="J", surrogate="statistical language identification in place of a judge",
-    ),
-    "json_schema": _About(
-        "JSON schema", "data quality", "P0200", "D", ("rule-based", "sr11-7:conceptual-soundness")
-    ),
-    "text_matching": _About(
-        "Text matching", "accuracy", "P0200", "D", ("rule-based", "sr11-7:outcomes-analysis")
-    ),
-    "no_answer": _About(
-        "No answer", "accuracy", "P0200", "D", ("rule-based", "nist:valid-reliable"),
-        ("open_rag_eval:no_answer",), "J", "phrases of abstention in place of a judge",
-    ),
-}  # fmt: skip
 
 
 class FromDetector(Evaluator[Any]):
@@ -121,13 +65,7 @@ class Declared(Evaluator[Any]):
 
 def _of_case(detector: AnyDetector, case: Case, parameters: Parameters) -> Parameters:
     """Return the parameters with what the case itself asks for."""
-    own: dict[str, Any] = {}
-    if "condition" in detector.spec.inputs and case.condition is not None:
-        own["condition"] = case.condition
-    if "schema" in detector.spec.inputs and case.schema is not None:
-        own["schema"] = dict(case.schema)
-    if detector.spec.id == "encoding" and case.condition and _ENCODINGS & set(case.categories):
-        own["condition"] = f"NOT ({case.condition})"  # a decoded part must satisfy the condition
+    own = detector.asked_by_case(case.condition, case.schema, case.categories)
     if not own:
         return parameters
     merged: Parameters = detector.parameters.model_validate(
@@ -157,23 +95,24 @@ _KEPT = frozenset({"label", "metric", "attributes"})
 
 
 def _spec(spec: DetectorSpec) -> EvaluatorSpec:
-    about = _ABOUT.get(spec.id, _About(spec.id, "accuracy", "P0200", _run_class(spec.roles), ()))
+    listing = spec.listing
+    run_class = _run_class(spec.roles)
     inputs: frozenset[Input] = frozenset(spec.inputs)
     return EvaluatorSpec(
         id=spec.id,
-        name=about.name,
+        name=listing.title or spec.id,
         summary=spec.summary,
         metrics=tuple(_metrics(spec)),
         inputs=inputs,
-        run_class=about.run_class,
+        run_class=run_class,
         h2o_id=spec.h2o_id,
-        also=about.also,
-        original=about.original or about.run_class,
-        surrogate=about.surrogate,
+        also=tuple(alias for alias in spec.aliases if alias != spec.h2o_id),
+        original=listing.original or run_class,
+        surrogate=listing.surrogate,
         roles=spec.roles,
-        problem=about.problem,
-        avid=about.avid,
-        tags=about.tags,
+        problem=listing.problem,
+        avid=listing.avid,
+        tags=listing.tags,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     MetricSpec,
     Parameters,
     detector,
@@ -20,6 +21,7 @@ from guardrail_service.detectors.shared.comparison import (
     unverifiable,
     vectors,
 )
+from guardrail_service.detectors.shared.remedies import ANSWER_THE_QUESTION
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Direction, Outcome, Row, RowOutput, Span
 
@@ -38,14 +40,21 @@ class AnswerRelevancySentence(Detector[AnswerRelevancyParameters]):
 
     spec = DetectorSpec(
         id="answer_relevancy_sentence",
-        h2o_id="h2o_sonar.evaluators.rag_answer_relevancy_no_judge_evaluator."
-        "RagAnswerRelevancyNoJudgeEvaluator",
+        aliases=(
+            "h2o_sonar.evaluators.rag_answer_relevancy_no_judge_evaluator."
+            "RagAnswerRelevancyNoJudgeEvaluator",
+        ),
         summary="Does some sentence of the answer address the question?",
         metrics=(MetricSpec("answer_relevancy", Direction.HIGHER, low=-1.0, gating=True),),
         inputs=frozenset({"question", "answer"}),
         roles=frozenset({ROLE}),
         cost="model",
         skip_on_abstention=True,
+        remedy=ANSWER_THE_QUESTION,
+        listing=Listing(
+            title="Answer relevancy (sentence similarity)",
+            tags=("semantic-similarity", "nist:valid-reliable"),
+        ),
     )
     parameters = AnswerRelevancyParameters
 

@@ -8,10 +8,12 @@ from typing import Final
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     MetricSpec,
     Parameters,
     detector,
 )
+from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.detectors.shared.safety import outcome, rows
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Direction, Outcome, Row, RowOutput
@@ -29,7 +31,7 @@ class Bias(Detector[BiasParameters]):
 
     spec = DetectorSpec(
         id="bias",
-        h2o_id="h2o_sonar.evaluators.fairness_bias_evaluator.FairnessBiasEvaluator",
+        aliases=("h2o_sonar.evaluators.fairness_bias_evaluator.FairnessBiasEvaluator",),
         summary="Does the answer stereotype, or frame a topic one-sidedly?",
         metrics=(
             MetricSpec("fairness_bias", Direction.LOWER, gating=True),
@@ -40,6 +42,15 @@ class Bias(Detector[BiasParameters]):
         inputs=frozenset({"answer"}),
         roles=frozenset({ROLE}),
         cost="model",
+        classifier=ROLE,
+        in_flight="parts",
+        remedy=KEEP_SAFE,
+        listing=Listing(
+            title="Fairness bias",
+            tags=("classifier", "nist:fair"),
+            problem="fairness",
+            avid="E0100",
+        ),
     )
     parameters = BiasParameters
 

@@ -9,6 +9,7 @@ import numpy as np
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     MetricSpec,
     Parameters,
     detector,
@@ -24,6 +25,7 @@ from guardrail_service.detectors.shared.comparison import (
     unverifiable,
     vectors,
 )
+from guardrail_service.detectors.shared.remedies import ANSWER_THE_QUESTION
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Direction, Outcome, Row, RowOutput
@@ -61,7 +63,9 @@ class ContextRelevancySoft(Detector[ContextRelevancyParameters]):
 
     spec = DetectorSpec(
         id="context_relevancy_soft",
-        h2o_id="h2o_sonar.evaluators.rag_chunk_relevancy_evaluator.ContextChunkRelevancyEvaluator",
+        aliases=(
+            "h2o_sonar.evaluators.rag_chunk_relevancy_evaluator.ContextChunkRelevancyEvaluator",
+        ),
         summary="Did retrieval find passages about the question?",
         metrics=(
             MetricSpec("recall_relevancy", Direction.HIGHER, low=-1.0, gating=True),
@@ -70,6 +74,12 @@ class ContextRelevancySoft(Detector[ContextRelevancyParameters]):
         inputs=frozenset({"question", "contexts"}),
         roles=frozenset({ROLE}),
         cost="model",
+        remedy=ANSWER_THE_QUESTION,
+        listing=Listing(
+            title="Context relevancy (soft recall and precision)",
+            tags=("semantic-similarity", "nist:valid-reliable"),
+            problem="retrieval",
+        ),
     )
     parameters = ContextRelevancyParameters
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     MetricSpec,
     Parameters,
     detector,
@@ -24,6 +25,7 @@ from guardrail_service.detectors.shared.comparison import (
     unverifiable,
     vectors,
 )
+from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.sample import SegmentedSample, Window
 from guardrail_service.text.segmentation.sentences import Sentence
@@ -72,13 +74,18 @@ class Groundedness(Detector[GroundednessParameters]):
 
     spec = DetectorSpec(
         id="groundedness",
-        h2o_id="h2o_sonar.evaluators.rag_groundedness_evaluator.RagGroundednessEvaluator",
+        aliases=("h2o_sonar.evaluators.rag_groundedness_evaluator.RagGroundednessEvaluator",),
         summary="Is every answer sentence close in meaning to some passage sentence?",
         metrics=(MetricSpec("groundedness", Direction.HIGHER, low=-1.0, gating=True),),
         inputs=frozenset({"answer", "contexts"}),
         roles=frozenset({ROLE}),
         cost="model",
         skip_on_abstention=True,
+        in_flight="parts",
+        remedy=STAY_WITH_PASSAGES,
+        listing=Listing(
+            title="Groundedness", tags=("semantic-similarity", "nist:valid-reliable"), avid="E0400"
+        ),
     )
     parameters = GroundednessParameters
 

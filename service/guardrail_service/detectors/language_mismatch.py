@@ -8,11 +8,13 @@ from pydantic import StringConstraints
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     Parameters,
     boolean_metrics,
     detector,
 )
 from guardrail_service.detectors.shared.findings import boolean_outcome, whole_answer
+from guardrail_service.detectors.shared.remedies import KEEP_THE_FORM
 from guardrail_service.text.language import same_language
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Outcome, RowOutput, Span
@@ -41,11 +43,20 @@ class LanguageMismatch(Detector[LanguageMismatchParameters]):
 
     spec = DetectorSpec(
         id="language_mismatch",
-        h2o_id="h2o_sonar.evaluators.language_mismatch_byop_evaluator.LanguageMismatchByopEvaluator",
+        aliases=(
+            "h2o_sonar.evaluators.language_mismatch_byop_evaluator.LanguageMismatchByopEvaluator",
+        ),
         summary="Is the answer in the language of the question?",
         metrics=boolean_metrics(parse_failures=True),
         inputs=frozenset({"question", "answer"}),
         default_thresholds={"model_passes": 0.5},
+        remedy=KEEP_THE_FORM,
+        listing=Listing(
+            title="Language mismatch",
+            tags=("rule-based", "nist:valid-reliable"),
+            original="J",
+            surrogate="statistical language identification in place of a judge",
+        ),
     )
     parameters = LanguageMismatchParameters
 

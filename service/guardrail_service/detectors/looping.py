@@ -13,11 +13,13 @@ import numpy as np
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     MetricSpec,
     Parameters,
     detector,
 )
 from guardrail_service.detectors.shared.findings import whole_answer
+from guardrail_service.detectors.shared.remedies import KEEP_THE_FORM
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Direction, Outcome, RowOutput, Span
@@ -78,7 +80,7 @@ class Looping(Detector[LoopingParameters]):
 
     spec = DetectorSpec(
         id="looping",
-        h2o_id="h2o_sonar.evaluators.looping_detection_evaluator.LoopingDetectionEvaluator",
+        aliases=("h2o_sonar.evaluators.looping_detection_evaluator.LoopingDetectionEvaluator",),
         summary="Did the generation go into a loop?",
         metrics=(
             MetricSpec("unique_sentences", Direction.HIGHER, gating=True),
@@ -86,6 +88,12 @@ class Looping(Detector[LoopingParameters]):
             MetricSpec("compression_ratio", Direction.HIGHER, gating=True),
         ),
         inputs=frozenset({"answer"}),
+        remedy=KEEP_THE_FORM,
+        listing=Listing(
+            title="Looping detection",
+            tags=("rule-based", "nist:valid-reliable"),
+            problem="stability",
+        ),
     )
     parameters = LoopingParameters
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -16,46 +16,119 @@ from guardrail_service.types import Direction, Outcome, Role, Row, RowOutput
 from guardrail_service.types import MetricSpec as MetricSpec
 
 CostClass = Literal["text", "pattern", "model"]
-CLASSIFIERS: frozenset[Role] = frozenset({"toxicity", "bias"})
-"""Roles whose models give a probability per label; detectors report metrics of those names."""
 Input = Literal["question", "answer", "contexts", "condition", "schema"]
+InFlight = Literal["search", "parts", "end"]
+"""How a detector judges an answer that is still being written.
+
+`search`: everything that has arrived, before any of it leaves; its findings may be redacted.
+`parts`: each part that is about to leave, read together with the part before it. Only for scores
+that are the worst sentence's, so that a part is flagged exactly if the whole is.
+`end`: the whole answer, when it is complete.
+"""
+MAX_REACH = 20_000
+"""Code points that a stream may hold back for one detector; the longest key block has as many."""
+H2O_PREFIX = "h2o_sonar."
+"""How the evaluator ids of H2O Eval Studio begin."""
+Problem = Literal[
+    "accuracy", "retrieval", "privacy", "security", "fairness", "data quality", "stability",
+    "efficiency", "cost", "runtime",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
+class Remedy:
+    """Rules for the system prompt of an application whose answers a detector flags too often."""
+
+    title: str
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How lists of evaluators show a detector; serving reads none of it.
+
+    Attributes:
+        title: Name for people; empty: the id.
+        tags: Methods, and the compliance principles it speaks to.
+        problem: What kind of problem a bad score is.
+        avid: Code of the AVID taxonomy for that problem.
+        original: What computes it in the suite it comes from: the letter of a run class, such as
+            "J" for an LLM judge; None: the same as here.
+        surrogate: Why the number is not the original's, where it is not.
+    """
+
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    problem: Problem = "accuracy"
+    avid: str = "P0200"
+    original: Literal["D", "E", "N", "T", "L", "J", "A"] | None = None
+    surrogate: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorSpec:
     """Everything about a detector that can be said without running it.
 
     Attributes:
         id: Our name, unique over all suites.
-        h2o_id: Evaluator id of the same risk in H2O Eval Studio, if it has one.
+        aliases: Names of the same risk elsewhere: evaluator ids of H2O Eval Studio, or
+            `suite:name`. A configuration may use any of them.
         summary: One line for tables.
         metrics: What it reports, gating metrics first.
         inputs: What it reads of a sample.
         roles: Model roles it needs from the pack.
+        classifier: The role whose model gives a probability per label, where the metrics are named
+            after the labels: a pack whose model lacks a gating one is refused.
         cost: `text` and `pattern` detectors run before `model` ones.
+        in_flight: How it judges an answer that is still being written.
+        reach: Code points of the longest text that a `search` finds. A stream holds back as much
+            behind each part that leaves, so that no finding is cut in two.
         skip_on_abstention: Not applicable when the whole answer abstains.
         request_parameters: Parameters that belong to the sample, so any request may set them.
         default_thresholds: Cuts that follow from the metric itself (0.5 for a boolean). Cuts that
             need data are shipped in `configs/defaults/thresholds.json`.
         replaces: Its findings say what to show in their place, so its action may be `redact`.
+        remedy: What may help where it flags too often.
+        listing: How lists of evaluators show it.
     """
 
     id: str
-    h2o_id: str | None
+    aliases: tuple[str, ...] = ()
     summary: str
     metrics: tuple[MetricSpec, ...]
     inputs: frozenset[Input]
     roles: frozenset[Role] = frozenset()
+    classifier: Role | None = None
     cost: CostClass = "text"
+    in_flight: InFlight = "end"
+    reach: int = 0
     skip_on_abstention: bool = False
     request_parameters: frozenset[str] = frozenset()
     default_thresholds: Mapping[str, float] | None = None
     replaces: bool = False
+    remedy: Remedy | None = None
+    listing: Listing = Listing()
+
+    def __post_init__(self) -> None:
+        """Refuse what no stream can do.
+
+        Raises:
+            ConfigurationError: If the reach is out of range, or nothing searches that far.
+        """
+        most = MAX_REACH if self.in_flight == "search" else 0
+        if not 0 <= self.reach <= most:
+            where = f"detector {self.id!r}: reach"
+            raise ConfigurationError(where, str(self.reach), f"a number from 0 to {most}")
+
+    @property
+    def h2o_id(self) -> str | None:
+        """Return the evaluator id of the same risk in H2O Eval Studio, if it has one."""
+        return next((alias for alias in self.aliases if alias.startswith(H2O_PREFIX)), None)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the id and its aliases: everything a configuration may call the detector."""
-        return (self.id,) if self.h2o_id is None else (self.id, self.h2o_id)
+        return (self.id, *self.aliases)
 
     def metric(self, key: str) -> MetricSpec:
         """Return one metric by key; KeyError if the detector has no such metric."""
@@ -108,6 +181,23 @@ class Detector(ABC, Generic[P]):
         """Return the model rows this sample needs; none for a pattern detector."""
         return ()
 
+    def asked_by_case(
+        self, condition: str | None, schema: Mapping[str, Any] | None, categories: Collection[str]
+    ) -> dict[str, Any]:
+        """Return the parameters that a case of a test suite sets itself; offline runs only.
+
+        Args:
+            condition: What the case says that its answer must contain.
+            schema: The JSON schema its answer must satisfy.
+            categories: Of the case.
+        """
+        own: dict[str, Any] = {}
+        if condition is not None and "condition" in self.spec.inputs:
+            own["condition"] = condition
+        if schema is not None and "schema" in self.spec.inputs:
+            own["schema"] = dict(schema)
+        return own
+
     @abstractmethod
     def reduce(
         self, sample: SegmentedSample, outputs: Sequence[RowOutput], parameters: P
@@ -131,7 +221,7 @@ class Registry:
         self._plugged: set[str] = set()
 
     def register(self, cls: D) -> D:
-        """Class decorator: add one detector under its own id and its H2O id."""
+        """Class decorator: add one detector under its own id and its aliases."""
         detector = cls()
         self._refuse_duplicate(detector.spec)
         self._detectors[detector.spec.id] = detector
@@ -175,8 +265,8 @@ class Registry:
         for spec in self.specs():
             if evaluator_id in spec.names:
                 return spec
-        known = (name for spec in self.specs() for name in spec.names)
-        hint = choices(evaluator_id, known, "detector id")
+        known = [name for spec in self.specs() for name in spec.names]
+        hint = choices(evaluator_id, known, "detector id or alias", "GET /v1/detectors")
         raise ConfigurationError(where, f"unknown id {evaluator_id!r}", hint)
 
     def specs(self) -> tuple[DetectorSpec, ...]:

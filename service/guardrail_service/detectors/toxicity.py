@@ -8,10 +8,12 @@ from typing import Final
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     MetricSpec,
     Parameters,
     detector,
 )
+from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.detectors.shared.safety import outcome, rows
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Direction, Outcome, Row, RowOutput
@@ -31,7 +33,7 @@ class Toxicity(Detector[ToxicityParameters]):
 
     spec = DetectorSpec(
         id="toxicity",
-        h2o_id="h2o_sonar.evaluators.toxicity_evaluator.ToxicityEvaluator",
+        aliases=("h2o_sonar.evaluators.toxicity_evaluator.ToxicityEvaluator",),
         summary="Is the answer rude, hateful, obscene or threatening?",
         metrics=tuple(
             MetricSpec(key, Direction.LOWER, gating=key == LABELS[0], optional=key != LABELS[0])
@@ -40,6 +42,12 @@ class Toxicity(Detector[ToxicityParameters]):
         inputs=frozenset({"answer"}),
         roles=frozenset({ROLE}),
         cost="model",
+        classifier=ROLE,
+        in_flight="parts",
+        remedy=KEEP_SAFE,
+        listing=Listing(
+            title="Toxicity", tags=("classifier", "nist:fair"), problem="fairness", avid="E0300"
+        ),
     )
     parameters = ToxicityParameters
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from guardrail_service.detectors.registry import CLASSIFIERS, Detector, DetectorSpec, Registry
+from guardrail_service.detectors.registry import Detector, DetectorSpec, Registry
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Cut, Policy, Rule
 from guardrail_service.policy.provenance import (
@@ -342,9 +342,10 @@ class _Reader:
             return Unserved(spec.id, f"model pack {self._serving.pack_name!r} lacks role {roles}")
         if spec.id not in self._registry:
             return Unserved(spec.id, "this release has no code for it yet")
-        for role in sorted(spec.roles & CLASSIFIERS):
-            if unknown := sorted(spec.labels_needed(cuts) - self._serving.labels.get(role, set())):
-                pack, known = self._serving.pack_name, sorted(self._serving.labels.get(role, set()))
+        if (role := spec.classifier) is not None:
+            given = self._serving.labels.get(role, frozenset())
+            if unknown := sorted(spec.labels_needed(cuts) - given):
+                pack, known = self._serving.pack_name, sorted(given)
                 why = f"its role {role} gives {', '.join(known) or 'no labels'}"
                 return Unserved(spec.id, f"model pack {pack!r} lacks {', '.join(unknown)}: {why}")
         return None

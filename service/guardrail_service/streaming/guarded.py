@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from guardrail_service.detectors.registry import InFlight
 from guardrail_service.guard.guard import Cancellation, Guard
 from guardrail_service.guard.redaction import redact
 from guardrail_service.policy.decide import Policy, Rule, span_action
@@ -26,12 +27,6 @@ from guardrail_service.types import (
     Timings,
     Verdict,
 )
-
-SEARCHED = frozenset({"pii", "secrets", "encoding"})
-"""Run on everything that has arrived, before any of it leaves: what they find may be redacted."""
-READ = frozenset({"hallucination", "groundedness", "toxicity", "bias"})
-"""Run on each part that is about to leave, together with the part before it. Their scores are the
-worst sentence's, so what they flag in a part they flag in the whole."""
 
 StopOn = Literal["block", "flag"]
 
@@ -105,20 +100,20 @@ class StreamedCheck:
         self._stops = Action.BLOCK if stop_on == "block" else Action.FLAG
         self._deadline_ms = deadline_ms
         self._sentence_ms = sentence_ms
-        self._searched = _part(policy, SEARCHED)
-        self._read = _part(policy, READ)
+        self._searched = _part(policy, "search")
+        self._read = _part(policy, "parts")
         self._read_from = 0  # where the part before begins: alone, a short one reads differently
-        self.state = Holdback()
+        self.state = Holdback(max((r.spec.reach for r in policy.rules.values()), default=0))
 
     @property
     def in_flight(self) -> tuple[str, ...]:
         """Return the detectors that judge before text leaves."""
-        return tuple(name for name in self.policy.rules if name in SEARCHED | READ)
+        return tuple(name for name, rule in self.policy.rules.items() if not _waits(rule))
 
     @property
     def at_end(self) -> tuple[str, ...]:
         """Return the detectors that only the whole answer can be judged by."""
-        return tuple(name for name in self.policy.rules if name not in SEARCHED | READ)
+        return tuple(name for name, rule in self.policy.rules.items() if _waits(rule))
 
     def feed(self, text: str) -> None:
         """Add what the model wrote."""
@@ -236,8 +231,13 @@ def _can_redact(rule: Rule, result: DetectorResult) -> bool:
     return bool(wanted) and all(span.replacement is not None for span in wanted)
 
 
-def _part(policy: Policy, names: frozenset[str]) -> Policy:
-    rules = {name: rule for name, rule in policy.rules.items() if name in names}
+def _waits(rule: Rule) -> bool:
+    return rule.spec.in_flight == "end"
+
+
+def _part(policy: Policy, when: InFlight) -> Policy:
+    """Return the rules of the detectors that judge at that time."""
+    rules = {name: rule for name, rule in policy.rules.items() if rule.spec.in_flight == when}
     return dataclasses.replace(policy, rules=rules)
 
 

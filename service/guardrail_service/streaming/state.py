@@ -21,9 +21,15 @@ _STRIDE = 8
 
 
 class Holdback:
-    """One answer's text. Offsets are code points of the answer as its model wrote it."""
+    """One answer's text. Offsets are code points of the answer as its model wrote it.
 
-    def __init__(self) -> None:
+    Args:
+        reach: Code points of the longest finding beside those that `cuts` knows of: as many have to
+            have arrived behind a cut.
+    """
+
+    def __init__(self, reach: int = 0) -> None:
+        self._reach = reach
         self._parts: list[str] = []  # released
         self._context = ""  # their end
         self._held = ""
@@ -98,8 +104,9 @@ class Holdback:
         before = len(self._context)
         shift = self.released - before
         for cut in cuts(self._context + self._held, before):
-            if (cut + shift - self.released) * SHARE >= self.released:
-                yield cut + shift
+            at = cut + shift
+            if at + self._reach <= self.size and (at - self.released) * SHARE >= self.released:
+                yield at
 
     def _wait(self) -> None:
         """Look again when there is more; seldom, where much is held, since a look reads all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,18 +21,18 @@ from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Direction, Outcome, RowOutput
 
 
-def spec(name: str, h2o_id: str | None = None) -> DetectorSpec:
+def spec(name: str, *aliases: str) -> DetectorSpec:
     """Return a spec with one metric."""
     return DetectorSpec(
         id=name,
-        h2o_id=h2o_id,
+        aliases=aliases,
         summary="A made-up risk.",
         metrics=(MetricSpec("good", Direction.HIGHER, gating=True),),
         inputs=frozenset({"answer"}),
     )
 
 
-def detector(name: str, h2o_id: str | None = None) -> type[Detector[Parameters]]:
+def detector(name: str, *aliases: str) -> type[Detector[Parameters]]:
     """Return a detector class."""
 
     class Made(Detector[Parameters]):
@@ -44,7 +45,7 @@ def detector(name: str, h2o_id: str | None = None) -> type[Detector[Parameters]]
         ) -> Outcome:
             return Outcome.evaluated({"good": 1.0})
 
-    Made.spec = spec(name, h2o_id)
+    Made.spec = spec(name, *aliases)
     return Made
 
 
@@ -93,24 +94,30 @@ def test_a_registered_detector_is_found_by_both_ids() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "h2o_id"), [("risk", None), ("risk", "h2o.Other"), ("other", "h2o.Risk")]
+    "names",
+    [
+        ("risk",),
+        ("risk", "h2o.Other"),
+        ("other", "h2o.Risk"),
+        ("other", "suite:other", "suite:risk"),
+    ],
 )
-def test_a_duplicate_is_an_error(name: str, h2o_id: str | None) -> None:
-    """Of either id, among detectors with code and declared ones alike."""
+def test_a_duplicate_is_an_error(names: tuple[str, ...]) -> None:
+    """Of the id or of any alias, among detectors with code and declared ones alike."""
     for first in ("register", "declare"):
         made = Registry()
         if first == "register":
-            made.register(detector("risk", "h2o.Risk"))
+            made.register(detector("risk", "h2o.Risk", "suite:risk"))
         else:
-            made.declare(spec("risk", "h2o.Risk"))
+            made.declare(spec("risk", "h2o.Risk", "suite:risk"))
         with pytest.raises(ConfigurationError, match="already registered"):
-            made.register(detector(name, h2o_id))
+            made.register(detector(*names))
         with pytest.raises(ConfigurationError, match="already registered"):
-            made.declare(spec(name, h2o_id))
+            made.declare(spec(*names))
 
 
-def test_two_detectors_without_an_h2o_id_are_no_duplicates() -> None:
-    """None is not an id."""
+def test_two_detectors_without_an_alias_are_no_duplicates() -> None:
+    """No alias is not an id."""
     made = Registry()
     made.register(detector("one"))
     made.register(detector("two"))
@@ -224,7 +231,7 @@ def test_an_unfinished_plug_in_stops_with_a_message(
 def test_a_plug_in_is_found_by_its_h2o_id(plug_in: Callable[..., Point]) -> None:
     """Configurations may name detectors in either form."""
     made = Registry()
-    plug_in("mine", lambda: detector("mine", h2o_id="h2o_sonar.evaluators.mine.Mine"))
+    plug_in("mine", lambda: detector("mine", "h2o_sonar.evaluators.mine.Mine"))
     made.load_plugins(["h2o_sonar.evaluators.mine.Mine"])
     assert "mine" in made
 
@@ -237,7 +244,7 @@ def test_a_broken_plug_in_that_nobody_named_stops_nothing(plug_in: Callable[...,
 
     made = Registry()
     plug_in("broken", broken)
-    plug_in("mine", lambda: detector("mine", h2o_id="h2o.Mine"))
+    plug_in("mine", lambda: detector("mine", "h2o.Mine"))
     bystander = plug_in("other", lambda: detector("other"))
     made.load_plugins(["h2o.Mine"])
     assert [one.spec.id for one in made] == ["mine"]
@@ -271,3 +278,22 @@ def test_a_plug_in_named_like_a_built_in_detector_stops(plug_in: Callable[..., P
 def test_a_metric_knows_its_range(score: float, holds: bool) -> None:
     """Both ends inclusive; NaN is in no range."""
     assert MetricSpec("good", Direction.HIGHER).holds(score) is holds
+
+
+def test_the_id_of_h2o_is_one_of_the_aliases() -> None:
+    """Told by how it begins; the others are no ids of H2O's."""
+    assert spec("risk", "suite:risk", "h2o_sonar.evaluators.risk.Risk").h2o_id == (
+        "h2o_sonar.evaluators.risk.Risk"
+    )
+    assert spec("risk", "suite:risk").h2o_id is None
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "reach", "most"), [("search", 20_001, 20_000), ("parts", 1, 0), ("end", -1, 0)]
+)
+def test_a_reach_that_no_stream_can_hold_back_is_refused(
+    in_flight: Any, reach: int, most: int
+) -> None:
+    """And one that nothing searches for."""
+    with pytest.raises(ConfigurationError, match=f"risk.*reach.*from 0 to {most}$"):
+        dataclasses.replace(spec("risk"), in_flight=in_flight, reach=reach)

@@ -76,7 +76,6 @@ class Fake(Detector[Knobs]):
     def __init__(self, name: str, encode: Any, reduce: Any, **changes: Any) -> None:
         spec = DetectorSpec(
             id=name,
-            h2o_id=None,
             summary="Made up.",
             metrics=(
                 MetricSpec("good", Direction.HIGHER, gating=True),

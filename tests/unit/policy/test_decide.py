@@ -15,7 +15,6 @@ from guardrail_service.types import Action, Direction, NoValue, Outcome, Span, S
 
 SPEC = DetectorSpec(
     id="risk",
-    h2o_id=None,
     summary="A made-up risk.",
     metrics=(
         MetricSpec("good", Direction.HIGHER, gating=True),

@@ -103,7 +103,7 @@ def test_the_damaged_spelling_is_refused_with_the_repaired_one(write_config: Wri
     [
         ({}, ["evaluator_ids", "nothing"]),
         ({"evaluator_ids": []}, ["evaluator_ids"]),
-        ({"evaluator_ids": ["nope"]}, ["evaluator_ids[0]", "'nope'", "groundedness"]),
+        ({"evaluator_ids": ["nope"]}, ["evaluator_ids[0]", "'nope'", "GET /v1/detectors"]),
         ({"evaluator_ids": ["groundedness", GROUNDEDNESS]}, ["evaluator_ids[1]", "once"]),
         ({"evaluator_ids": ["groundedness"], "extra": 1}, ["extra"]),
         (
@@ -310,7 +310,7 @@ def test_a_detector_of_others_may_redact_if_its_spec_says_so(write_config: Write
 
     @registry.register
     class Masking(REGISTRY["looping"].__class__):  # type: ignore[misc,name-defined]
-        spec = dataclasses.replace(REGISTRY["looping"].spec, id="own", h2o_id=None, replaces=True)
+        spec = dataclasses.replace(REGISTRY["looping"].spec, id="own", aliases=(), replaces=True)
 
     serving = dataclasses.replace(SERVING, registry=registry)
     path = write_config(evaluator_ids=["own"], policy={"actions": {"own": "redact"}})

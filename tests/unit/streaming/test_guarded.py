@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from guardrail_service.errors import Cancelled
 from guardrail_service.guard.guard import Cancellation, Guard
 from guardrail_service.policy.decide import Policy
-from guardrail_service.streaming.guarded import READ, SEARCHED, Ended, Release, StreamedCheck
+from guardrail_service.streaming.guarded import Ended, Release, StreamedCheck
 from guardrail_service.streaming.state import MAX_HOLD
 from guardrail_service.types import Action, DetectorResult, Outcome, Sample, State
 from tests.unit.streaming.conftest import begin, chunks, pattern_policy, streamed
@@ -65,7 +65,7 @@ SIZES = st.lists(st.integers(1, 60), min_size=1, max_size=8)
 def golden() -> list[str]:
     """Return the project's texts with personal data, secrets and encoded payloads."""
     texts = []
-    for name in SEARCHED:
+    for name in ("pii", "secrets", "encoding"):
         for line in (GOLDEN / f"{name}_cases.jsonl").read_text("utf-8").splitlines():
             case = json.loads(line)
             if case["spans"]:
@@ -183,12 +183,12 @@ def test_the_final_verdict_is_that_of_a_check(plant: str, sizes: list[int], guar
     assert ended.verdict.redacted_answer == whole.redacted_answer
 
 
-def test_every_detector_is_either_in_flight_or_at_the_end(guard: Guard) -> None:
-    """And those in flight are known by name, so a new one is at the end until it is chosen."""
+def test_a_detector_judges_when_its_spec_says(guard: Guard) -> None:
+    """Before text leaves, or at the end."""
     check = begin(guard)
-    assert set(check.in_flight) == SEARCHED
-    assert not check.at_end
-    assert not SEARCHED & READ
+    waits = {n for n, rule in check.policy.rules.items() if rule.spec.in_flight == "end"}
+    assert set(check.at_end) == waits
+    assert set(check.in_flight) == set(check.policy.rules) - waits
 
 
 def test_a_stop_says_what_stopped_it(guard: Guard) -> None:

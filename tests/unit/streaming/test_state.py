@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from guardrail_service.streaming.cuts import cuts
 from guardrail_service.streaming.state import MAX_HOLD, SHARE, Holdback
 
@@ -79,3 +81,17 @@ def test_cuts_are_found_by_the_context_before_the_held_text() -> None:
     state.release(10)
     whole = list(cuts(text, 10))
     assert state.furthest([]) == whole[0]
+
+
+@pytest.mark.parametrize("reach", [0, 30, 90])
+def test_as_much_is_held_back_as_the_longest_finding_is_long(reach: int) -> None:
+    """Whoever finds more than the built-in searches says how much; text beyond it leaves."""
+    state = Holdback(reach)
+    text = "One sentence is here. " * 12
+    for word in text.split(" "):
+        state.feed(word + " ")
+        if state.due() and (cut := state.furthest(())) > state.released:
+            state.release(cut)
+            assert state.size - cut >= reach
+    assert state.released > 0
+    assert len(state.held) >= reach

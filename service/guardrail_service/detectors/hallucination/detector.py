@@ -12,6 +12,7 @@ from guardrail_service.detectors.hallucination import verbatim
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     MetricSpec,
     Parameters,
     detector,
@@ -26,6 +27,7 @@ from guardrail_service.detectors.shared.comparison import (
     unreadable,
     unverifiable,
 )
+from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample, Window
@@ -121,13 +123,25 @@ class Hallucination(Detector[HallucinationParameters]):
 
     spec = DetectorSpec(
         id="hallucination",
-        h2o_id="h2o_sonar.evaluators.rag_hallucination_evaluator.RagHallucinationEvaluator",
+        aliases=(
+            "h2o_sonar.evaluators.rag_hallucination_evaluator.RagHallucinationEvaluator",
+            "open_rag_eval:hhem",
+        ),
         summary="Is every claim supported by the passages? (grounding model)",
         metrics=(MetricSpec("hallucination", Direction.HIGHER, gating=True),),
         inputs=frozenset({"answer", "contexts"}),
         roles=frozenset({ROLE, comparison.ROLE}),
         cost="model",
         skip_on_abstention=True,
+        in_flight="parts",
+        remedy=STAY_WITH_PASSAGES,
+        listing=Listing(
+            title="Hallucination",
+            tags=("nli", "nist:valid-reliable"),
+            avid="E0400",
+            original="N",
+            surrogate="the pack's grounding model in place of HHEM",
+        ),
     )
     parameters = HallucinationParameters
 

@@ -10,11 +10,13 @@ from guardrail_service.detectors.json_schema.strict_json import StrictJsonError,
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     Parameters,
     boolean_metrics,
     detector,
 )
 from guardrail_service.detectors.shared.findings import boolean_outcome, whole_answer
+from guardrail_service.detectors.shared.remedies import KEEP_THE_FORM
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Outcome, RowOutput, Span
 
@@ -51,12 +53,18 @@ class JsonSchema(Detector[JsonSchemaParameters]):
 
     spec = DetectorSpec(
         id="json_schema",
-        h2o_id="h2o_sonar.evaluators.json_schema_evaluator.JSONSchemaEvaluator",
+        aliases=("h2o_sonar.evaluators.json_schema_evaluator.JSONSchemaEvaluator",),
         summary="Is the answer JSON that satisfies the schema?",
         metrics=boolean_metrics(parse_failures=False),
         inputs=frozenset({"schema", "answer"}),
         request_parameters=frozenset({"schema"}),
         default_thresholds={"model_passes": 0.5},
+        remedy=KEEP_THE_FORM,
+        listing=Listing(
+            title="JSON schema",
+            tags=("rule-based", "sr11-7:conceptual-soundness"),
+            problem="data quality",
+        ),
     )
     parameters = JsonSchemaParameters
 

@@ -20,6 +20,7 @@ from guardrail_service.detectors.no_answer import phrases
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     MetricSpec,
     Parameters,
     detector,
@@ -49,10 +50,16 @@ class NoAnswer(Detector[NoAnswerParameters]):
 
     spec = DetectorSpec(
         id="no_answer",
-        h2o_id=None,
+        aliases=("open_rag_eval:no_answer",),
         summary="Does the answer attempt to answer? (reported)",
         metrics=(MetricSpec("answered", Direction.HIGHER, boolean=True),),
         inputs=frozenset({"question", "answer"}),
+        listing=Listing(
+            title="No answer",
+            tags=("rule-based", "nist:valid-reliable"),
+            original="J",
+            surrogate="phrases of abstention in place of a judge",
+        ),
     )
     parameters = NoAnswerParameters
 

@@ -20,10 +20,12 @@ from guardrail_service.detectors.pii.types import H2O_TYPES, TYPES, canonical, r
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     Parameters,
     boolean_metrics,
     detector,
 )
+from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.text.patterns.search import Pattern, PatternSet, compile_regex
 from guardrail_service.text.patterns.slow_regexes import superlinear
@@ -229,13 +231,21 @@ class PII(Detector[PIIParameters]):
 
     spec = DetectorSpec(
         id="pii",
-        h2o_id="h2o_sonar.evaluators.pii_leakage_evaluator.PiiLeakageEvaluator",
+        aliases=("h2o_sonar.evaluators.pii_leakage_evaluator.PiiLeakageEvaluator",),
         summary="Does the answer leak personal data?",
         metrics=boolean_metrics(parse_failures=False),
         inputs=frozenset({"question", "answer", "contexts"}),
         cost="pattern",
         default_thresholds={"model_passes": 0.5},
         replaces=True,
+        in_flight="search",
+        remedy=KEEP_SAFE,
+        listing=Listing(
+            title="PII leakage",
+            tags=("rule-based", "nist:privacy-enhanced", "sr11-7:ongoing-monitoring"),
+            problem="privacy",
+            avid="P0300",
+        ),
     )
     parameters = PIIParameters
 

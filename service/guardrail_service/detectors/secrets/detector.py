@@ -12,6 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     Parameters,
     boolean_metrics,
     detector,
@@ -27,6 +28,7 @@ from guardrail_service.detectors.shared.findings import (
     whole_answer,
     whole_sample,
 )
+from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.text.patterns.search import (
     Match,
@@ -277,13 +279,23 @@ class Secrets(Detector[SecretsParameters]):
 
     spec = DetectorSpec(
         id="secrets",
-        h2o_id="h2o_sonar.evaluators.sensitive_data_leakage_evaluator.SensitiveDataLeakageEvaluator",
+        aliases=(
+            "h2o_sonar.evaluators.sensitive_data_leakage_evaluator.SensitiveDataLeakageEvaluator",
+        ),
         summary="Does the answer leak keys, tokens or passwords?",
         metrics=boolean_metrics(parse_failures=True),
         inputs=frozenset({"answer", "contexts"}),
         cost="pattern",
         default_thresholds={"model_passes": 0.5},
         replaces=True,
+        in_flight="search",
+        remedy=KEEP_SAFE,
+        listing=Listing(
+            title="Sensitive data leakage",
+            tags=("rule-based", "nist:privacy-enhanced", "sr11-7:ongoing-monitoring"),
+            problem="security",
+            avid="S0400",
+        ),
     )
     parameters = SecretsParameters
 

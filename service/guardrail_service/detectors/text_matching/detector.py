@@ -7,11 +7,13 @@ from pydantic import ConfigDict, field_validator
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
+    Listing,
     Parameters,
     boolean_metrics,
     detector,
 )
 from guardrail_service.detectors.shared.findings import boolean_outcome, whole_answer, whole_sample
+from guardrail_service.detectors.shared.remedies import KEEP_THE_FORM
 from guardrail_service.detectors.text_matching.condition import parse_condition
 from guardrail_service.detectors.text_matching.condition_tree import Condition
 from guardrail_service.text.sample import SegmentedSample
@@ -56,12 +58,14 @@ class TextMatching(Detector[TextMatchingParameters]):
 
     spec = DetectorSpec(
         id="text_matching",
-        h2o_id="h2o_sonar.evaluators.rag_tokens_presence_evaluator.RagStrStrEvaluator",
+        aliases=("h2o_sonar.evaluators.rag_tokens_presence_evaluator.RagStrStrEvaluator",),
         summary="Does the answer contain what it must, and nothing it must not?",
         metrics=boolean_metrics(parse_failures=True),
         inputs=frozenset({"condition", "answer", "contexts"}),
         request_parameters=frozenset({"condition"}),
         default_thresholds={"model_passes": 0.5},
+        remedy=KEEP_THE_FORM,
+        listing=Listing(title="Text matching", tags=("rule-based", "sr11-7:outcomes-analysis")),
     )
     parameters = TextMatchingParameters
 

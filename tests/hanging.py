@@ -9,8 +9,8 @@ import os
 import threading
 from collections.abc import Mapping
 
-from guardrail_offline.catalogue import CATALOGUE, Evaluator, EvaluatorSpec
-from guardrail_offline.views import View
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import CATALOGUE, Evaluator, EvaluatorSpec
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.types import MetricSpec
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from guardrail_offline.cases import Case, Lab, Model, group_of
-from guardrail_offline.catalogue import CATALOGUE, EvaluatorSpec
-from guardrail_offline.evaluators.claim_scores import harmonic_mean
-from guardrail_offline.formats.columns import Place, case_of
-from guardrail_offline.formats.labs import open_lab
-from guardrail_offline.leaderboards import leaderboard
-from guardrail_offline.models import Models
-from guardrail_offline.results import Result
-from guardrail_offline.settings import Configured, configure
-from guardrail_offline.tallies import EvaluatorTally
-from guardrail_offline.worker import models_for, score
+from guardrail_offline.datasets.cases import Case, Lab, Model, group_of
+from guardrail_offline.datasets.columns import Place, case_of
+from guardrail_offline.datasets.labs import open_lab
+from guardrail_offline.evaluators.catalogue import CATALOGUE, EvaluatorSpec
+from guardrail_offline.evaluators.configured import Configured, configure
+from guardrail_offline.evaluators.pack_models import Models
+from guardrail_offline.evaluators.shared.claim_scores import harmonic_mean
+from guardrail_offline.runs.leaderboards import leaderboard
+from guardrail_offline.runs.result_files import Result
+from guardrail_offline.runs.totals import EvaluatorTally
+from guardrail_offline.runs.worker import models_for, score
 from guardrail_service.types import Passage
 
 QUICKSTART = ("context_relevancy", "faithfulness", "answer_relevancy")

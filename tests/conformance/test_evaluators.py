@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import CATALOGUE, AnyEvaluator, Catalogue
-from guardrail_offline.inventory import describe, suites_of
-from guardrail_offline.results import Result
-from guardrail_offline.settings import Configured, configure
-from guardrail_offline.worker import score
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.catalogue import CATALOGUE, AnyEvaluator, Catalogue
+from guardrail_offline.evaluators.configured import Configured, configure
+from guardrail_offline.evaluators.description import describe, suites_of
+from guardrail_offline.runs.result_files import Result
+from guardrail_offline.runs.worker import score
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage, State
 from tests.unit.offline.stand_ins import Session, models

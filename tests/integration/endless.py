@@ -9,10 +9,10 @@ import sys
 import threading
 from collections.abc import Collection, Sequence
 
-from guardrail_offline import worker
-from guardrail_offline.models import Models
-from guardrail_offline.settings import Configured
-from guardrail_offline.shards import Layout
+from guardrail_offline.evaluators.configured import Configured
+from guardrail_offline.evaluators.pack_models import Models
+from guardrail_offline.runs import worker
+from guardrail_offline.runs.shards import Layout
 from guardrail_service.commands.main import main
 
 

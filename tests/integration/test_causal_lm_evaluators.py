@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_offline.cases import Case
-from guardrail_offline.models import Models, load_models
-from guardrail_offline.settings import configure
-from guardrail_offline.worker import score
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.evaluators.pack_models import Models, load_models
+from guardrail_offline.runs.worker import score
 from tests import tiny_language, tiny_pack
 
 SOURCE = "The Alder is the longest river of the valley and flows to the sea in the north."

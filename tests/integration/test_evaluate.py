@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from guardrail_offline.catalogue import CATALOGUE
-from guardrail_offline.execution import Options, Summary, evaluate_lab
-from guardrail_offline.formats.labs import open_lab
-from guardrail_offline.results import read_run
-from guardrail_offline.settings import configure
+from guardrail_offline.datasets.labs import open_lab
+from guardrail_offline.evaluators.catalogue import CATALOGUE
+from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.runs.execution import Options, Summary, evaluate_lab
+from guardrail_offline.runs.result_files import read_run
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.inference.pack import read_manifest
 from guardrail_service.resources import packs_dir

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from guardrail_offline.inventory import markdown
+from guardrail_offline.evaluators.description import markdown
 from guardrail_service.commands.main import app
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_offline.cases import Case, Lab, question_group
-from guardrail_offline.catalogue import CATALOGUE
-from guardrail_offline.execution import Options, evaluate_lab
-from guardrail_offline.formats.labs import lab_source
-from guardrail_offline.pool import Pool, WorkerLost
-from guardrail_offline.results import read_run
-from guardrail_offline.settings import configure
-from guardrail_offline.shards import Layout, cut
+from guardrail_offline.datasets.cases import Case, Lab, question_group
+from guardrail_offline.datasets.labs import lab_source
+from guardrail_offline.evaluators.catalogue import CATALOGUE
+from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.runs.execution import Options, evaluate_lab
+from guardrail_offline.runs.pool import Pool, WorkerLost
+from guardrail_offline.runs.result_files import read_run
+from guardrail_offline.runs.shards import Layout, cut
 
 pytestmark = pytest.mark.timeout(300)
 LIMIT_S = 20.0

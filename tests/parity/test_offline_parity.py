@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.cases import Case
-from guardrail_offline.formats.labs import open_lab
-from guardrail_offline.models import Models, load_models
-from guardrail_offline.settings import configure
-from guardrail_offline.worker import score
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.datasets.labs import open_lab
+from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.evaluators.pack_models import Models, load_models
+from guardrail_offline.runs.worker import score
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.guard.overrides import Override
 from guardrail_service.server.runtime import Runtime

@@ -3,7 +3,7 @@
 from guardrail_offline.evaluators import agent_sanity as agent_sanity
 from guardrail_offline.evaluators import bleu as bleu
 from guardrail_offline.evaluators import citations as citations
-from guardrail_offline.evaluators import claims as claims
+from guardrail_offline.evaluators import claim_metrics as claim_metrics
 from guardrail_offline.evaluators import classification as classification
 from guardrail_offline.evaluators import consistency as consistency
 from guardrail_offline.evaluators import embeddings as embeddings
@@ -14,7 +14,7 @@ from guardrail_offline.evaluators import language_model as language_model
 from guardrail_offline.evaluators import nuggets as nuggets
 from guardrail_offline.evaluators import retrieval as retrieval
 from guardrail_offline.evaluators import rouge as rouge
-from guardrail_offline.evaluators import rules as rules
 from guardrail_offline.evaluators import steps as steps
 from guardrail_offline.evaluators import summaries as summaries
 from guardrail_offline.evaluators import triad as triad
+from guardrail_offline.evaluators import yes_no_rules as yes_no_rules

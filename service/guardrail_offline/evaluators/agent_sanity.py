@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from guardrail_offline.catalogue import (
+from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.catalogue import (
     LOWER,
     UNBOUNDED,
     Evaluator,
     EvaluatorSpec,
     evaluator,
 )
-from guardrail_offline.results import Result, Score
-from guardrail_offline.views import Unavailable, View
+from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.detectors.json_schema.strict_json import StrictJsonError, parse_json
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable

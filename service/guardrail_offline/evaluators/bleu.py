@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from guardrail_offline.catalogue import (
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
     NoParameters,
     evaluator,
 )
-from guardrail_offline.views import View
 from guardrail_service.types import MetricSpec
 
 ORDERS = (1, 2, 3, 4)

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 import re2
 from pydantic import Field
 
-from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, evaluator
-from guardrail_offline.evaluators.claim_scores import claim_f1
-from guardrail_offline.evaluators.support import SupportParameters
-from guardrail_offline.results import Result
-from guardrail_offline.views import Unavailable, View
+from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
+from guardrail_offline.evaluators.shared.claim_scores import claim_f1
+from guardrail_offline.evaluators.shared.support import SupportParameters
+from guardrail_offline.runs.result_files import Result
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.types import MetricSpec, State
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, evaluator
-from guardrail_offline.results import Result, Score
-from guardrail_offline.views import Unavailable, View
+from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
+from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State

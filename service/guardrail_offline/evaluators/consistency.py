@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from guardrail_offline.catalogue import (
+from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.catalogue import (
     HIGHER,
     LOWER,
     Evaluator,
@@ -20,8 +21,7 @@ from guardrail_offline.catalogue import (
 )
 from guardrail_offline.evaluators.embeddings import bert_score, token_vectors
 from guardrail_offline.evaluators.rouge import rouge
-from guardrail_offline.results import Result
-from guardrail_offline.views import Unavailable, View
+from guardrail_offline.runs.result_files import Result
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State

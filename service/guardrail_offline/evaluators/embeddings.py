@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from guardrail_offline.catalogue import (
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
     NoParameters,
     evaluator,
 )
-from guardrail_offline.evaluators.claim_scores import claim_f1, reciprocal_rank, share
-from guardrail_offline.models import Array
-from guardrail_offline.views import View
+from guardrail_offline.evaluators.pack_models import Array
+from guardrail_offline.evaluators.shared.claim_scores import claim_f1, reciprocal_rank, share
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable

@@ -7,13 +7,13 @@ from collections.abc import Set as AbstractSet
 
 import re2
 
-from guardrail_offline.catalogue import (
+from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
     NoParameters,
     evaluator,
 )
-from guardrail_offline.views import Unavailable, View
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.segmentation.sentences import split_sentences

@@ -11,8 +11,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import (
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     Evaluator,
     EvaluatorSpec,
@@ -20,8 +21,7 @@ from guardrail_offline.catalogue import (
     NoParameters,
     RunClass,
 )
-from guardrail_offline.results import Details, Result
-from guardrail_offline.views import Unavailable, View
+from guardrail_offline.runs.result_files import Details, Result
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, DetectorSpec, Parameters
 from guardrail_service.types import MetricSpec, Outcome, Role, Span, State
 

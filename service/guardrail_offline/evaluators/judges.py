@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guardrail_offline.catalogue import (
+from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     LOWER,
     Evaluator,
@@ -13,14 +14,13 @@ from guardrail_offline.catalogue import (
     boolean_metrics,
     evaluator,
 )
-from guardrail_offline.evaluators.rules import classifier_score
-from guardrail_offline.evaluators.support import (
+from guardrail_offline.evaluators.shared.support import (
     SupportParameters,
     answer_claims,
     verdicts,
 )
-from guardrail_offline.results import Result, Score
-from guardrail_offline.views import Unavailable, View
+from guardrail_offline.evaluators.yes_no_rules import classifier_score
+from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.types import MetricSpec, State
 
 _H2O = "h2o_sonar.evaluators."

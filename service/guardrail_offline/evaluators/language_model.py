@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from guardrail_offline.catalogue import (
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     LOWER,
     UNBOUNDED,
@@ -23,7 +24,6 @@ from guardrail_offline.catalogue import (
     NoParameters,
     evaluator,
 )
-from guardrail_offline.views import View
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, Role
 

@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, evaluator
+from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.embeddings import chunk_scores
+from guardrail_offline.evaluators.pack_models import Array
 from guardrail_offline.evaluators.retrieval import UmbrelaParameters, grades
-from guardrail_offline.evaluators.support import SURROGATE, SupportParameters
-from guardrail_offline.models import Array
-from guardrail_offline.results import Result, Score
-from guardrail_offline.views import Unavailable, View
+from guardrail_offline.evaluators.shared.support import SURROGATE, SupportParameters
+from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from pydantic import Field, field_validator
 
-from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, evaluator
-from guardrail_offline.evaluators.claim_scores import (
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
+from guardrail_offline.evaluators.embeddings import chunk_scores
+from guardrail_offline.evaluators.shared.claim_scores import (
     average_precision,
     precision_at,
     reciprocal_rank,
 )
-from guardrail_offline.evaluators.embeddings import chunk_scores
-from guardrail_offline.results import Result, Score
-from guardrail_offline.views import View
+from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State

@@ -10,14 +10,14 @@ from typing import NamedTuple, TypeVar
 
 import re2
 
-from guardrail_offline.catalogue import (
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
     NoParameters,
     evaluator,
 )
-from guardrail_offline.evaluators.stemmer import stem
-from guardrail_offline.views import View
+from guardrail_offline.evaluators.shared.stemmer import stem
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.types import MetricSpec
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import re2
 from pydantic import Field
 
-from guardrail_offline.catalogue import (
+from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.catalogue import (
     LOWER,
     UNBOUNDED,
     Evaluator,
@@ -18,7 +19,6 @@ from guardrail_offline.catalogue import (
     evaluator,
 )
 from guardrail_offline.evaluators.embeddings import whole_vector
-from guardrail_offline.views import Unavailable, View
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.text.patterns.search import encodable

@@ -9,25 +9,25 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from guardrail_offline.catalogue import (
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
     boolean_metrics,
     evaluator,
     verdict,
 )
-from guardrail_offline.evaluators.claim_scores import share
+from guardrail_offline.evaluators.pack_models import Array
 from guardrail_offline.evaluators.rouge import rouge
-from guardrail_offline.evaluators.support import (
+from guardrail_offline.evaluators.shared.claim_scores import share
+from guardrail_offline.evaluators.shared.support import (
     SURROGATE,
     SupportParameters,
     answer_claims,
     expected_claims,
     verdicts,
 )
-from guardrail_offline.models import Array
-from guardrail_offline.results import Result, Score
-from guardrail_offline.views import View
+from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from guardrail_offline.catalogue import Evaluator, EvaluatorSpec, evaluator
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.embeddings import chunk_scores, question_relevancy
-from guardrail_offline.evaluators.support import (
+from guardrail_offline.evaluators.shared.support import (
     SURROGATE,
     SupportParameters,
     answer_claims,
     judged_claims,
 )
-from guardrail_offline.views import View
 from guardrail_service.types import MetricSpec
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import product
 from typing import Literal
 
-from guardrail_offline.cases import PERTURBATION_SOURCE, PERTURBED_BY, Case, Relationship
+from guardrail_offline.datasets.cases import PERTURBATION_SOURCE, PERTURBED_BY, Case, Relationship
 from guardrail_offline.perturbation import characters, words
 from guardrail_service.errors import ConfigurationError
 

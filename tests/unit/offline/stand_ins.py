@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from guardrail_offline.models import Models
+from guardrail_offline.evaluators.pack_models import Models
 from guardrail_service.text.sample import TokenSpan
 from guardrail_service.types import Role, Row
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.agent_sanity import (
     AgentSanityParameters,
     check_folder,
 )
-from guardrail_offline.results import Result
-from guardrail_offline.views import View
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import CATALOGUE
+from guardrail_offline.runs.result_files import Result
 from guardrail_service.types import State
 from tests.unit.offline.stand_ins import models
 

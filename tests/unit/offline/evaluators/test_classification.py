@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.classification import classified, label_of
-from guardrail_offline.views import View
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import State
 from tests.unit.offline.stand_ins import models

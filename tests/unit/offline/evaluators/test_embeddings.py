@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.embeddings import (
     bert_score,
     sentence_similarity,
     similarity,
     whole_vector,
 )
-from guardrail_offline.results import Result
-from guardrail_offline.views import View
+from guardrail_offline.runs.result_files import Result
 from guardrail_service.detectors.context_relevancy_soft import chunk_relevancy
 from guardrail_service.detectors.groundedness import support
 from guardrail_service.errors import NotScorable

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import CATALOGUE
-from guardrail_offline.results import Result
-from guardrail_offline.settings import configure
-from guardrail_offline.tallies import EvaluatorTally
-from guardrail_offline.views import View
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import CATALOGUE
+from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.runs.result_files import Result
+from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.types import Passage, State
 from tests.unit.offline.stand_ins import models

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import CATALOGUE, unmet
-from guardrail_offline.results import Score
-from guardrail_offline.views import View
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import CATALOGUE, unmet
+from guardrail_offline.runs.result_files import Score
 from guardrail_service.types import Passage, State
 from tests.unit.offline.stand_ins import models
 

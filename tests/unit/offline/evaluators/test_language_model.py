@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import CATALOGUE, unmet
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import CATALOGUE, unmet
 from guardrail_offline.evaluators.language_model import mean_nll, perplexity
-from guardrail_offline.views import View
 from guardrail_service.errors import NotScorable
 from tests.unit.offline.stand_ins import Session, models
 

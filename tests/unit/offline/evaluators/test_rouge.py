@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import CATALOGUE
+from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.rouge import longest_common_subsequence, rouge
-from guardrail_offline.settings import configure
-from guardrail_offline.tallies import EvaluatorTally
-from guardrail_offline.views import View
+from guardrail_offline.runs.totals import EvaluatorTally
 from tests.unit.offline.stand_ins import models
 
 PAIRS = json.loads(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.steps import align, steps
-from guardrail_offline.views import View
 from guardrail_service.types import Passage
 from tests.unit.offline.stand_ins import models
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guardrail_offline.cases import Case
-from guardrail_offline.catalogue import CATALOGUE
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.summaries import coverage, summac_zero_shot
-from guardrail_offline.results import Result
-from guardrail_offline.views import View
+from guardrail_offline.runs.result_files import Result
 from guardrail_service.errors import NotScorable
 from tests.unit.offline.stand_ins import models, vector
 

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from guardrail_offline.cases import Case
+from guardrail_offline.datasets.cases import Case
 from guardrail_offline.perturbation.variants import (
     INTENSITIES,
     PERTURBATIONS,

@@ -1,0 +1,1 @@
+"""Test labs and suites: cases, and the files they are read from."""

@@ -1,0 +1,106 @@
+"""A lab on disk, read as often as needed without being held in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from guardrail_offline.datasets.cases import Case, Lab, Model
+from guardrail_offline.datasets.columns import Place, case_of
+from guardrail_offline.datasets.h2o_labs import read_json
+from guardrail_offline.datasets.tables import read_records
+from guardrail_service.errors import ConfigurationError
+
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class LabSource:
+    """Where cases come from.
+
+    Attributes:
+        name: For people.
+        cases: Starts from the first case on every call. H2O's JSON is held in memory; tables are
+            read row by row.
+        models: What the lab says about the systems under test; those it does not mention are
+            known only by the cases.
+        sha256: Of the file, or of the names and contents of a folder's files.
+    """
+
+    name: str
+    cases: Callable[[], Iterator[Case]]
+    models: tuple[Model, ...]
+    sha256: str
+
+
+def open_lab(path: Path) -> LabSource:
+    """Return the lab of a file or folder.
+
+    Raises:
+        ConfigurationError: If there is none, or it is not readable. Tables are checked row by row
+            as they are read.
+    """
+    if not path.exists():
+        raise ConfigurationError(str(path), "no such file", "a test lab or test suite")
+    digest = file_sha256(path)
+    if path.suffix.lower() == ".json":
+        lab = read_json(path)
+        located = [_located(case, path, row) for row, case in enumerate(lab.cases, start=1)]
+        return LabSource(lab.name or path.stem, lambda: iter(located), lab.models, digest)
+    return LabSource(path.stem, lambda: _rows(path), (), digest)
+
+
+def lab_source(lab: Lab) -> LabSource:
+    """Return a lab that is in memory already."""
+    digest = hashlib.sha256(repr(lab).encode("utf-8", "surrogatepass")).hexdigest()
+    return LabSource(lab.name or "lab", lambda: iter(lab.cases), lab.models, digest)
+
+
+def file_sha256(path: Path) -> str:
+    """Return the hash of a file, or of a folder's files with their names."""
+    digest = hashlib.sha256()
+    paths = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    for part in paths:
+        if path.is_dir():
+            digest.update(f"{part.relative_to(path)}\0".encode())
+        with part.open("rb") as stream:
+            while block := stream.read(_BLOCK):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _rows(path: Path) -> Iterator[Case]:
+    for number, record in enumerate(read_records(path), start=1):
+        yield _located(case_of(record, Place(str(path), number)), path, number)
+
+
+def _located(case: Case, lab: Path, row: int) -> Case:
+    """Return the case with its artifacts' folder made absolute; it must lie beside the lab."""
+    if case.artifacts is None:
+        return case
+    where, expected = f"{lab}: row {row}: artifacts", "a folder beside the lab"
+    root = lab.resolve().parent
+    try:
+        folder = (root / case.artifacts).resolve()
+    except (ValueError, OSError, RuntimeError) as error:  # a NUL, too long, links in a circle
+        raise ConfigurationError(where, "no folder's name", expected) from error
+    if not folder.is_relative_to(root):
+        raise ConfigurationError(where, "a folder elsewhere", expected)
+    return replace(case, artifacts=str(folder))
+
+
+def beside(case: Case, lab: Path) -> Case:
+    """Return a case as it is written into a lab: its artifacts' folder relative to the lab's.
+
+    Raises:
+        ConfigurationError: If the folder lies elsewhere: whoever reads the lab would refuse it.
+    """
+    if case.artifacts is None:
+        return case
+    root, folder = lab.parent.resolve(), Path(case.artifacts)
+    if not folder.is_relative_to(root):
+        found = f"a folder without the artifacts of case {case.key!r}"
+        raise ConfigurationError("--out", found, "a file in the folder of the lab that is read")
+    return replace(case, artifacts=folder.relative_to(root).as_posix())

@@ -1,0 +1,297 @@
+"""The commands of the offline module beside `calibrate`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from guardrail_service.commands.console import (
+    AsJson,
+    PackOption,
+    command,
+    err,
+    out,
+    plain,
+    settings_from,
+)
+from guardrail_service.errors import ConfigurationError, MissingExtra
+
+if TYPE_CHECKING:
+    from guardrail_offline.runs.execution import Summary
+
+LabArgument = Annotated[
+    Path, typer.Argument(help="Lab or suite: .json, .jsonl, .csv, .parquet, a datasets folder.")
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the results.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same variants.")]
+STEP_LIMIT_S = 1800.0
+"""Half an hour: only what hangs takes so long for one question."""
+
+evaluators_app = typer.Typer(help="Look at the offline evaluators.", no_args_is_help=True)
+
+
+@evaluators_app.command("list")
+@command
+def evaluators_list(
+    suite: Annotated[
+        str | None, typer.Option(help="h2o, ragas, open_rag_eval, ragchecker or trulens.")
+    ] = None,
+    page: Annotated[
+        bool, typer.Option("--markdown", help="Print the page docs/evaluators.md.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List every evaluator: what it measures, what computes it, what it needs.
+
+    The ones that need a judge are listed and marked; they decline until one is configured.
+    """
+    from guardrail_offline.evaluators.description import describe, markdown, of_suite
+
+    if page:
+        typer.echo(markdown(), nl=False)
+        return
+    specs = of_suite(suite)
+    if as_json:
+        out.print_json(json.dumps([describe(spec) for spec in specs]))
+        return
+    table = Table("id", "class", "primary metric", "metrics", "inputs", "judge-free", "suites")
+    for about in map(describe, specs):
+        first = about["metrics"][0]
+        arrow = "up" if first["direction"] == "higher_is_better" else "down"
+        table.add_row(
+            about["id"],
+            about["run_class"],
+            f"{first['key']} {arrow}",
+            str(len(about["metrics"])),
+            " ".join(about["inputs"]),
+            about["judge_free"],
+            " ".join(about["suites"]),
+        )
+    out.print(table)
+    out.print(f"{len(specs)} evaluators, {sum(len(spec.metrics) for spec in specs)} metrics")
+
+
+@evaluators_app.command("show")
+@command
+def evaluators_show(
+    name: Annotated[str, typer.Argument(help="Our id, H2O's id, or suite:name.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show one evaluator: metrics with ranges and thresholds, inputs, parameters, origin."""
+    from guardrail_offline.evaluators.description import describe, find
+
+    about = describe(find(name), parameters=True)
+    if as_json:
+        out.print_json(json.dumps(about))
+        return
+    out.print(f"[bold]{about['id']}[/bold]: {plain(about['summary'])}")
+    for key in ("name", "h2o_id", "run_class", "original_run_class", "surrogate", "needs_judge"):
+        out.print(f"  {key}: {plain(str(about[key]))}")
+    for key in ("inputs", "roles", "suites", "tags", "problem_type", "avid", "deterministic"):
+        value = about[key]
+        out.print(f"  {key}: {plain(' '.join(value) if isinstance(value, list) else str(value))}")
+    table = Table("metric", "direction", "range", "default threshold", "per case")
+    for metric in about["metrics"]:
+        low, high = metric["range"]
+        cut = metric["threshold"]
+        table.add_row(
+            metric["key"],
+            metric["direction"],
+            f"{low} to {high}",
+            "needs calibration" if cut is None else f"{cut:g}",
+            "no" if metric["per_model"] else "yes",
+        )
+    out.print(table)
+    parameters = Table("parameter", "default", "meaning")
+    for name_, field in about["parameters"].items():
+        parameters.add_row(name_, plain(json.dumps(field["default"])), plain(field["description"]))
+    out.print(parameters)
+
+
+@command
+def evaluate(
+    lab: LabArgument,
+    out_dir: Out,
+    evaluators: Annotated[
+        str, typer.Option("--evaluators", "-e", help="Ids with commas, all, or deterministic.")
+    ] = "all",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="EVALUATOR.key=value; * for every one.")
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option(help="JSON with parameters: {evaluator: {key: value}}.")
+    ] = None,
+    no_judge: Annotated[
+        bool, typer.Option("--no-judge", help="Use no judge; the only mode of this version.")
+    ] = False,
+    texts: Annotated[
+        bool, typer.Option(help="Repeat question, answer and passages in every result file.")
+    ] = True,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; as many as cores if unset.")
+    ] = None,
+    shard_rows: Annotated[int, typer.Option(min=1, help="Cases of one resumable part.")] = 200,
+    step_limit: Annotated[
+        float, typer.Option(min=1, help="Seconds an evaluator may take for one question's cases.")
+    ] = STEP_LIMIT_S,
+    pack: PackOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run evaluators over a lab and write scores, leaderboards, problems, insights and flips.
+
+    A run that was stopped goes on when the same command is given again, and ends with the same
+    bytes. Ends with 0 if every evaluator computed something, 1 if some declined.
+    """
+    from guardrail_offline.datasets.labs import open_lab
+    from guardrail_offline.evaluators.configured import configure
+    from guardrail_offline.runs.execution import Options, evaluate_lab
+
+    configured = configure(_names(evaluators), set_ or (), settings)
+    with _progress() as (begin, advance):
+        summary = evaluate_lab(
+            open_lab(lab),
+            configured,
+            Options(
+                out_dir,
+                settings_from(model_pack=pack).model_pack,
+                workers or os.cpu_count() or 1,
+                shard_rows,
+                texts,
+                step_limit,
+                begin,
+                advance,
+            ),
+        )
+    _show(summary, out_dir, no_judge=no_judge, as_json=as_json)
+    raise typer.Exit(1 if summary.declined else 0)
+
+
+@command
+def compare(
+    before: Annotated[Path, typer.Argument(help="Folder of the earlier run.")],
+    after: Annotated[Path, typer.Argument(help="Folder of the later run.")],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show metrics without a clear change, too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs of one lab case by case: differences with 95 % intervals.
+
+    Ends with 1 if some metric got clearly worse.
+    """
+    try:
+        from guardrail_offline.runs import comparison
+    except ImportError as error:  # scipy
+        raise MissingExtra("offline") from error
+
+    found = comparison.compare(before, after)
+    clear = [d for d in found.differences if d.verdict in ("better", "worse")]
+    if as_json:
+        out.print_json(json.dumps(found.as_json()))
+    else:
+        table = Table("evaluator", "metric", "before", "after", "difference", "95 %", "n", "")
+        for d in found.differences if everything else clear:
+            interval = (
+                "-" if d.interval is None else f"{d.interval[0]:+.3f} to {d.interval[1]:+.3f}"
+            )
+            numbers = (f"{d.before:.3f}", f"{d.after:.3f}", f"{d.difference:+.3f}", interval)
+            table.add_row(d.evaluator, d.metric, *numbers, str(d.questions), d.verdict)
+        out.print(table)
+        out.print(f"{len(clear)} of {len(found.differences)} metrics clearly changed")
+        for warning in found.warnings:
+            out.print(f"[yellow]note[/yellow] {plain(warning)}")
+    raise typer.Exit(1 if any(d.verdict == "worse" for d in clear) else 0)
+
+
+@command
+def perturb(
+    lab: LabArgument,
+    out_file: Annotated[Path, typer.Option("--out", "-o", help="Lab to write, in H2O's JSON.")],
+    by: Annotated[
+        str, typer.Option(help="Perturbations with commas; + makes a chain: comma,qwerty+synonym.")
+    ] = "random_keyboard_typos,comma,word_swap,synonym",
+    intensity: Annotated[str, typer.Option(help="low, medium and high, with commas.")] = "medium",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Add perturbed variants of a lab's questions, linked to their sources, without answers.
+
+    Ask your system the new questions, fill in the answers and evaluate: flips are reported.
+    """
+    from guardrail_offline.datasets.cases import Lab, models_of
+    from guardrail_offline.datasets.h2o_labs import lab_json
+    from guardrail_offline.datasets.labs import beside, open_lab
+    from guardrail_offline.perturbation import variants
+    from guardrail_offline.runs.shards import write_json
+
+    source = open_lab(lab)
+    levels = [level for level in variants.INTENSITIES if level in _names(intensity)]
+    if len(levels) != len(_names(intensity)):
+        expected = "low, medium or high, each once, with commas"
+        raise ConfigurationError("--intensity", repr(intensity), expected)
+    chains = [variants.parse(name) for name in _names(by)]
+    made = variants.perturb(source.cases(), chains, levels, seed)
+    models = models_of(made.cases, source.models)
+    cases = tuple(beside(case, out_file) for case in made.cases)
+    try:
+        write_json(out_file, lab_json(Lab(cases, models, source.name)))
+    except OSError as error:
+        raise ConfigurationError("--out", type(error).__name__, "a file to write") from error
+    report = {
+        "cases": len(made.cases),
+        "added": made.added,
+        "unchanged": list(made.unchanged),
+        "present": list(made.present),
+    }
+    if as_json:
+        out.print_json(json.dumps(report), ensure_ascii=True)
+        return
+    out.print(
+        f"{made.added} variants added, {len(made.present)} were there already, "
+        f"{len(made.unchanged)} had nothing to change; "
+        f"{len(made.cases)} cases in {plain(str(out_file))}"
+    )
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _show(summary: Summary, folder: Path, *, no_judge: bool, as_json: bool) -> None:
+    if as_json:
+        out.print_json((folder / "summary.json").read_text("utf-8"))
+        return
+    table = Table("evaluator", "cases with a value", "why others have none")
+    for name, count in summary.computed.items():
+        reasons = ", ".join(f"{n} {reason}" for reason, n in summary.missing[name].items())
+        table.add_row(name, f"{count} of {summary.cases}", plain(reasons))
+    out.print(table)
+    done = len(summary.computed) - len(summary.declined)
+    out.print(
+        f"{done} of {len(summary.computed)} evaluators computed, {summary.problems} problems, "
+        f"{summary.flips} flips; see {plain(str(folder))}/leaderboards.md"
+    )
+    judged = [n for n, reasons in summary.missing.items() if "needs_judge" in reasons]
+    if judged and not no_judge:
+        out.print(f"no judge is configured: {', '.join(judged)} declined")
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]:
+    """Show a bar on a terminal's standard error; elsewhere nothing."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns: Any = ("evaluating", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
+        task = progress.add_task("evaluating", total=None)
+        yield (
+            lambda total: progress.update(task, total=total),
+            lambda count: progress.advance(task, count),
+        )

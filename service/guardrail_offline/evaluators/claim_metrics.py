@@ -1,0 +1,322 @@
+"""Metrics over claims: faithfulness, context precision, recall, utilisation, noise, correctness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import LOWER, Evaluator, EvaluatorSpec, evaluator
+from guardrail_offline.evaluators.embeddings import question_relevancy, similarity
+from guardrail_offline.evaluators.shared.claim_scores import (
+    Verdicts,
+    any_claim,
+    average_precision,
+    correctness,
+    f1_of_counts,
+    harmonic_mean,
+    noise_sensitivity,
+    rag_checker,
+    share,
+)
+from guardrail_offline.evaluators.shared.support import (
+    SURROGATE,
+    SupportParameters,
+    answer_claims,
+    expected_claims,
+    judged_claims,
+    spans,
+    verdicts,
+    verdicts_by_passage,
+)
+from guardrail_offline.runs.result_files import Result
+from guardrail_service.types import MetricSpec
+
+_H2O = "h2o_sonar.evaluators."
+_TAGS = ("nli", "nist:valid-reliable", "sr11-7:outcomes-analysis")
+
+
+def faithfulness(view: View, parameters: SupportParameters) -> Result:
+    """Return the share of the answer's claims that the passages support."""
+    texts = [passage.text for passage in view.contexts]
+    judged = judged_claims(view, answer_claims(view), texts)
+    value = share([j.support.supported >= parameters.support_threshold for j in judged])
+    return Result.of({"faithfulness": value}, spans(judged, "faithfulness"))
+
+
+def context_precision(view: View, parameters: SupportParameters) -> float:
+    """Return how high the passages that support something expected are ranked."""
+    table = verdicts_by_passage(view, expected_claims(view), parameters)
+    return average_precision(any_claim(table).tolist())
+
+
+def context_recall(view: View, parameters: SupportParameters) -> float:
+    """Return the share of expected claims that the passages support."""
+    texts = [passage.text for passage in view.contexts]
+    return share(verdicts(view, expected_claims(view), texts, parameters).tolist())
+
+
+def _relevant(view: View, parameters: SupportParameters) -> Verdicts:
+    return any_claim(verdicts_by_passage(view, expected_claims(view), parameters))
+
+
+@evaluator
+class Faithfulness(Evaluator[SupportParameters]):
+    """Supported claims / claims."""
+
+    spec = EvaluatorSpec(
+        id="faithfulness",
+        name="Faithfulness",
+        summary="Which share of the answer's claims do the passages support?",
+        metrics=(MetricSpec("faithfulness", threshold=0.75),),
+        inputs=frozenset({"contexts", "answer"}),
+        run_class="N",
+        h2o_id=_H2O + "rag_faithfulness_evaluator.FaithfulnessEvaluator",
+        also=("ragas:faithfulness",),
+        original="J",
+        surrogate=SURROGATE,
+        needs_support=True,
+        avid="E0400",
+        tags=_TAGS,
+    )
+    parameters = SupportParameters
+
+    def judge(self, view: View, parameters: SupportParameters) -> Result:
+        """Return the share, with every claim as a scored part."""
+        return faithfulness(view, parameters)
+
+
+@evaluator
+class ContextPrecision(Evaluator[SupportParameters]):
+    """Mean of precision@k over the ranks of passages that support an expected claim."""
+
+    spec = EvaluatorSpec(
+        id="context_precision",
+        name="Context precision",
+        summary="Are the passages that matter for the expected answer ranked first?",
+        metrics=(MetricSpec("context_precision", threshold=0.75),),
+        inputs=frozenset({"question", "expected", "contexts"}),
+        run_class="N",
+        h2o_id=_H2O + "rag_context_precision_evaluator.ContextPrecisionEvaluator",
+        also=("ragas:context_precision",),
+        original="J",
+        surrogate=SURROGATE,
+        needs_support=True,
+        problem="retrieval",
+        tags=_TAGS,
+    )
+    parameters = SupportParameters
+
+    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+        """Return average precision over the passages."""
+        return {"context_precision": context_precision(view, parameters)}
+
+
+@evaluator
+class ContextUtilization(Evaluator[SupportParameters]):
+    """Context precision with the answer in the place of the expected one."""
+
+    spec = EvaluatorSpec(
+        id="context_utilization",
+        name="Context utilisation",
+        summary="Are the passages that the answer used ranked first?",
+        metrics=(MetricSpec("context_utilization", threshold=0.75),),
+        inputs=frozenset({"question", "answer", "contexts"}),
+        run_class="N",
+        also=("ragas:context_utilization",),
+        original="J",
+        surrogate=SURROGATE,
+        needs_support=True,
+        problem="retrieval",
+        tags=_TAGS,
+    )
+    parameters = SupportParameters
+
+    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+        """Return average precision over the passages."""
+        table = verdicts_by_passage(view, answer_claims(view), parameters)
+        return {"context_utilization": average_precision(any_claim(table).tolist())}
+
+
+@evaluator
+class ContextRecall(Evaluator[SupportParameters]):
+    """Expected claims that the passages support / expected claims."""
+
+    spec = EvaluatorSpec(
+        id="context_recall",
+        name="Context recall",
+        summary="Which share of the expected answer can be found in the passages?",
+        metrics=(MetricSpec("context_recall", threshold=0.75),),
+        inputs=frozenset({"expected", "contexts"}),
+        run_class="N",
+        h2o_id=_H2O + "rag_context_recall_evaluator.ContextRecallEvaluator",
+        also=("ragas:context_recall",),
+        original="J",
+        surrogate=SURROGATE,
+        needs_support=True,
+        problem="retrieval",
+        tags=_TAGS,
+    )
+    parameters = SupportParameters
+
+    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+        """Return the share."""
+        return {"context_recall": context_recall(view, parameters)}
+
+
+class CorrectnessParameters(SupportParameters):
+    """How claims and meaning are weighed.
+
+    Attributes:
+        claim_weight: Weight of F1 over claims; the rest is similarity of meaning.
+    """
+
+    claim_weight: float = Field(0.75, ge=0.0, le=1.0)
+
+
+@evaluator
+class AnswerCorrectness(Evaluator[CorrectnessParameters]):
+    """F1 over claims, weighed with the similarity of the whole texts."""
+
+    spec = EvaluatorSpec(
+        id="answer_correctness",
+        name="Answer correctness",
+        summary="Does the answer claim what the expected answer claims, and no more?",
+        metrics=(MetricSpec("answer_correctness", threshold=0.75),),
+        inputs=frozenset({"question", "expected", "answer"}),
+        run_class="N",
+        h2o_id=_H2O + "rag_answer_correctness_evaluator.AnswerCorrectnessEvaluator",
+        also=("ragas:answer_correctness",),
+        original="J",
+        surrogate=SURROGATE,
+        roles=frozenset({"embedding"}),
+        needs_support=True,
+        tags=(*_TAGS, "semantic-similarity"),
+    )
+    parameters = CorrectnessParameters
+
+    def judge(self, view: View, parameters: CorrectnessParameters) -> Mapping[str, float]:
+        """Return the weighted mean; a cosine below 0 counts as no similarity."""
+        claimed = verdicts(view, answer_claims(view), [view.expected], parameters)
+        wanted = verdicts(view, expected_claims(view), [view.answer], parameters)
+        f1 = f1_of_counts(int(claimed.sum()), int((~claimed).sum()), int((~wanted).sum()))
+        meaning = max(0.0, similarity(view, view.expected, view.answer))
+        weights = (parameters.claim_weight, 1 - parameters.claim_weight)
+        return {"answer_correctness": correctness(f1, meaning, weights)}
+
+
+@evaluator
+class NoiseSensitivity(Evaluator[SupportParameters]):
+    """Wrong claims that come from the passages."""
+
+    spec = EvaluatorSpec(
+        id="noise_sensitivity",
+        name="Noise sensitivity",
+        summary="Which share of the claims is wrong and taken from the passages?",
+        metrics=(
+            MetricSpec("noise_sensitivity_relevant", LOWER),
+            MetricSpec("noise_sensitivity_irrelevant", LOWER),
+        ),
+        inputs=frozenset({"question", "expected", "contexts", "answer"}),
+        run_class="N",
+        also=("ragas:noise_sensitivity",),
+        original="J",
+        surrogate=SURROGATE,
+        needs_support=True,
+        problem="stability",
+        tags=_TAGS,
+    )
+    parameters = SupportParameters
+
+    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+        """Return the shares for relevant and for other passages."""
+        claims = answer_claims(view)
+        correct = verdicts(view, claims, [view.expected], parameters)
+        table = verdicts_by_passage(view, claims, parameters)
+        relevant, irrelevant = noise_sensitivity(correct, table, _relevant(view, parameters))
+        return {
+            "noise_sensitivity_relevant": relevant,
+            "noise_sensitivity_irrelevant": irrelevant,
+        }
+
+
+@evaluator
+class Ragas(Evaluator[SupportParameters]):
+    """The harmonic mean of four metrics; without one of them there is no mean."""
+
+    spec = EvaluatorSpec(
+        id="ragas",
+        name="RAGAS",
+        summary="Harmonic mean of faithfulness, answer relevancy, context precision and recall.",
+        metrics=(
+            MetricSpec("ragas", threshold=0.75),
+            MetricSpec("faithfulness", threshold=0.75),
+            MetricSpec("answer_relevancy", low=-1.0, threshold=0.75),
+            MetricSpec("context_precision", threshold=0.75),
+            MetricSpec("context_recall", threshold=0.75),
+        ),
+        inputs=frozenset({"question", "expected", "contexts", "answer"}),
+        run_class="N",
+        h2o_id=_H2O + "rag_ragas_evaluator.RagasEvaluator",
+        also=("ragas:ragas_score",),
+        original="J",
+        surrogate=SURROGATE,
+        roles=frozenset({"embedding"}),
+        needs_support=True,
+        tags=_TAGS,
+    )
+    parameters = SupportParameters
+
+    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+        """Return the mean and its four parts."""
+        score = faithfulness(view, parameters).scores["faithfulness"].value
+        parts = {
+            "faithfulness": score if score is not None else float("nan"),
+            "answer_relevancy": question_relevancy(view),
+            "context_precision": context_precision(view, parameters),
+            "context_recall": context_recall(view, parameters),
+        }
+        return {"ragas": harmonic_mean(list(parts.values())), **parts}
+
+
+@evaluator
+class RagChecker(Evaluator[SupportParameters]):
+    """Claim-level diagnosis: is the retriever or the generator at fault?"""
+
+    spec = EvaluatorSpec(
+        id="ragchecker",
+        name="RAGChecker",
+        summary="Eleven claim-level metrics of retriever and generator.",
+        metrics=(
+            MetricSpec("f1"),
+            MetricSpec("precision"),
+            MetricSpec("recall"),
+            MetricSpec("claim_recall"),
+            MetricSpec("context_precision"),
+            MetricSpec("context_utilization"),
+            MetricSpec("noise_sensitivity_in_relevant", LOWER),
+            MetricSpec("noise_sensitivity_in_irrelevant", LOWER),
+            MetricSpec("hallucination", LOWER),
+            MetricSpec("self_knowledge", LOWER),
+            MetricSpec("faithfulness"),
+        ),
+        inputs=frozenset({"question", "expected", "contexts", "answer"}),
+        run_class="N",
+        also=("ragchecker:all",),
+        original="J",
+        surrogate=SURROGATE,
+        needs_support=True,
+        tags=_TAGS,
+    )
+    parameters = SupportParameters
+
+    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+        """Return the eleven metrics."""
+        claims, wanted = answer_claims(view), expected_claims(view)
+        return rag_checker(
+            verdicts(view, claims, [view.expected], parameters),
+            verdicts(view, wanted, [view.answer], parameters),
+            verdicts_by_passage(view, claims, parameters),
+            verdicts_by_passage(view, wanted, parameters),
+        )

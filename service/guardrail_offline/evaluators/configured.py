@@ -1,0 +1,200 @@
+"""Which evaluators run with which parameters: from names, `--set` and a settings file, checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+import guardrail_offline.evaluators  # noqa: F401 - importing registers the evaluators
+from guardrail_offline.evaluators.catalogue import CATALOGUE, AnyEvaluator, Common
+from guardrail_service import __version__
+from guardrail_service.detectors.registry import Parameters
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.file import canonical, load_defaults
+from guardrail_service.server.runtime import default_thresholds_file
+from guardrail_service.types import MetricSpec
+
+EVERY = "*"
+GROUPS = ("all", "deterministic")
+Values = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Configured:
+    """One evaluator with its parameters. Picklable: the evaluator is named by its id."""
+
+    id: str
+    common: Common
+    parameters: Parameters
+
+    @property
+    def evaluator(self) -> AnyEvaluator:
+        """Return the evaluator."""
+        return CATALOGUE[self.id]
+
+    def thresholds(self) -> dict[str, float | None]:
+        """Return the cut of each metric: the run's, else the shipped one, else the suite's."""
+        wanted = self.common.metric_threshold
+        spec = self.evaluator.spec
+        own = wanted if isinstance(wanted, Mapping) else {spec.primary.key: wanted}
+        return {
+            metric.key: _first(own.get(metric.key), _shipped(self.id, metric), metric.threshold)
+            for metric in spec.metrics
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what is recorded: the evaluator's own parameters and the common ones."""
+        return {
+            "parameters": self.parameters.model_dump(mode="json", by_alias=True),
+            "settings": self.common.model_dump(mode="json"),
+        }
+
+
+def configure(
+    names: Sequence[str], assignments: Iterable[str] = (), file: Path | None = None
+) -> tuple[Configured, ...]:
+    """Return the evaluators to run, in the order of the catalogue.
+
+    Args:
+        names: Ids of ours, of H2O or `suite:name`; `all`; `deterministic` for run class D.
+        assignments: Each `EVALUATOR.key=value`; the value is JSON, or text if it is none. The
+            evaluator `*` stands for every one that has the key.
+        file: JSON, {evaluator: {key: value}}; assignments come after it.
+
+    Raises:
+        ConfigurationError: If a name, a key or a value is wrong, or an evaluator does not run.
+    """
+    wanted = _wanted(names)
+    values: dict[str, dict[str, Any]] = {evaluator.spec.id: {} for evaluator in wanted}
+    for where, name, key, value in (*_from_file(file), *_from_options(assignments)):
+        for evaluator in _addressed(wanted, name, key, where):
+            values[evaluator.spec.id][key] = value
+    return tuple(_configured(evaluator, values[evaluator.spec.id]) for evaluator in wanted)
+
+
+def config_sha256(configured: Iterable[Configured], fingerprints: Mapping[str, str]) -> str:
+    """Return the hash of everything beside the lab that a score depends on."""
+    content = {
+        "version": __version__,
+        "evaluators": {one.id: one.as_json() for one in configured},
+        "fingerprints": dict(fingerprints),
+    }
+    return hashlib.sha256(canonical(content)).hexdigest()
+
+
+def _wanted(names: Sequence[str]) -> list[AnyEvaluator]:
+    if not names:
+        raise ConfigurationError("--evaluators", "none", f"ids, or one of {', '.join(GROUPS)}")
+    chosen: set[str] = set()
+    for name in names:
+        if name == "all":
+            chosen.update(spec.id for spec in CATALOGUE.specs())
+        elif name == "deterministic":
+            chosen.update(s.id for s in CATALOGUE.specs() if s.run_class == "D")
+        else:
+            chosen.add(CATALOGUE.find(name).spec.id)
+    return [evaluator for evaluator in CATALOGUE if evaluator.spec.id in chosen]
+
+
+def _from_file(file: Path | None) -> Iterable[tuple[str, str, str, Any]]:
+    if file is None:
+        return
+    try:
+        content = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(str(file), type(error).__name__, "settings in JSON") from error
+    if not isinstance(content, dict) or not all(isinstance(v, dict) for v in content.values()):
+        raise ConfigurationError(str(file), "another shape", "{evaluator: {key: value}}")
+    for name, values in content.items():
+        for key, value in values.items():
+            yield f"{file}: {name}.{key}", name, key, value
+
+
+def _from_options(assignments: Iterable[str]) -> Iterable[tuple[str, str, str, Any]]:
+    for assignment in assignments:
+        target, equals, text = assignment.partition("=")
+        name, dot, key = target.strip().rpartition(".")
+        if not (equals and dot and name and key):
+            raise ConfigurationError("--set", repr(assignment), "EVALUATOR.key=value")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        yield f"--set {target}", name, key, value
+
+
+def _addressed(
+    wanted: Sequence[AnyEvaluator], name: str, key: str, where: str
+) -> list[AnyEvaluator]:
+    if name != EVERY:
+        evaluator = CATALOGUE.find(name, where)
+        if evaluator not in wanted:
+            raise ConfigurationError(where, "an evaluator that does not run", "one that runs")
+        return [evaluator]
+    found = [evaluator for evaluator in wanted if key in _keys(evaluator)]
+    if not found:
+        raise ConfigurationError(where, f"a key {key!r} that none has", "a parameter's name")
+    return found
+
+
+def _keys(evaluator: AnyEvaluator) -> set[str]:
+    own = evaluator.parameters.model_fields
+    names = {field.alias or name for name, field in own.items()}
+    return names | set(own) | set(Common.model_fields)
+
+
+def _configured(evaluator: AnyEvaluator, values: Mapping[str, Any]) -> Configured:
+    shared = {key: value for key, value in values.items() if key in Common.model_fields}
+    own = {_alias(evaluator, key): v for key, v in values.items() if key not in shared}
+    try:
+        common = Common.model_validate(shared)
+        parameters = evaluator.parameters.model_validate(own)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "(all)"
+        known = ", ".join(sorted(_keys(evaluator)))
+        expected = f"one of {known}" if first["type"] == "extra_forbidden" else first["msg"]
+        raise ConfigurationError(f"{evaluator.spec.id}.{key}", "a wrong value", expected) from error
+    _check_thresholds(evaluator, common)
+    return Configured(evaluator.spec.id, common, parameters)
+
+
+def _alias(evaluator: AnyEvaluator, key: str) -> str:
+    """Return a parameter's wire name; H2O calls the schema `json_schema`."""
+    fields = evaluator.parameters.model_fields
+    if key == "json_schema" and any(field.alias == "schema" for field in fields.values()):
+        return "schema"
+    return key
+
+
+def _check_thresholds(evaluator: AnyEvaluator, common: Common) -> None:
+    wanted = common.metric_threshold
+    spec = evaluator.spec
+    cuts = wanted if isinstance(wanted, Mapping) else {spec.primary.key: wanted}
+    for key, value in cuts.items():
+        where = f"{spec.id}.metric_threshold"
+        if key not in spec.keys:
+            raise ConfigurationError(where, f"the metric {key!r}", f"one of {', '.join(spec.keys)}")
+        if value is not None and not spec.metric(key).holds(value):
+            metric = spec.metric(key)
+            raise ConfigurationError(where, str(value), f"{metric.low} to {metric.high}")
+
+
+@lru_cache(maxsize=1)
+def _defaults() -> Values:
+    return load_defaults(default_thresholds_file())
+
+
+def _shipped(evaluator_id: str, metric: MetricSpec) -> float | None:
+    return _defaults().get(evaluator_id, {}).get(metric.key)
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)

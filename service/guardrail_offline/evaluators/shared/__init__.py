@@ -1,0 +1,1 @@
+"""Parts that several evaluators need; nothing here registers one."""

@@ -1,0 +1,1 @@
+"""One evaluation run: shards, workers, result files, leaderboards, problems, insights, flips."""

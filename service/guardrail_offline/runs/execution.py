@@ -1,0 +1,348 @@
+"""One evaluation run: cut the lab, score the shards, put the results together. Resumable.
+
+Every step writes whole files only. A run that is stopped, even by kill -9, and started again with
+the same lab and settings goes on where it was, and ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from guardrail_offline.datasets.cases import model_from_json, model_json
+from guardrail_offline.datasets.labs import LabSource
+from guardrail_offline.evaluators.configured import Configured, config_sha256
+from guardrail_offline.runs.insights import CaseNotes
+from guardrail_offline.runs.leaderboards import leaderboard, markdown
+from guardrail_offline.runs.pool import Pool
+from guardrail_offline.runs.problems import insights, problems
+from guardrail_offline.runs.score_tables import (
+    OPEN_RAG_EVAL,
+    OpenRagEvalSheet,
+    ResultFiles,
+    long_table,
+    runs_of,
+)
+from guardrail_offline.runs.shards import (
+    Layout,
+    Plan,
+    Scored,
+    by_group,
+    cut,
+    read_scored,
+    whole_file,
+    write_json,
+    written_name,
+)
+from guardrail_offline.runs.totals import EvaluatorTally
+from guardrail_offline.runs.worker import models_for, write_scores
+from guardrail_service.errors import ConfigurationError, MissingExtra
+
+SHARD_ROWS = 200
+MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
+OUTPUTS = frozenset({
+    MANIFEST, SUMMARY, "scores.parquet", "open_rag_eval.csv", "leaderboards.json",
+    "leaderboards.md", "flips.json", "problems.json", "insights.json",
+})  # fmt: skip
+"""Files of a run, beside its result files and shards."""
+_WANTED = "an empty folder, or a run to go on with"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is carried out; nothing here moves a score that is computed.
+
+    Attributes:
+        out: Folder of the results; made if it is not there.
+        pack: Model pack.
+        workers: Processes; 1 scores in this one, unless there is a time limit.
+        step_limit_s: Longest an evaluator may take for the cases of one question. One that takes
+            longer is ended, and its cases of that shard get the state `error`. None sets none.
+        shard_rows: Cases a shard has at least about; smaller shards lose less when stopped.
+        texts: Whether result files repeat question, answer and passages.
+        advance: Called with the number of cases of each finished shard.
+        begin: Called with the number of cases before the first.
+    """
+
+    out: Path
+    pack: str = "embedded"
+    workers: int = 1
+    shard_rows: int = SHARD_ROWS
+    texts: bool = True
+    step_limit_s: float | None = None
+    begin: Callable[[int], None] = lambda _cases: None
+    advance: Callable[[int], None] = lambda _cases: None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run computed.
+
+    Attributes:
+        cases: How many cases the lab has.
+        computed: Of each evaluator, on how many cases it has at least one number.
+        missing: Of each evaluator, the reasons for missing primary metrics with their counts.
+    """
+
+    cases: int
+    computed: Mapping[str, int]
+    missing: Mapping[str, Mapping[str, int]]
+    problems: int = 0
+    flips: int = 0
+    declined: tuple[str, ...] = field(default=())
+
+
+def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: Options) -> Summary:
+    """Run evaluators over a lab and write everything under `options.out`.
+
+    A finished run whose shards were deleted is not computed again: what it found is returned.
+
+    Raises:
+        ConfigurationError: If the lab is empty or wrong, or the folder holds another run or
+            anything else.
+        MissingExtra: If the extra `offline` is not installed.
+    """
+    layout = Layout(options.out)
+    fingerprints = fingerprints_of(configured, options.pack)
+    manifest = _manifest(lab, configured, options, fingerprints)
+    plan = _planned(lab, layout, manifest, options)
+    _sweep(layout, plan, configured)
+    options.begin(plan.cases)
+    if not _is_cut(layout, plan):
+        if (layout.out / SUMMARY).exists():
+            options.advance(plan.cases)
+            return _stored(layout.out / SUMMARY)
+        cut(lab, layout, options.shard_rows)
+    _score(layout, plan, configured, options)
+    return _assemble(layout, plan, configured, fingerprints, options)
+
+
+def _sweep(layout: Layout, plan: Plan, configured: Sequence[Configured]) -> None:
+    """Remove what an earlier run was writing when it was stopped; only files of our own names."""
+    shards = range(plan.shards)
+    written = {
+        layout.out: OUTPUTS,
+        layout.work: {path(n).name for n in shards for path in (layout.cases, layout.scores)},
+        layout.out / "results": {f"{one.id}.json" for one in configured},
+    }
+    for folder, names in written.items():
+        for leftover in folder.glob(".*.tmp"):
+            if written_name(leftover) in names:
+                leftover.unlink()
+
+
+def fingerprints_of(configured: Sequence[Configured], pack: str) -> dict[str, str]:
+    """Return what the scores depend on beside the parameters; only what is used of the pack."""
+    from guardrail_offline.runs.worker import needs_models
+    from guardrail_service.inference.pack import load_pack, resolve
+    from guardrail_service.resources import packs_dir
+    from guardrail_service.server.runtime import serving_for
+    from guardrail_service.text.segmentation.sentences import SEGMENTER_VERSION
+
+    if not needs_models(one.evaluator.spec for one in configured):
+        return {"segmenter": SEGMENTER_VERSION}
+    return dict(serving_for(load_pack(resolve(pack, packs_dir()))).fingerprints)
+
+
+def _manifest(
+    lab: LabSource,
+    configured: Sequence[Configured],
+    options: Options,
+    fingerprints: Mapping[str, str],
+) -> dict[str, Any]:
+    return {
+        "schema_version": "1",
+        "lab": {"name": lab.name, "sha256": lab.sha256},
+        "evaluators": {one.id: one.as_json() for one in configured},
+        "config_sha256": config_sha256(configured, fingerprints),
+        "fingerprints": dict(fingerprints),
+        "shard_rows": options.shard_rows,
+        "texts": options.texts,
+    }
+
+
+def _planned(lab: LabSource, layout: Layout, manifest: dict[str, Any], options: Options) -> Plan:
+    """Return the plan of an earlier run of the same thing, or cut the lab."""
+    _refuse_a_file(layout.out)
+    path = layout.out / MANIFEST
+    if path.exists():
+        found, plan = _recorded(path)
+        if found != manifest:
+            different = sorted(k for k in {**found, **manifest} if found.get(k) != manifest.get(k))
+            raise ConfigurationError(
+                str(layout.out), f"a run with other {', '.join(different)}", "an empty folder"
+            )
+        return plan
+    if any(_others(layout)):
+        raise ConfigurationError(str(layout.out), "other files", _WANTED)
+    plan = cut(lab, layout, options.shard_rows)
+    described = asdict(plan) | {"models": [model_json(model) for model in plan.models]}
+    write_json(path, manifest | {"plan": described})
+    return plan
+
+
+def _refuse_a_file(out: Path) -> None:
+    nearest = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise ConfigurationError(str(nearest), "a file", "a folder")
+
+
+def _recorded(path: Path) -> tuple[dict[str, Any], Plan]:
+    """Return what a manifest says beside the plan, and the plan."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        plan = found.pop("plan")
+        models = tuple(model_from_json(model) for model in plan["models"])
+        return found, Plan(int(plan["cases"]), int(plan["shards"]), models)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigurationError(str(path), "no manifest of a run", _WANTED) from error
+
+
+def _others(layout: Layout) -> Iterator[Path]:
+    """Yield what is in a folder without a manifest and not of a run that was stopped before it."""
+    for path in layout.out.iterdir() if layout.out.exists() else ():
+        if path != layout.work and written_name(path) != MANIFEST:
+            yield path
+    for path in layout.work.iterdir() if layout.work.is_dir() else ():
+        if not layout.is_cases(written_name(path) or path.name):
+            yield path
+
+
+def _is_cut(layout: Layout, plan: Plan) -> bool:
+    """Return True if the lab lies there in shards, False if nothing is left of them.
+
+    Raises:
+        ConfigurationError: If some are missing.
+    """
+    there = sum(layout.cases(shard).exists() for shard in range(plan.shards))
+    scored = any(layout.scores(shard).exists() for shard in range(plan.shards))
+    if there == plan.shards:
+        return True
+    if there or scored:
+        found = f"{there} of {plan.shards} shards"
+        raise ConfigurationError(str(layout.work), found, "all of them, or no such folder")
+    return False
+
+
+def _stored(path: Path) -> Summary:
+    """Return the summary of a finished run."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        return Summary(**content | {"declined": tuple(content["declined"])})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(str(path), "no summary of a run", "what evaluate wrote") from error
+
+
+def _score(layout: Layout, plan: Plan, configured: Sequence[Configured], options: Options) -> None:
+    """Score the shards that have no scores yet, here or in a pool of processes."""
+    left = []
+    for shard in range(plan.shards):
+        if layout.scores(shard).exists():
+            with layout.scores(shard).open("rb") as lines:
+                options.advance(sum(1 for _ in lines))
+        else:
+            left.append(shard)
+    workers = min(options.workers, len(left))
+    if not left:
+        return
+    if workers == 1 and options.step_limit_s is None:
+        models = models_for(configured, options.pack)
+        for shard in left:
+            options.advance(write_scores(layout, shard, configured, models))
+        return
+    pool = Pool(layout, configured, options.pack, workers, options.step_limit_s)
+    for cases in pool.score(left):
+        options.advance(cases)
+
+
+def _assemble(
+    layout: Layout,
+    plan: Plan,
+    configured: Sequence[Configured],
+    fingerprints: Mapping[str, str],
+    options: Options,
+) -> Summary:
+    tallies = [EvaluatorTally(one) for one in configured]
+    files = ResultFiles(layout.out / "results", configured, fingerprints, texts=options.texts)
+    with long_table(layout.out / "scores.parquet") as table:
+        for scored in _in_order(layout, plan):
+            files.add(scored)
+            table.add(scored)
+            for tally in tallies:
+                tally.add(scored.case.model, scored.results[tally.configured.id])
+    files.close(plan.models)
+    boards = [leaderboard(tally, plan.models) for tally in tallies]
+    write_json(layout.out / "leaderboards.json", boards)
+    with whole_file(layout.out / "leaderboards.md") as stream:
+        stream.write(markdown(boards))
+    return _findings(layout, plan, configured, tallies)
+
+
+def _in_order(layout: Layout, plan: Plan) -> Iterator[Scored]:
+    """Yield all cases in the order of the lab; a line per shard is in memory."""
+    shards = (read_scored(layout, shard) for shard in range(plan.shards))
+    return heapq.merge(*shards, key=attrgetter("index"))
+
+
+def _findings(
+    layout: Layout,
+    plan: Plan,
+    configured: Sequence[Configured],
+    tallies: Sequence[EvaluatorTally],
+) -> Summary:
+    """Write what takes the cases of a question together, then problems, insights and summary."""
+    flips, notes = _flip_tally(configured), CaseNotes(configured)
+    runs = 1
+    for group in _groups(layout, plan):
+        flips.add(group)
+        notes.add(group)
+        runs = max(runs, runs_of(group))
+    if {evaluator for evaluator, _ in OPEN_RAG_EVAL.values()} & {one.id for one in configured}:
+        with whole_file(layout.out / "open_rag_eval.csv") as stream:
+            sheet = OpenRagEvalSheet(stream, runs)
+            for group in _groups(layout, plan):
+                sheet.add(group)
+    from guardrail_offline.runs.flips import flip_problems
+
+    flipped = flips.as_json()
+    found = [*problems(tallies, plan.models), *flip_problems(flipped)]
+    write_json(layout.out / "flips.json", flipped)
+    write_json(layout.out / "problems.json", found)
+    write_json(layout.out / "insights.json", insights(tallies, plan.models, notes))
+    summary = _summary(plan, tallies, len(found), len(flipped["flips"]))
+    write_json(layout.out / SUMMARY, asdict(summary))
+    return summary
+
+
+def _flip_tally(configured: Sequence[Configured]) -> Any:
+    try:
+        from guardrail_offline.runs.flips import FlipTally
+    except ImportError as error:  # scipy
+        raise MissingExtra("offline") from error
+    return FlipTally(configured)
+
+
+def _groups(layout: Layout, plan: Plan) -> Iterator[list[Scored]]:
+    for shard in range(plan.shards):
+        scored = {one.index: one for one in read_scored(layout, shard)}
+        for group in by_group((one.index, one.case) for one in scored.values()):
+            yield [scored[index] for index, _ in group]
+
+
+def _summary(plan: Plan, tallies: Sequence[EvaluatorTally], found: int, flips: int) -> Summary:
+    missing: dict[str, dict[str, int]] = {}
+    for tally in tallies:
+        reasons: dict[str, int] = {}
+        for metrics in tally.metrics.values():
+            for reason, count in metrics[tally.evaluator.spec.primary.key].missing.items():
+                reasons[reason] = reasons.get(reason, 0) + count
+        missing[tally.configured.id] = dict(sorted(reasons.items()))
+    computed = {tally.configured.id: tally.computed for tally in tallies}
+    declined = tuple(name for name, count in computed.items() if not count)
+    return Summary(plan.cases, computed, missing, found, flips, declined)

@@ -1,0 +1,200 @@
+"""Cuts a lab into shards that are scored on their own; files are whole or absent.
+
+All cases of a question are in one shard: reruns, other models' answers and perturbed variants. So
+whatever compares them never has to look elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from guardrail_offline.datasets.cases import Case, Model, case_from_json, case_json, models_of
+from guardrail_offline.datasets.labs import LabSource
+from guardrail_offline.runs.result_files import Result, dumps, result_from_json
+from guardrail_service.errors import ConfigurationError
+
+MAX_SHARDS = 200
+"""All shards' results are open at once when they are put together; the usual limit is 1,024."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a lab was cut."""
+
+    cases: int
+    shards: int
+    models: tuple[Model, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One case with its place in the lab and its results by evaluator."""
+
+    index: int
+    case: Case
+    results: Mapping[str, Result]
+
+
+class Layout(NamedTuple):
+    """Where a run's files lie."""
+
+    out: Path
+
+    @property
+    def work(self) -> Path:
+        """Return the folder of shards."""
+        return self.out / "work"
+
+    def cases(self, shard: int) -> Path:
+        """Return the file with a shard's cases."""
+        return self.work / f"cases-{shard:05d}.jsonl"
+
+    def scores(self, shard: int) -> Path:
+        """Return the file with a shard's scores; it exists once the shard is finished."""
+        return self.work / f"scores-{shard:05d}.jsonl"
+
+    def is_cases(self, name: str) -> bool:
+        """Return whether a file of the folder of shards holds cases, by its name."""
+        return name.startswith("cases-") and name.endswith(".jsonl")
+
+
+def cut(lab: LabSource, layout: Layout, shard_rows: int) -> Plan:
+    """Write a lab's cases as shards and return how many there are.
+
+    The lab is read two or three times and never held in memory: once to count it and to find what
+    the variants were made from, once more to write.
+
+    Raises:
+        ConfigurationError: If the lab is empty or a key occurs twice.
+    """
+    count, sources = _survey(lab)
+    groups = _groups_of(lab, set(sources.values()) | set(sources)) if sources else {}
+    shards = max(1, min(MAX_SHARDS, -(-count // shard_rows)))
+    models: dict[str, Case] = {}
+    with ExitStack() as stack:
+        files = [stack.enter_context(whole_file(layout.cases(n))) for n in range(shards)]
+        for index, case in enumerate(lab.cases()):
+            grouped = replace(case, group=_root_group(case, sources, groups))
+            models.setdefault(case.model, grouped)
+            line = dumps({"index": index, "case": case_json(grouped)}) + "\n"
+            files[_shard_of(grouped.group, shards)].write(line)
+    return Plan(count, shards, models_of(models.values(), lab.models))
+
+
+def read_cases(path: Path) -> Iterator[tuple[int, Case]]:
+    """Yield a shard's cases with their places in the lab, in order."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            yield record["index"], case_from_json(record["case"])
+
+
+def read_scored(layout: Layout, shard: int) -> Iterator[Scored]:
+    """Yield a finished shard's cases with their results, in the order of the lab."""
+    with layout.scores(shard).open(encoding="utf-8") as lines:
+        for (index, case), line in zip(read_cases(layout.cases(shard)), lines, strict=True):
+            results = json.loads(line)["results"]
+            yield Scored(index, case, {k: result_from_json(v) for k, v in results.items()})
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[str]]:
+    """Open a file that appears under its name only when it is complete and on disk.
+
+    What UTF-8 has no form for, a lone surrogate, is written escaped.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", -1, "utf-8", "backslashreplace", "\n") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def written_name(path: Path) -> str | None:
+    """Return the name of the file that a temporary one was to become; None for any other file."""
+    name = path.name
+    if not name.startswith(".") or not name.endswith(".tmp"):
+        return None
+    stem = name[1 : -len(".tmp")]
+    name, _, process = stem.rpartition(".")
+    return name if process.isdecimal() else stem
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON for people and programs, whole or not at all."""
+    with whole_file(path) as stream:
+        stream.write(json.dumps(content, indent=1, ensure_ascii=True, allow_nan=False) + "\n")
+
+
+def _survey(lab: LabSource) -> tuple[int, dict[str, str]]:
+    """Return how many cases there are, and of each variant the key of its source."""
+    hashes = array("Q")
+    sources: dict[str, str] = {}
+    for case in lab.cases():
+        hashes.append(_hash(case.key))
+        if case.source is not None:
+            sources[case.key] = case.source
+    if not hashes:
+        raise ConfigurationError(lab.name, "no case", "a lab with cases")
+    _refuse_twins(lab, np.frombuffer(hashes, dtype=np.uint64))
+    return len(hashes), sources
+
+
+def _refuse_twins(lab: LabSource, hashes: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
+    values, counts = np.unique(hashes, return_counts=True)
+    twins = set(values[counts > 1].tolist())
+    if not twins:
+        return
+    seen: dict[str, int] = {}
+    for row, case in enumerate(lab.cases(), start=1):
+        if _hash(case.key) not in twins:
+            continue
+        if case.key in seen:
+            found = f"the key {case.key!r} in rows {seen[case.key]} and {row}"
+            raise ConfigurationError(lab.name, found, "each key once")
+        seen[case.key] = row
+
+
+def _groups_of(lab: LabSource, keys: set[str]) -> dict[str, str]:
+    return {case.key: case.group for case in lab.cases() if case.key in keys}
+
+
+def _root_group(case: Case, sources: Mapping[str, str], groups: Mapping[str, str]) -> str:
+    """Return the group of the case a variant was made from, through any number of steps."""
+    key, passed = case.key, {case.key}
+    while (source := sources.get(key)) is not None and source in groups and source not in passed:
+        passed.add(source)
+        key = source
+    return groups.get(key, case.group) if key != case.key else case.group
+
+
+def _shard_of(group: str, shards: int) -> int:
+    return _hash(group) % shards
+
+
+def _hash(text: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(digest.digest())
+
+
+def by_group(cases: Iterable[tuple[int, Case]]) -> list[list[tuple[int, Case]]]:
+    """Return cases by question, in the order in which the questions first come."""
+    groups: dict[str, list[tuple[int, Case]]] = {}
+    for index, case in cases:
+        groups.setdefault(case.group, []).append((index, case))
+    return list(groups.values())

@@ -1,0 +1,101 @@
+"""What a run adds up per evaluator, model and metric, case by case, in little memory."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from guardrail_offline.evaluators.catalogue import AnyEvaluator
+from guardrail_offline.evaluators.configured import Configured
+from guardrail_offline.runs.result_files import Result
+from guardrail_service.types import Direction, MetricSpec
+
+
+@dataclass
+class MetricTally:
+    """One metric of one model.
+
+    `infinite` counts values such as an overflowing perplexity, which have no place in a mean.
+    """
+
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    infinite: int = 0
+    failing: int = 0
+    missing: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def mean(self) -> float | None:
+        """Return the mean of the finite values, or None if there is none."""
+        return self.total / self.count if self.count else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Return the standard deviation of the sample, or None below two values."""
+        if self.count < 2:
+            return None
+        spread = self.squares - self.total * self.total / self.count
+        return math.sqrt(max(0.0, spread) / (self.count - 1))
+
+    def add(self, value: float, metric: MetricSpec, threshold: float | None) -> None:
+        """Count one value."""
+        if threshold is not None and fails(value, metric.direction, threshold):
+            self.failing += 1
+        if not math.isfinite(value):
+            self.infinite += 1
+            return
+        self.count += 1
+        self.total += value
+        self.squares += value * value
+
+
+class EvaluatorTally:
+    """One evaluator over all cases, by model."""
+
+    def __init__(self, configured: Configured) -> None:
+        self.configured = configured
+        self.evaluator: AnyEvaluator = configured.evaluator
+        self.thresholds = configured.thresholds()
+        self.metrics: dict[str, dict[str, MetricTally]] = {}
+        self.computed = 0
+        self._labels: dict[str, Counter[tuple[str, ...]]] = {}
+
+    def add(self, model: str, result: Result) -> None:
+        """Count one case of a model."""
+        tallies = self.metrics.setdefault(
+            model, {key: MetricTally() for key in self.evaluator.spec.keys}
+        )
+        for key, score in result.scores.items():
+            if score.value is None:
+                tallies[key].missing[score.reason or "unknown"] += 1
+            else:
+                metric = self.evaluator.spec.metric(key)
+                tallies[key].add(score.value, metric, self.thresholds[key])
+        self.computed += any(score.value is not None for score in result.scores.values())
+        label = self.evaluator.tally(result)
+        if label is not None:
+            self._labels.setdefault(model, Counter())[label] += 1
+
+    def value(self, model: str, key: str) -> float | None:
+        """Return a model's value of one metric: its mean, or what exists per model only."""
+        if key in self.evaluator.spec.per_model:
+            labels = self._labels.get(model)
+            return self.evaluator.per_model(labels)[key] if labels else None
+        return self.metrics[model][key].mean
+
+    def labels(self, model: str) -> Mapping[tuple[str, ...], int]:
+        """Return how often each pair of labels occurred, for a confusion matrix."""
+        return self._labels.get(model, Counter())
+
+
+def fails(value: float, direction: Direction, threshold: float) -> bool:
+    """Return whether a value is on the wrong side; equal passes, as online."""
+    return value < threshold if direction is Direction.HIGHER else value > threshold
+
+
+def is_better(value: float, than: float, direction: Direction) -> bool:
+    """Return whether a value is strictly better than another."""
+    return value > than if direction is Direction.HIGHER else value < than

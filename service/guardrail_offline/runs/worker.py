@@ -1,0 +1,161 @@
+"""Scores shards in a process of its own: models are loaded once, then shard after shard."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from ctypes import Array, c_longlong
+from multiprocessing.connection import Connection, wait
+from typing import NamedTuple
+
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.catalogue import EvaluatorSpec, unmet
+from guardrail_offline.evaluators.configured import Configured
+from guardrail_offline.evaluators.pack_models import Models, load_models
+from guardrail_offline.runs.result_files import Result, dumps, result_json
+from guardrail_offline.runs.shards import Layout, by_group, read_cases, whole_file
+from guardrail_service.types import State
+
+BEYOND = "max_dataset_rows"
+TIMED_OUT = "timed_out"
+Progress = Array[c_longlong]
+"""Shared with the process that watches: which evaluator runs, and how many steps have begun."""
+EVALUATOR, STEPS = 0, 1
+NO_EVALUATOR = -1
+Begin = Callable[[int], None]
+"""Told which evaluator begins its step: it judges the cases of one question."""
+
+
+def _unwatched(evaluator: int) -> None:
+    """Tell nobody."""
+
+
+def needs_models(specs: Iterable[EvaluatorSpec]) -> bool:
+    """Return whether any evaluator asks a model: without one the pack is not even opened."""
+    return any(spec.roles or spec.needs_support for spec in specs)
+
+
+def models_for(configured: Sequence[Configured], pack: str) -> Models:
+    """Return the models some evaluators need; none if they need none."""
+    specs = [one.evaluator.spec for one in configured]
+    return load_models(pack) if needs_models(specs) else Models({})
+
+
+class Job(NamedTuple):
+    """A shard, and the evaluators that hung on it before."""
+
+    shard: int
+    without: frozenset[str] = frozenset()
+
+
+def serve(
+    connection: Connection,
+    progress: Progress,
+    layout: Layout,
+    configured: Sequence[Configured],
+    pack: str,
+) -> None:
+    """Score the shards that come over a connection until it closes; the main of a process.
+
+    Each job is answered with how many cases the shard has, or with the error of its file.
+    """
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    models = models_for(configured, pack)
+
+    def begin(evaluator: int) -> None:
+        progress[EVALUATOR] = evaluator
+        progress[STEPS] += 1
+
+    while True:
+        try:
+            job: Job = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer: int | OSError = write_scores(
+                layout, job.shard, configured, models, job.without, begin
+            )
+        except OSError as error:
+            answer = error
+        connection.send(answer)
+
+
+def write_scores(
+    layout: Layout,
+    shard: int,
+    configured: Sequence[Configured],
+    models: Models,
+    without: Collection[str] = (),
+    begin: Begin = _unwatched,
+) -> int:
+    """Score one shard, write its file and return how many cases it has; the rest is `score`'s."""
+    cases = list(read_cases(layout.cases(shard)))
+    results = score(cases, configured, models, without, begin)
+    with whole_file(layout.scores(shard)) as stream:
+        for index, case in cases:
+            found = {key: result_json(result) for key, result in results[index].items()}
+            stream.write(dumps({"index": index, "key": case.key, "results": found}) + "\n")
+    return len(cases)
+
+
+def score(
+    cases: Iterable[tuple[int, Case]],
+    configured: Sequence[Configured],
+    models: Models,
+    without: Collection[str] = (),
+    begin: Begin = _unwatched,
+) -> dict[int, dict[str, Result]]:
+    """Return every evaluator's result on every case, by the case's place in the lab.
+
+    Question by question, so that a question's passages are encoded once for all its answers.
+
+    Args:
+        cases: With their places in the lab.
+        configured: What runs.
+        models: What can be asked.
+        without: Evaluators that do not run, as they hung on these cases.
+        begin: Told before each step.
+    """
+    found: dict[int, dict[str, Result]] = {}
+    for group in by_group(cases):
+        views = [View(case, models) for _, case in group]
+        places = [index for index, _ in group]
+        found |= {place: {} for place in places}
+        for number, one in enumerate(configured):
+            begin(number)
+            results = _evaluate(one, places, views, hung=one.id in without)
+            for place, result in zip(places, results, strict=True):
+                found[place][one.id] = result
+    begin(NO_EVALUATOR)
+    return found
+
+
+def _evaluate(
+    one: Configured, places: Sequence[int], views: Sequence[View], *, hung: bool
+) -> list[Result]:
+    spec = one.evaluator.spec
+    reason = unmet(spec, views[0].models)
+    if reason is not None:
+        return [Result.missing(spec.keys, State.NOT_EVALUATED, reason)] * len(views)
+    if hung:
+        return [Result.missing(spec.keys, State.ERROR, TIMED_OUT)] * len(views)
+    limit = one.common.max_dataset_rows
+    inside = [limit is None or place < limit for place in places]
+    wanted = [view for view, is_inside in zip(views, inside, strict=True) if is_inside]
+    judged = iter(one.evaluator.evaluate(wanted, one.parameters))
+    beyond = Result.missing(spec.keys, State.NOT_EVALUATED, BEYOND)
+    results = [next(judged) if is_inside else beyond for is_inside in inside]
+    if one.common.sentence_level_metrics:
+        return results
+    return [Result(result.scores, (), result.details) for result in results]
+
+
+def _leave_with_parent() -> None:
+    """End this process when the one that started it is gone: nobody would collect its work."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

@@ -1,0 +1,164 @@
+"""A score is a number or a state with a reason, and a result file keeps both apart."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrail_offline.datasets.cases import Case, Model, model_json
+from guardrail_offline.runs.result_files import (
+    Result,
+    ResultWriter,
+    Score,
+    dumps,
+    metric_json,
+    read_results,
+    read_run,
+    result_from_json,
+    result_json,
+    row_json,
+)
+from guardrail_service.errors import ConfigurationError
+from guardrail_service.types import Direction, MetricSpec, NoValue, State
+
+CASE = Case("k", "What?", "That.", model="m", group="g")
+METRICS = (
+    MetricSpec("faithfulness", threshold=0.75),
+    MetricSpec("perplexity", Direction.LOWER, low=1.0, high=math.inf),
+)
+MIXED = Result(
+    {
+        "faithfulness": Score(0.5),
+        "perplexity": Score.missing(State.NOT_EVALUATED, "missing_role:causal_lm"),
+    },
+    ({"start": 0, "end": 5, "score": 0.5, "label": "not_mentioned"},),
+    {"expected": "That."},
+)
+
+
+def write(folder: Path, *results: Result, **evaluator: Any) -> Path:
+    """Write a result file as `guardrail evaluate` does."""
+    about = {
+        "name": "faithfulness",
+        "h2o_id": "h2o.F",
+        "fingerprints": {"grounding": "abc"},
+        "metrics_meta": [metric_json(m, primary=m is METRICS[0]) for m in METRICS],
+    } | evaluator
+    rows = [row_json(CASE, result) for result in results]
+    path = folder / "results" / "faithfulness.json"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8") as stream:
+        writer = ResultWriter(stream)
+        for row in rows:
+            writer.add(row)
+        writer.close([model_json(Model("m", "M"))], about)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(None, None), (0.5, NoValue(State.UNVERIFIED, "missing_input")), (math.nan, None)],
+)
+def test_a_score_is_a_number_or_a_reason_never_both_and_never_nan(
+    value: float | None, why: NoValue | None
+) -> None:
+    """Anything between would end up as a pass somewhere."""
+    with pytest.raises(ValueError, match="a score is"):
+        Score(value, why)
+
+
+@pytest.mark.parametrize(("state", "reason"), [(State.EVALUATED, "why"), (State.UNVERIFIED, "")])
+def test_a_missing_value_has_a_state_of_its_own_and_a_reason(state: State, reason: str) -> None:
+    """One type says so online and offline."""
+    with pytest.raises(ValueError, match="needs a state"):
+        NoValue(state, reason)
+
+
+def test_a_result_file_has_the_three_root_keys_and_flat_metrics(tmp_path: Path) -> None:
+    """As H2O's readers expect: a number or null under the metric's own name."""
+    content = json.loads(write(tmp_path, MIXED).read_text())
+    assert list(content) == ["results", "models", "evaluator"]
+    row = content["results"][0]
+    assert row["faithfulness"] == 0.5
+    assert row["perplexity"] is None
+    assert row["missing"] == {
+        "perplexity": {"state": "not_evaluated", "reason": "missing_role:causal_lm"}
+    }
+    assert row["input"] == "What?"
+    assert row["actual_output_meta"][0]["label"] == "not_mentioned"
+
+
+def test_a_result_file_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    """Scores, states, metrics, fingerprints and models."""
+    write(tmp_path, MIXED, Result.of({"faithfulness": 1.0, "perplexity": math.inf}))
+    results = read_run(tmp_path)["faithfulness"]
+    assert results.rows[0].scores == MIXED.scores
+    assert results.rows[1].scores["perplexity"].value == math.inf
+    assert (results.rows[0].key, results.rows[0].model, results.rows[0].group) == ("k", "m", "g")
+    assert tuple(results.metrics.values()) == METRICS
+    assert results.fingerprints == {"grounding": "abc"}
+    assert results.models == (Model("m", "M"),)
+
+
+def test_a_row_without_texts_keeps_what_identifies_and_groups_it() -> None:
+    """Calibration needs no text, and a large run should not repeat it per evaluator."""
+    row = row_json(CASE, MIXED, texts=False)
+    assert {"key", "model_key", "group", "categories", "relationships"} <= set(row)
+    assert "input" not in row
+    assert "actual_output" not in row
+
+
+def test_a_result_survives_the_json_of_a_shard() -> None:
+    """Infinite numbers, states, spans and details included."""
+    result = Result(
+        {"a": Score(math.inf), "b": Score.missing(State.ERROR, "row_failed")}, MIXED.spans, {"n": 1}
+    )
+    back = result_from_json(json.loads(dumps(result_json(result))))
+    assert back.scores == result.scores
+    assert list(back.spans) == list(result.spans)
+    assert back.details == result.details
+
+
+def test_a_lone_surrogate_is_written_escaped() -> None:
+    """UTF-8 has no form for it, and an answer may hold one."""
+    assert json.loads(dumps({"a": "\ud800"}).encode("utf-8")) == {"a": "\ud800"}
+    assert dumps("é") == '"é"'
+
+
+def test_a_metric_named_like_a_field_has_a_column_of_its_own(tmp_path: Path) -> None:
+    """The detector of bias calls one of its parts `group`."""
+    row = row_json(CASE, Result.of({"group": 0.25}))
+    assert (row["group"], row["group_score"]) == ("g", 0.25)
+    metric = metric_json(MetricSpec("group", Direction.LOWER), primary=True)
+    path = write(tmp_path, metrics_meta=[metric])
+    path.write_text(path.read_text().replace('"results": [\n]', f'"results": [{json.dumps(row)}]'))
+    assert read_results(path).rows[0].scores["group"].value == 0.25
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("no json", "JSONDecodeError"),
+        ("[]", "list"),
+        ('{"results": [], "models": []}', "no key 'evaluator'"),
+        ('{"results": [], "models": [], "evaluator": {}}', "KeyError 'metrics_meta'"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_with_what_was_found(
+    tmp_path: Path, content: str, found: str
+) -> None:
+    """Never read half."""
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    with pytest.raises(ConfigurationError, match=found):
+        read_results(path)
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    """An empty run is no run."""
+    with pytest.raises(ConfigurationError, match="no results"):
+        read_run(tmp_path)

@@ -1,0 +1,156 @@
+"""The commands: what they print, as tables and as JSON, and how they end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from subprocess import PIPE
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from guardrail_offline.datasets.labs import open_lab
+from guardrail_service.commands.main import app
+
+WIDE = {"COLUMNS": "250"}
+
+
+def run(*words: str) -> Result:
+    """Run the command line."""
+    return CliRunner().invoke(app, list(words), env=WIDE)
+
+
+def lab(folder: Path, *answers: str, name: str = "lab.jsonl") -> Path:
+    """Write a lab of answers to as many questions, all expected to be "nine to five daily"."""
+    rows = [
+        {"key": f"q{n}", "question": f"When is door {n} open?", "answer": a, "model": "m"}
+        for n, a in enumerate(answers)
+    ]
+    path = folder / name
+    expected = {"ground_truth": "nine to five daily"}
+    path.write_text("".join(json.dumps(row | expected) + "\n" for row in rows))
+    return path
+
+
+def test_the_list_shows_every_evaluator_and_marks_what_needs_a_judge() -> None:
+    """As a table and as JSON."""
+    shown = run("evaluators", "list")
+    assert shown.exit_code == 0
+    assert "52 evaluators, 193 metrics" in shown.output
+    content = json.loads(run("evaluators", "list", "--suite", "h2o", "--json").output)
+    assert len(content) == 40
+    assert [c["id"] for c in content if c["needs_judge"]] == ["fact_check", "byop"]
+
+
+def test_one_evaluator_is_shown_by_any_of_its_names() -> None:
+    """Metrics and parameters; an unknown one ends with 2."""
+    shown = run("evaluators", "show", "ragas:faithfulness")
+    assert shown.exit_code == 0
+    assert "support_threshold" in shown.output
+    assert json.loads(run("evaluators", "show", "byop", "--json").output)["needs_judge"] is True
+    assert run("evaluators", "show", "fathfulness").exit_code == 2
+
+
+def test_evaluate_prints_what_computed_and_says_where_it_is(tmp_path: Path) -> None:
+    """Ends with 0 if everything computed."""
+    path = lab(tmp_path, "nine to five daily")
+    out = str(tmp_path / "out")
+    shown = run("evaluate", str(path), "-e", "rouge,bleu", "-o", out, "--workers", "1")
+    assert shown.exit_code == 0, shown.output
+    assert "2 of 2 evaluators computed" in shown.output
+    again = run("evaluate", str(path), "-e", "rouge,bleu", "-o", out, "--json")
+    assert json.loads(again.output)["computed"] == {"bleu": 1, "rouge": 1}
+
+
+def test_compare_ends_with_one_if_something_got_worse(tmp_path: Path) -> None:
+    """And with 0 for the way back."""
+    good = lab(tmp_path, *["nine to five daily"] * 5)
+    bad = lab(tmp_path, "nine", "nine to", "five", "daily", "closed", name="bad.jsonl")
+    for path, out in ((good, "a"), (bad, "b")):
+        folder = str(tmp_path / out)
+        run("evaluate", str(path), "-e", "rouge", "-o", folder, "--workers", "1")
+    worse = run("compare", str(tmp_path / "a"), str(tmp_path / "b"))
+    assert worse.exit_code == 1, worse.output
+    assert "worse" in worse.output
+    better = run("compare", str(tmp_path / "b"), str(tmp_path / "a"), "--json")
+    assert better.exit_code == 0
+    verdicts = {d["metric"]: d["verdict"] for d in json.loads(better.output)["differences"]}
+    assert verdicts["rouge_l"] == "better"
+
+
+def test_perturb_writes_a_lab_with_linked_variants(tmp_path: Path) -> None:
+    """And says how many."""
+    path, out = lab(tmp_path, "nine", "ten"), tmp_path / "perturbed.json"
+    shown = run("perturb", str(path), "-o", str(out), "--by", "comma,base64", "--seed", "3")
+    assert shown.exit_code == 0, shown.output
+    assert "4 variants added" in shown.output
+    inputs = json.loads(out.read_text("utf-8"))["dataset"]["inputs"]
+    assert [len(i["relationships"]) for i in inputs] == [0, 1, 1, 0, 1, 1]
+
+
+def test_a_perturbed_lab_can_be_perturbed_and_evaluated(tmp_path: Path) -> None:
+    """What is there is kept and counted."""
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    run("perturb", str(lab(tmp_path, "nine")), "-o", str(first), "--by", "comma")
+    shown = run("perturb", str(first), "-o", str(second), "--by", "comma,base64", "--json")
+    report = json.loads(shown.output)
+    assert (report["added"], report["present"]) == (1, ["q0~comma~medium"])
+    shown = run("perturb", str(first), "-o", str(second), "--by", "comma,base64")
+    assert "1 variants added, 1 were there already" in shown.output
+    evaluated = run("evaluate", str(second), "-e", "rouge", "-o", str(tmp_path / "o"))
+    assert evaluated.exit_code == 0, evaluated.output
+
+
+def test_perturb_keeps_artifacts_beside_the_lab(tmp_path: Path) -> None:
+    """A lab that is moved with its folder is still read; one elsewhere would be refused."""
+    (tmp_path / "here" / "runs" / "1").mkdir(parents=True)
+    path = tmp_path / "here" / "lab.jsonl"
+    path.write_text('{"key": "q", "question": "What is it, and why?", "artifacts": "runs/1"}\n')
+    beside = tmp_path / "here" / "p.json"
+    run("perturb", str(path), "-o", str(beside), "--by", "base64")
+    inputs = json.loads(beside.read_text("utf-8"))["dataset"]["inputs"]
+    assert [one["actual_output_artifacts"] for one in inputs] == ["runs/1", None]
+    (tmp_path / "here").rename(tmp_path / "there")
+    moved = open_lab(tmp_path / "there" / "p.json").cases()
+    assert next(moved).artifacts == str(tmp_path.resolve() / "there" / "runs" / "1")
+    elsewhere = tmp_path / "elsewhere" / "p.json"
+    shown = run("perturb", str(tmp_path / "there" / "lab.jsonl"), "-o", str(elsewhere))
+    assert shown.exit_code == 2
+    assert "--out: found a folder without the artifacts of case 'q'; expected" in shown.output
+    assert not elsewhere.exists()
+
+
+def test_perturb_reports_a_key_that_utf8_cannot_hold(tmp_path: Path) -> None:
+    """A lone surrogate, escaped."""
+    path = tmp_path / "lab.jsonl"
+    path.write_text('{"key": "k\\ud800", "question": "What?"}\n')
+    words = ["perturb", str(path), "-o", str(tmp_path / "p.json"), "--by", "qwerty", "--json"]
+    shown = subprocess.run(
+        [sys.executable, "-m", "guardrail_service.commands.main", *words], stdout=PIPE
+    )
+    assert shown.returncode == 0
+    assert json.loads(shown.stdout)["unchanged"] == ["k\ud800~qwerty~medium"]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["perturb", "LAB", "-o", "x.json", "--intensity", "extreme"], "--intensity"),
+        (["perturb", "LAB", "-o", "x.json", "--by", "nonsense"], "--by"),
+        (["perturb", "LAB", "-o", "FOLDER"], "--out: found IsADirectoryError"),
+        (["perturb", "LAB", "-o", "LAB/x.json"], "--out: found "),
+        (["evaluate", "no-such-lab.json", "-o", "x", "-e", "rouge"], "no such file"),
+        (["compare", "no-such-run", "neither"], "no results"),
+    ],
+)
+def test_a_wrong_argument_ends_with_two_and_one_line(
+    tmp_path: Path, words: list[str], found: str
+) -> None:
+    """Naming what was found."""
+    path = str(lab(tmp_path, "nine"))
+    places = {"LAB": path, "FOLDER": str(tmp_path), "LAB/x.json": f"{path}/x.json"}
+    shown = run(*(places.get(word, word) for word in words))
+    assert shown.exit_code == 2
+    assert found in shown.output

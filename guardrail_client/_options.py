@@ -6,10 +6,13 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 
-__version__ = "0.1.0"
+_PLACES = [Path(__file__).with_name("VERSION"), Path(__file__).parents[1] / "VERSION"]
+"""In the wheel, and in a checkout."""
+__version__ = next(path for path in _PLACES if path.exists()).read_text("utf-8").strip()
 DEFAULT_URL = "http://127.0.0.1:8080"
 DEFAULT_TIMEOUT = 5.0
 DEFAULT_RETRIES = 2

@@ -73,7 +73,7 @@ def measure(folder: Path, role: Role, rounds: int = ROUNDS) -> ModelCost:
     try:
         import psutil
     except ImportError as error:
-        raise MissingExtra("bench") from error
+        raise MissingExtra("psutil") from error
     pack = load_pack(folder)
     name = pack.manifest.roles[role]
     file = pack.model(role)

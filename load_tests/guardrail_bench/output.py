@@ -84,7 +84,7 @@ def drawing(path: Path, **figure: Any) -> Iterator[Any]:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise MissingExtra("bench") from error
+        raise MissingExtra("matplotlib") from error
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
@@ -100,7 +100,7 @@ def drawing(path: Path, **figure: Any) -> Iterator[Any]:
 def check_page(doc: Path, part: str, *, has_plots: bool = True) -> None:
     """Raise before the measurement what would be raised after it."""
     if has_plots and find_spec("matplotlib") is None:
-        raise MissingExtra("bench")
+        raise MissingExtra("matplotlib")
     page = doc.read_text("utf-8") if doc.is_file() else ""
     if f"<!-- {part} -->" not in page:
         raise ConfigurationError(str(doc), "no such part", f"a page with <!-- {part} --> markers")

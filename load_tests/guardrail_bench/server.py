@@ -119,7 +119,7 @@ def serving(arguments: Sequence[str], cores: Collection[int] | None) -> Iterator
     try:
         import psutil
     except ImportError as error:
-        raise MissingExtra("bench") from error
+        raise MissingExtra("psutil") from error
     command = [
         sys.executable,
         "-m",
@@ -157,7 +157,7 @@ def busy_share() -> float:
     try:
         import psutil
     except ImportError as error:
-        raise MissingExtra("bench") from error
+        raise MissingExtra("psutil") from error
     return float(psutil.cpu_percent(interval=0.5)) / 100
 
 

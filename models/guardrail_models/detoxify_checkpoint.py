@@ -34,7 +34,7 @@ def load_checkpoint(loaded: Any, foundation: Path, where: Path) -> tuple[Any, li
     try:
         from detoxify.detoxify import get_model_and_tokenizer
     except ImportError as error:
-        raise MissingExtra("export") from error
+        raise MissingExtra("rag-guardrail-models[export]") from error
     try:
         arguments = dict(loaded["config"]["arch"]["args"])
         classes = list(loaded["config"]["dataset"]["args"]["classes"])

@@ -72,7 +72,7 @@ def snapshot(
         import httpx
         from huggingface_hub import HfApi, errors, snapshot_download
     except ImportError as error:
-        raise MissingExtra("export") from error
+        raise MissingExtra("rag-guardrail-models[export]") from error
     # Its warnings print addresses, which can carry keys.
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:

@@ -58,7 +58,7 @@ def _by_optimum(original: Original, target: Path) -> None:
         from optimum.exporters.onnx import export
         from optimum.exporters.tasks import TasksManager
     except ImportError as error:
-        raise MissingExtra("export") from error
+        raise MissingExtra("rag-guardrail-models[export]") from error
     task = TASKS.get(original.recipe.role, "text-classification")
     constructor = TasksManager.get_exporter_config_constructor(
         exporter="onnx",

@@ -112,7 +112,7 @@ def load(
     try:
         import transformers
     except ImportError as error:
-        raise MissingExtra("export") from error
+        raise MissingExtra("rag-guardrail-models[export]") from error
     transformers.logging.set_verbosity_error()
     _refuse_code(recipe, folder, allowed=trust_remote_code)
     tokenizer = transformers.AutoTokenizer.from_pretrained(

@@ -210,7 +210,7 @@ def _blocks(model: onnx.ModelProto, target: Path) -> None:
     try:
         from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
     except ImportError as error:
-        raise MissingExtra("export") from error
+        raise MissingExtra("rag-guardrail-models[export]") from error
     # Accuracy level 1: activations stay in fp32, so a row does not depend on its neighbours.
     logging.getLogger(MatMulNBitsQuantizer.__module__).setLevel(logging.WARNING)
     quantizer = MatMulNBitsQuantizer(

@@ -24,7 +24,7 @@ def read_h5(path: Path, model: Any) -> dict[str, Any]:
         import torch
         from transformers.modeling_tf_pytorch_utils import convert_tf_weight_name_to_pt_weight_name
     except ImportError as error:
-        raise MissingExtra("export") from error
+        raise MissingExtra("rag-guardrail-models[export]") from error
     own = model.state_dict()
     state = {}
     try:

@@ -85,7 +85,7 @@ def build(
         if how in wanted and how not in found and not _is_built(recipe, folder, how)
     ]:
         if not (find_spec("torch") and find_spec("transformers")):
-            raise MissingExtra("export")
+            raise MissingExtra("rag-guardrail-models[export]")
         asked = [sys.executable, "-m", __name__, str(folder), recipe.name, *left]
         done = subprocess.run(asked, capture_output=True, text=True, check=False)
         if done.returncode:  # at the first precision that is not there; the others are tried again

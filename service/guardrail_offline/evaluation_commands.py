@@ -189,7 +189,7 @@ def compare(
     try:
         from guardrail_offline.runs import comparison
     except ImportError as error:  # scipy
-        raise MissingExtra("offline") from error
+        raise MissingExtra("rag-guardrail-offline") from error
 
     found = comparison.compare(before, after)
     clear = [d for d in found.differences if d.verdict in ("better", "worse")]

@@ -1,3 +1,5 @@
 """Score RAG answers against calibrated thresholds: the server and the offline module."""
 
-__version__ = "0.1.0"
+from guardrail_service.resources import shipped
+
+__version__ = shipped("VERSION", "VERSION").read_text("utf-8").strip()

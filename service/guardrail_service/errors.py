@@ -71,10 +71,9 @@ class MissingExtra(GuardrailError):
 
     code = "missing_extra"
 
-    def __init__(self, extra: str) -> None:
-        super().__init__(
-            f"this command needs the extra {extra!r}: pip install 'rag-guardrail[{extra}]'"
-        )
+    def __init__(self, requirement: str) -> None:
+        """`requirement` is what pip installs, such as `rag-guardrail-models[export]`."""
+        super().__init__(f"this command needs more: pip install '{requirement}'")
 
 
 class InputError(GuardrailError):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from guardrail_offline.calibration import commands
 from guardrail_offline.calibration.fit_options import Options
 from tests.integration.conftest import Served, here
 
@@ -158,6 +159,26 @@ def test_explain_says_what_is_promised(loop: Path) -> None:
     assert "at most 20.0%" in text
     assert "kappa" in text
     assert "Not promised" in text
+
+
+def test_without_matplotlib_the_report_has_no_pictures(
+    loop: Path, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line says how to get them; page and thresholds are written all the same."""
+    monkeypatch.setattr(commands, "find_spec", lambda name: None)
+    said = run(
+        "fit", loop / "lab.jsonl", "--labels", loop / "labels.jsonl",
+        "--sample", loop / "to_label.jsonl.sample.jsonl", "--base", loop / "base.json",
+        "--alpha", "0.2", "--out", tmp_path / "inn.json", "--report", tmp_path, "--pack", tiny,
+    )  # fmt: skip
+    assert "pip install 'rag-guardrail-offline[plots]'" in said
+    assert "<img" not in (tmp_path / "index.html").read_text()
+    assert not list(tmp_path.glob("*.png"))
+    thresholds = [
+        json.loads(path.read_text())["calibrated_thresholds"]
+        for path in (loop / "inn.json", tmp_path / "inn.json")
+    ]
+    assert thresholds[0] == thresholds[1]
 
 
 def test_the_report_is_written(loop: Path) -> None:

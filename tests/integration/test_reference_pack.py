@@ -230,7 +230,7 @@ def test_a_command_without_its_extra_names_it(
     (tmp_path / "original" / "config.json").write_text("{}")
     shown = here("models", "export", "distilgpt2", "--from", tmp_path / "original")
     assert shown.exit_code == 2
-    assert "rag-guardrail[export]" in shown.output
+    assert "rag-guardrail-models[export]" in shown.output
 
 
 def test_the_tokenizer_knows_the_other_unknown_token(pack: Path, tmp_path: Path) -> None:

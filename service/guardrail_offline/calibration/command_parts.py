@@ -42,15 +42,15 @@ _ESCAPED = "backslashreplace"
 
 
 def calibrates(function: Callable[P, None]) -> Callable[P, None]:
-    """Make a command of a function, and name the extra where one is missing."""
+    """Make a command of a function, and name what brings a library that is missing."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             function(*args, **kwargs)
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] in {"scipy", "matplotlib"}:
-                raise MissingExtra("offline") from error
+            if (error.name or "").partition(".")[0] == "scipy":
+                raise MissingExtra("rag-guardrail-offline") from error
             raise
 
     return command(run)

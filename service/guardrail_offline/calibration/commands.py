@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -182,17 +183,28 @@ def fit_command(
 
 
 def _write_report(run: Run, folder: Path) -> None:
-    from guardrail_offline.calibration.report import page, pictures, suspects
+    from guardrail_offline.calibration.report import page, suspects
 
     folder.mkdir(parents=True, exist_ok=True)
     axes = [gate.axis for gate in run.fitted.gates if not gate.metric.boolean]
     doubtful = [suspect.as_json() for suspect in suspects(run.fitted.data, axes)]
-    with err.status("drawing"):
-        images = pictures(run.fitted, run.content["calibration"])
+    images = _pictures(run)
     for name, data in images.items():
         write(folder / name, data)
     write(folder / "doubtful_labels.json", json.dumps(doubtful, indent=1) + "\n")
     write(folder / "index.html", page(run.content, images, doubtful))
+
+
+def _pictures(run: Run) -> dict[str, bytes]:
+    """Return the pictures, none where matplotlib is missing: the numbers are on the page anyway."""
+    if find_spec("matplotlib") is None:
+        advice = "pip install 'rag-guardrail-offline[plots]'"
+        err.print(f"the page has no pictures: {advice}", markup=False)
+        return {}
+    from guardrail_offline.calibration.report import pictures
+
+    with err.status("drawing"):
+        return pictures(run.fitted, run.content["calibration"])
 
 
 @calibrate_app.command("check")

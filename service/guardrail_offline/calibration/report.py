@@ -1,7 +1,7 @@
 """The report of a fit: one HTML page, its pictures and the labels worth a second look.
 
 The page is one file, fetches nothing and escapes every text. The pictures need matplotlib, of the
-extra `offline`.
+extra `plots`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def read_records(path: Path) -> Iterator[Record]:
 
     Raises:
         ConfigurationError: If the ending is not known, or a row is not readable.
-        MissingExtra: If Parquet or a folder is read without the extra `offline`.
+        MissingExtra: If Parquet or a folder is read without pyarrow.
     """
     readers = {".jsonl": _json_lines, ".ndjson": _json_lines, ".csv": _csv, ".parquet": _parquet}
     if path.is_dir():
@@ -76,7 +76,7 @@ def _parquet(path: Path) -> Iterator[Record]:
         import pyarrow.parquet as parquet
         from pyarrow import ArrowInvalid
     except ImportError as error:
-        raise MissingExtra("offline") from error
+        raise MissingExtra("rag-guardrail-offline") from error
     try:
         with parquet.ParquetFile(path) as table:
             for batch in table.iter_batches(_BATCH):
@@ -90,7 +90,7 @@ def _folder(path: Path) -> Iterator[Record]:
     try:
         from pyarrow import ArrowInvalid, ipc
     except ImportError as error:
-        raise MissingExtra("offline") from error
+        raise MissingExtra("rag-guardrail-offline") from error
     try:
         state = json.loads((path / "state.json").read_text("utf-8"))
         files = [entry["filename"] for entry in state["_data_files"]]

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 import guardrail_offline.evaluators  # noqa: F401 - importing registers the evaluators
 from guardrail_offline.evaluators.catalogue import CATALOGUE, AnyEvaluator, Common
-from guardrail_service import __version__
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.file import canonical, load_defaults
@@ -23,6 +22,8 @@ from guardrail_service.types import MetricSpec
 
 EVERY = "*"
 GROUPS = ("all", "deterministic")
+SCORES = "0.1.0"
+"""The release that last changed a score: an unfinished run of another one is not gone on with."""
 Values = Mapping[str, Mapping[str, Any]]
 
 
@@ -82,7 +83,7 @@ def configure(
 def config_sha256(configured: Iterable[Configured], fingerprints: Mapping[str, str]) -> str:
     """Return the hash of everything beside the lab that a score depends on."""
     content = {
-        "version": __version__,
+        "version": SCORES,
         "evaluators": {one.id: one.as_json() for one in configured},
         "fingerprints": dict(fingerprints),
     }

@@ -106,7 +106,7 @@ def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: Opti
     Raises:
         ConfigurationError: If the lab is empty or wrong, or the folder holds another run or
             anything else.
-        MissingExtra: If the extra `offline` is not installed.
+        MissingExtra: If a library of rag-guardrail-offline is not installed.
     """
     layout = Layout(options.out)
     fingerprints = fingerprints_of(configured, options.pack)
@@ -324,7 +324,7 @@ def _flip_tally(configured: Sequence[Configured]) -> Any:
     try:
         from guardrail_offline.runs.flips import FlipTally
     except ImportError as error:  # scipy
-        raise MissingExtra("offline") from error
+        raise MissingExtra("rag-guardrail-offline") from error
     return FlipTally(configured)
 
 

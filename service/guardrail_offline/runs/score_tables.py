@@ -89,7 +89,7 @@ def long_table(path: Path) -> Iterator[LongTable]:
         import pyarrow as pa
         import pyarrow.parquet as parquet
     except ImportError as error:
-        raise MissingExtra("offline") from error
+        raise MissingExtra("rag-guardrail-offline") from error
     types = {"value": pa.float64()}
     schema = pa.schema([(name, types.get(name, pa.string())) for name in LONG])
     temporary = path.with_name(f".{path.name}.tmp")

@@ -112,7 +112,7 @@ def test_building_needs_the_extra(work: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "torch", None)
     shown = bench(work)
     assert shown.exit_code == 2
-    assert "rag-guardrail[export]" in shown.output
+    assert "rag-guardrail-models[export]" in shown.output
     assert set(model_cost.read_results(work)) == {"embedded"}
 
 

@@ -17,7 +17,7 @@ from guardrail_bench.grounding_quality import LabelledAnswer
 from guardrail_service.inference.models.head import EVIDENCE_SENTENCES, EVIDENCE_TOKENS, nearest
 from guardrail_service.types import Passage, Sample
 
-FOLDER = Path(__file__).parents[3] / "models" / "train" / "grounding"
+FOLDER = Path(__file__).parents[3] / "models" / "training" / "grounding"
 
 
 @pytest.fixture(scope="module")

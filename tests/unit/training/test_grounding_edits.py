@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-FOLDER = Path(__file__).parents[3] / "models" / "train" / "grounding"
+FOLDER = Path(__file__).parents[3] / "models" / "training" / "grounding"
 BASE = "Anna Berg sold the mill to Peter Holm on 3 March 1908 for 1,200 crowns."
 
 

@@ -22,6 +22,7 @@ from head import Head, Model
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional as F
+from train import rows_of
 
 from branch_graph import upper_layers, write_branch
 from build_embedding import source_folder
@@ -31,7 +32,6 @@ from guardrail_service.inference.models.lexical import (
     PAIR_FEATURES,
     PASSAGE_FEATURES,
 )
-from train import rows_of
 
 HERE = Path(__file__).resolve().parent
 OPSET = 17

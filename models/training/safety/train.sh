@@ -33,7 +33,7 @@ done
 [ -n "$source" ] || { echo "--source DIR is missing: the original encoder's weights" >&2; exit 2; }
 torch=${EXPORT_PYTHON:-$root/.venv-export/bin/python}
 serve=${PYTHON:-$root/.venv/bin/python}
-export PYTHONPATH="$root/service:$root/models:$root/models/training:$here"
+export PYTHONPATH="$root/service:$root/models:$root/load_tests:$root/models/training:$here"
 mkdir -p "$work"
 "$serve" "$here/written.py" --out "$work/written.jsonl" --dev "$work/written_dev.jsonl"
 # shellcheck disable=SC2086 # lists of paths without blanks

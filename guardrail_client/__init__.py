@@ -23,6 +23,7 @@ from guardrail_client.errors import (
     PermissionDenied,
     ServerError,
     ServiceNotInstalled,
+    StreamingNotSupported,
     TimeoutExceeded,
     UnexpectedReply,
 )
@@ -30,6 +31,7 @@ from guardrail_client.stream import AsyncCheckStream, CheckStream
 from guardrail_client.types import (
     CheckError,
     CheckItem,
+    CheckOptions,
     CheckResult,
     Coverage,
     DetectorResult,
@@ -38,6 +40,7 @@ from guardrail_client.types import (
     PolicyRef,
     Span,
     StreamFinal,
+    StreamOptions,
     StreamPart,
     Timings,
 )
@@ -50,6 +53,7 @@ __all__ = [
     "BadRequest",
     "CheckError",
     "CheckItem",
+    "CheckOptions",
     "CheckResult",
     "CheckStream",
     "ConnectionFailed",
@@ -69,7 +73,9 @@ __all__ = [
     "ServiceNotInstalled",
     "Span",
     "StreamFinal",
+    "StreamOptions",
     "StreamPart",
+    "StreamingNotSupported",
     "TimeoutExceeded",
     "Timings",
     "UnexpectedReply",

@@ -6,6 +6,7 @@ idempotency key and one time budget.
 
 from __future__ import annotations
 
+import difflib
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,14 @@ from guardrail_client.errors import (
     TimeoutExceeded,
     UnexpectedReply,
 )
-from guardrail_client.types import CheckError, CheckItem, CheckResult, Mode, Passage, StopOn
+from guardrail_client.passages import Passage, wire_passages
+from guardrail_client.types import (
+    CheckError,
+    CheckItem,
+    CheckOptions,
+    CheckResult,
+    StreamOptions,
+)
 
 RETRIED_STATUSES = frozenset({429, 502, 503})
 # Longer than a typical check takes (tens of milliseconds), so that a full queue has moved on.
@@ -33,76 +41,30 @@ LONGEST_BACKOFF = 1.0
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 
 
-def check_body(
-    answer: str,
-    *,
-    question: str | None = None,
-    contexts: Sequence[Passage] = (),
-    policy: str | None = None,
-    detectors: Mapping[str, Any] | None = None,
-    deadline_ms: int | None = None,
-    mode: Mode | None = None,
-    include: Sequence[str] = (),
-    id: str | None = None,
-) -> dict[str, Any]:
-    """Return the body of `POST /v1/check`; what is None or not asked for is not sent."""
+def check_body(answer: str, options: CheckOptions, policy: str | None) -> dict[str, Any]:
+    """Return the body of `POST /v1/check`; what is None or not asked for is not sent.
+
+    Args:
+        answer: What the user is about to see.
+        options: Everything else about it.
+        policy: The client's, for options that name none.
+
+    Raises:
+        TypeError: If the answer or an option is of a wrong type, or an option is unknown.
+    """
     if not isinstance(answer, str):
         raise TypeError(f"answer: found {type(answer).__name__}, expected str")
-    about = about_answer(question, contexts, policy, detectors, deadline_ms, mode, include, id)
-    return {"answer": answer, **about}
+    return {"answer": answer, **_about(options, policy, CheckOptions)}
 
 
-def about_answer(
-    question: str | None,
-    contexts: Sequence[Passage],
-    policy: str | None,
-    detectors: Mapping[str, Any] | None,
-    deadline_ms: int | None,
-    mode: Mode | None,
-    include: Sequence[str],
-    id: str | None,
-) -> dict[str, Any]:
-    """Return everything a body says about an answer but the answer itself."""
-    body = {
-        "id": id,
-        "question": question,
-        "contexts": [_passage(i, text) for i, text in enumerate(_many("contexts", contexts))],
-        "policy": policy,
-        "detectors": detectors,
-        "deadline_ms": deadline_ms,
-        "mode": mode,
-        "include": list(_many("include", include)) or None,
-    }
-    return {key: value for key, value in body.items() if value is not None}
+def stream_body(options: StreamOptions, policy: str | None) -> dict[str, Any]:
+    """Return the first line of `POST /v1/check/stream`."""
+    return _about(options, policy, StreamOptions)
 
 
 def contexts_body(contexts: Sequence[Passage]) -> dict[str, Any]:
     """Return the body of `POST /v1/contexts`."""
-    return {"contexts": [_passage(i, text) for i, text in enumerate(_many("contexts", contexts))]}
-
-
-def stream_body(
-    about: Mapping[str, Any], sentence_deadline_ms: int | None, stop_on: StopOn | None
-) -> dict[str, Any]:
-    """Return the first line of `POST /v1/check/stream`."""
-    own = {"sentence_deadline_ms": sentence_deadline_ms, "stop_on": stop_on}
-    return {**about, **{key: value for key, value in own.items() if value is not None}}
-
-
-def _many(name: str, value: Sequence[Any]) -> Sequence[Any]:
-    # A str is a sequence of str: without this, every letter would become a passage.
-    if isinstance(value, str):
-        raise TypeError(f"{name}: found str, expected a list of them")
-    return value
-
-
-def _passage(index: int, passage: Any) -> str | dict[str, str]:
-    if isinstance(passage, str):
-        return passage
-    if isinstance(passage, Mapping) and isinstance(passage.get("text"), str):
-        return dict(passage)
-    found = type(passage).__name__
-    raise TypeError(f"contexts[{index}]: found {found}, expected str or a mapping with 'text'")
+    return {"contexts": wire_passages(contexts)}
 
 
 def batch_body(items: Sequence[CheckItem], policy: str | None) -> dict[str, Any]:
@@ -110,14 +72,35 @@ def batch_body(items: Sequence[CheckItem], policy: str | None) -> dict[str, Any]
     return {"items": [_batch_item(index, item, policy) for index, item in enumerate(items)]}
 
 
+def _about(options: Any, policy: str | None, known: type) -> dict[str, Any]:
+    """Return everything a body says about an answer but the answer itself."""
+    if unknown := sorted(options.keys() - known.__annotations__.keys()):
+        raise TypeError(_unknown_option(unknown[0], known))
+    include = options.get("include") or ()
+    if isinstance(include, str):
+        raise TypeError("include: found str, expected a list of them")
+    body = {
+        **options,
+        "contexts": wire_passages(options.get("contexts")),
+        "policy": options.get("policy") or policy,
+        "include": list(include) or None,
+    }
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def _unknown_option(name: str, known: type) -> str:
+    near = difflib.get_close_matches(name, known.__annotations__, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"unknown option {name!r}, expected one of {', '.join(known.__annotations__)}{hint}"
+
+
 def _batch_item(index: int, item: CheckItem, policy: str | None) -> dict[str, Any]:
-    unknown = sorted(set(item) - CheckItem.__annotations__.keys())
-    if unknown or "answer" not in item:
-        found = f"unknown keys {unknown}" if unknown else "no answer"
-        raise TypeError(f"items[{index}]: {found}; the keys are the arguments of check()")
-    arguments: dict[str, Any] = {**item}
-    arguments["policy"] = arguments.get("policy") or policy
-    return check_body(**arguments)
+    options: Any = dict(item)
+    answer = options.pop("answer", None)
+    try:
+        return check_body(answer, options, policy)
+    except TypeError as error:
+        raise TypeError(f"items[{index}]: {error}") from None
 
 
 def parse_batch(reply: Any, count: int) -> list[CheckResult | CheckError]:

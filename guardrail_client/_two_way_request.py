@@ -1,14 +1,14 @@
 """A request whose body is still being sent while its reply arrives, which httpx cannot do.
 
-httpx sends a whole body before it reads; a stream needs both at once. So this speaks HTTP/1.1 with
-what httpx itself is built on: httpcore's connections and h11's framing. asyncio only.
+httpx sends a whole body before it reads; a stream needs both at once. So this frames HTTP/1.1 with
+h11, as httpx does, on a connection that `_stream_connection` got from httpx. asyncio only.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import h11
 import httpcore
@@ -38,41 +38,53 @@ class TwoWayRequest(Protocol):
         """Hang up."""
 
 
+@runtime_checkable
+class TwoWayTransport(Protocol):
+    """A transport that can send a request while its reply arrives."""
+
+    async def open_two_way(self, request: httpx.Request) -> TwoWayRequest:
+        """Return a request that has been begun."""
+
+
+class ByteStream(Protocol):
+    """A connection: bytes in both directions."""
+
+    async def read(self, max_bytes: int) -> bytes:
+        """Return bytes that have arrived; nothing at the end."""
+
+    async def write(self, buffer: bytes) -> None:
+        """Send bytes."""
+
+
 class HTTPTwoWayRequest:
-    """A request on a connection of its own.
+    """A request on a connection that nobody else uses.
+
+    Args:
+        stream: The connection, encrypted where the address says so.
+        request: The request's head, as httpx would have sent it.
+        give_back: Closes the connection.
 
     Raises:
         httpx.TransportError: From every method, as httpx names what went wrong.
     """
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+    def __init__(
+        self,
+        stream: ByteStream,
+        request: httpcore.Request,
+        give_back: Callable[[], Awaitable[None]],
+    ) -> None:
         self._stream = stream
+        self._request = request
+        self._give_back = give_back
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_EVENT_BYTES)
 
-    @classmethod
-    async def open(
-        cls, url: httpx.URL, headers: Mapping[str, str], uds: str | None, seconds: float
-    ) -> HTTPTwoWayRequest:
-        """Connect, encrypt where the address says so, and send the head of a POST."""
-        backend = httpcore.AnyIOBackend()
-        port = url.port or (443 if url.scheme == "https" else 80)
-        try:
-            if uds is not None:
-                stream = await backend.connect_unix_socket(uds, timeout=seconds)
-            else:
-                stream = await backend.connect_tcp(url.host, port, timeout=seconds)
-            if url.scheme == "https":
-                context = httpx.create_ssl_context()
-                stream = await stream.start_tls(context, url.host, timeout=seconds)
-        except httpcore.TimeoutException as error:
-            raise httpx.ConnectTimeout(str(error)) from error
-        except httpcore.NetworkError as error:
-            raise httpx.ConnectError(str(error)) from error
-        channel = cls(stream)
-        fields = {**headers, "Host": url.netloc.decode("ascii"), "Transfer-Encoding": "chunked"}
-        request = h11.Request(method="POST", target=url.raw_path, headers=list(fields.items()))
-        await channel._write(channel._http.send(request))
-        return channel
+    async def begin(self) -> None:
+        """Send the request's head."""
+        request = self._request
+        target, fields = request.url.target, request.headers
+        head = h11.Request(method=request.method, target=target, headers=fields)
+        await self._write(self._http.send(head))
 
     async def send(self, data: bytes) -> None:
         """Send a part of the body."""
@@ -99,12 +111,12 @@ class HTTPTwoWayRequest:
 
     async def aclose(self) -> None:
         """Hang up."""
-        await self._stream.aclose()
+        await self._give_back()
 
     async def _write(self, data: bytes | None) -> None:
         try:
             await self._stream.write(data or b"")
-        except httpcore.NetworkError as error:
+        except (httpcore.NetworkError, OSError) as error:
             raise httpx.WriteError(str(error)) from error
 
     async def _event(self) -> object:
@@ -113,15 +125,15 @@ class HTTPTwoWayRequest:
                 self._http.receive_data(await self._stream.read(READ_BYTES))
         except h11.RemoteProtocolError as error:
             raise httpx.RemoteProtocolError(str(error)) from error
-        except httpcore.NetworkError as error:
+        except (httpcore.NetworkError, OSError) as error:
             raise httpx.ReadError(str(error)) from error
         return event
 
 
 class BufferedRequest:
-    """The same over anything that answers a whole request, one direction after the other.
+    """The same over a transport that answers only whole requests, where the caller asked for it.
 
-    For transports that tests inject: the reply is read once the whole body has been sent.
+    The reply is read once the whole body has been sent.
     """
 
     def __init__(self, post: Callable[[bytes], Awaitable[httpx.Response]]) -> None:

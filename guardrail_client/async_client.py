@@ -4,22 +4,36 @@
 from __future__ import annotations
 
 import random
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 import anyio
 import httpx
 
 from guardrail_client import _protocol
-from guardrail_client._options import DEFAULT_RETRIES, DEFAULT_TIMEOUT, make_options
+from guardrail_client._options import (
+    DEFAULT_RETRIES,
+    DEFAULT_TIMEOUT,
+    LENT,
+    make_options,
+    network_arguments,
+)
 from guardrail_client._protocol import Call, RawReply, ReplyBody, T, TryOutcome
-from guardrail_client._stream_connection import dial
+from guardrail_client._stream_connection import connector, stream_session
 from guardrail_client.errors import GuardrailError
+from guardrail_client.passages import Passage
 from guardrail_client.stream import AsyncCheckStream, OnError, Tokens
-from guardrail_client.types import CheckError, CheckItem, CheckResult, Mode, Passage, StopOn
+from guardrail_client.types import (
+    CheckError,
+    CheckItem,
+    CheckOptions,
+    CheckResult,
+    StreamOptions,
+)
 
 
 class AsyncGuardrailClient:
@@ -33,8 +47,17 @@ class AsyncGuardrailClient:
             the server does, the call ends by then.
         max_retries: Tries after the first. Only refused connections, 429, 502 and 503 are retried.
         policy: Policy of calls that name none. None leaves the choice to the service.
-        transport: Replaces the network, in tests for instance.
+        headers: Sent with every request, instead of ours of the same name.
+        verify: False trusts any certificate; a path names a file with the authorities to trust; an
+            `ssl.SSLContext` may hold a certificate of your own, too.
+        proxy: Address of a proxy, or an `httpx.Proxy`. None follows the environment, as httpx does.
         uds: Path of a unix socket to connect to; `base_url` then only names the host.
+        transport: Replaces the network, in tests for instance.
+        http_client: Sends everything, streams included. Who made it closes it. Its `base_url`
+            counts if none is given here.
+        buffer_streams: Lets `check_stream` work over a `transport` or an `http_client` that answers
+            only whole requests: the answer is sent when the model is done, and nothing is shown
+            before. For tests. False raises `StreamingNotSupported` there.
     """
 
     def __init__(
@@ -45,17 +68,30 @@ class AsyncGuardrailClient:
         timeout: float = DEFAULT_TIMEOUT,
         max_retries: int = DEFAULT_RETRIES,
         policy: str | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        headers: Mapping[str, str] | None = None,
+        verify: bool | str | ssl.SSLContext = True,
+        proxy: str | httpx.Proxy | None = None,
         uds: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        http_client: httpx.AsyncClient | None = None,
+        buffer_streams: bool = False,
     ) -> None:
-        if uds is not None and transport is not None:
-            raise ValueError("uds and transport: found both, expected at most one")
-        self._uds = uds
-        self._injected = transport is not None
-        if uds is not None:
-            transport = httpx.AsyncHTTPTransport(uds=uds)
-        self._options = make_options(base_url, api_key, timeout, max_retries, policy)
-        self._http = httpx.AsyncClient(base_url=self._options.url, transport=transport)
+        network = network_arguments(
+            httpx.AsyncHTTPTransport,
+            verify=verify,
+            proxy=proxy,
+            uds=uds,
+            transport=transport,
+            http_client=http_client,
+        )
+        if base_url is None and http_client is not None:
+            base_url = str(http_client.base_url) or None
+        self._options = make_options(base_url, api_key, timeout, max_retries, policy, headers)
+        self._http = http_client or httpx.AsyncClient(**network)
+        self._owns_http = http_client is None
+        own_network = "verify" in network and http_client is None
+        self._lender = httpx.AsyncClient(**network, limits=LENT) if own_network else self._http
+        self._connect = connector(self._lender, transport, self._post if buffer_streams else None)
         # Tests replace these three, so that none of them waits.
         self._clock: Callable[[], float] = time.monotonic
         self._sleep: Callable[[float], Awaitable[None]] = anyio.sleep
@@ -82,48 +118,19 @@ class AsyncGuardrailClient:
         )
 
     async def check(
-        self,
-        answer: str,
-        *,
-        question: str | None = None,
-        contexts: Sequence[Passage] = (),
-        policy: str | None = None,
-        detectors: Mapping[str, Any] | None = None,
-        deadline_ms: int | None = None,
-        mode: Mode | None = None,
-        include: Sequence[str] = (),
-        id: str | None = None,
-        timeout: float | None = None,
+        self, answer: str, *, timeout: float | None = None, **options: Unpack[CheckOptions]
     ) -> CheckResult:
         """Return the verdict on one answer.
 
         Args:
             answer: What the user is about to see.
-            question: What the user asked.
-            contexts: The retrieved passages, each a str or `{"id": ..., "text": ...}`.
-            policy: Name of a loaded policy; None takes the client's.
-            detectors: Overrides by detector: `{"toxicity": {"thresholds": {"toxicity": 0.3}}}`.
-            deadline_ms: The service stops here and names what it did not evaluate. None sends
-                nothing; the policy may have a deadline of its own.
-            mode: `shadow` reports the decision and always allows; None enforces.
-            include: Any of `spans`, `evidence`, `redacted_answer`; empty leaves it to the service.
-            id: Your name for this answer in the service's logs.
             timeout: Seconds for this call instead of the client's.
+            **options: `question`, `contexts`, `policy` and the other keys of `CheckOptions`.
 
         Raises:
             GuardrailError: If there is no verdict; the classes are in `guardrail_client.errors`.
         """
-        body = _protocol.check_body(
-            answer,
-            question=question,
-            contexts=contexts,
-            policy=policy or self._options.policy,
-            detectors=detectors,
-            deadline_ms=deadline_ms,
-            mode=mode,
-            include=include,
-            id=id,
-        )
+        body = _protocol.check_body(answer, options, self._options.policy)
         return await self._call("POST", "/v1/check", CheckResult.from_json, body, timeout)
 
     async def check_many(
@@ -132,7 +139,7 @@ class AsyncGuardrailClient:
         """Return one verdict or error per item, in the same order, from a single request.
 
         Args:
-            items: Mappings with the arguments of `check`, without `timeout`.
+            items: Mappings with an `answer` and its `CheckOptions`.
             timeout: Seconds for the whole batch instead of the client's.
 
         Raises:
@@ -149,19 +156,10 @@ class AsyncGuardrailClient:
         self,
         tokens: Tokens,
         *,
-        question: str | None = None,
-        contexts: Sequence[Passage] = (),
-        policy: str | None = None,
-        detectors: Mapping[str, Any] | None = None,
-        deadline_ms: int | None = None,
-        sentence_deadline_ms: int | None = None,
-        stop_on: StopOn | None = None,
-        mode: Mode | None = None,
-        include: Sequence[str] = (),
-        id: str | None = None,
         on_error: OnError = "closed",
         fallback: str | None = None,
         timeout: float | None = None,
+        **options: Unpack[StreamOptions],
     ) -> AsyncCheckStream:
         """Return an iterator over what may be shown of an answer that is still being written.
 
@@ -169,42 +167,20 @@ class AsyncGuardrailClient:
 
         Args:
             tokens: What the model writes, in pieces of any size; an iterator of either kind.
-            question: What the user asked.
-            contexts: The retrieved passages, each a str or `{"id": ..., "text": ...}`.
-            policy: Name of a loaded policy; None takes the client's.
-            detectors: Overrides by detector.
-            deadline_ms: For the verdict on the whole answer, as in `check`.
-            sentence_deadline_ms: For judging one part; what is not judged by then counts as the
-                policy's `on_timeout` says.
-            stop_on: The mildest action that ends the stream, `block` or `flag`; None is `block`.
-            mode: `shadow` lets everything pass as it is and reports.
-            include: As in `check`.
-            id: Your name for this answer.
             on_error: `closed` raises when the guard cannot be asked; `open` shows the rest of the
                 answer unchecked and keeps the `error`.
             fallback: Shown last if the stream is stopped.
             timeout: Seconds to wait for the guard in all, instead of the client's; the model's
                 own time does not count.
+            **options: The keys of `StreamOptions`: those of `check`, `stop_on` and
+                `sentence_deadline_ms`.
 
         Raises:
-            GuardrailError: From a step, if there is no verdict.
+            GuardrailError: From a step, if there is no verdict; `StreamingNotSupported` if the
+                client's transport cannot send and receive at the same time.
         """
-        about = _protocol.stream_body(
-            _protocol.about_answer(
-                question,
-                contexts,
-                policy or self._options.policy,
-                detectors,
-                deadline_ms,
-                mode,
-                include,
-                id,
-            ),
-            sentence_deadline_ms,
-            stop_on,
-        )
-        post = self._http.send if self._injected else None
-        session = dial(self._options, self._http, about, timeout, self._uds, post)
+        about = _protocol.stream_body(options, self._options.policy)
+        session = stream_session(self._options, self._connect, about, timeout)
         return AsyncCheckStream(session, tokens, on_error, fallback)
 
     async def warm(
@@ -252,7 +228,12 @@ class AsyncGuardrailClient:
 
     async def close(self) -> None:
         """Close connections; in-process, shut the service down."""
-        await self._http.aclose()
+        if self._owns_http:
+            await self._http.aclose()
+            await self._lender.aclose()
+
+    async def _post(self, request: httpx.Request) -> httpx.Response:
+        return await self._http.send(request)
 
     async def __aenter__(self) -> Self:
         return self
@@ -293,7 +274,11 @@ class AsyncGuardrailClient:
 
     async def _attempt(self, call: Call) -> TryOutcome:
         request = self._http.build_request(
-            call.method, call.path, content=call.content, headers=call.headers, timeout=call.left()
+            call.method,
+            self._options.address(call.path),
+            content=call.content,
+            headers=call.headers,
+            timeout=call.left(),
         )
         body = ReplyBody(call)
         try:

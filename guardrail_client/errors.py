@@ -4,6 +4,7 @@
     ├── ConnectionFailed          no connection, or it broke before the reply was complete
     ├── TimeoutExceeded           the time budget of the call is spent
     ├── ServiceNotInstalled       in-process mode without the service's distribution
+    ├── StreamingNotSupported     a transport that cannot send and receive at the same time
     └── APIError                  the service answered, but not with a verdict
         ├── BadRequest            400  the body is not JSON
         ├── AuthenticationFailed  401  no key, or an unknown one
@@ -59,6 +60,15 @@ class ServiceNotInstalled(GuardrailError):
     """In-process mode was asked for and the service's distribution is not installed."""
 
     code = "service_not_installed"
+
+
+class StreamingNotSupported(GuardrailError):
+    """The client's transport cannot send a request while its reply arrives.
+
+    Nothing was sent. Failing open does not cover it: it would leave every stream unchecked.
+    """
+
+    code = "streaming_not_supported"
 
 
 class APIError(GuardrailError):

@@ -254,6 +254,10 @@ class InProcessTransport(httpx.BaseTransport):
         request.read()
         return self.host.submit(request).result()
 
+    async def open_two_way(self, request: httpx.Request) -> InProcessTwoWayRequest:
+        """Return a request whose body is sent while its reply arrives."""
+        return await self.host.open(request).open()
+
     def close(self) -> None:
         """Shut the application down."""
         self.host.close()
@@ -269,6 +273,10 @@ class AsyncInProcessTransport(httpx.AsyncBaseTransport):
         """Return the application's reply."""
         await request.aread()
         return await asyncio.wrap_future(self.host.submit(request))
+
+    async def open_two_way(self, request: httpx.Request) -> InProcessTwoWayRequest:
+        """Return a request whose body is sent while its reply arrives."""
+        return await self.host.open(request).open()
 
     async def aclose(self) -> None:
         """Shut the application down without holding up the caller's loop."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Required, Self, TypedDict, get_args
 
 from guardrail_client.errors import UnexpectedReply
+from guardrail_client.passages import Passage
 
 Decision = Literal["pass", "flag"]
 Action = Literal["allow", "flag", "redact", "block"]
@@ -15,24 +16,54 @@ Mode = Literal["enforce", "shadow"]
 StopOn = Literal["block", "flag"]
 State = Literal["evaluated", "not_applicable", "unverified", "not_evaluated", "error"]
 Direction = Literal["higher_is_better", "lower_is_better"]
-Passage = str | Mapping[str, str]
-"""A retrieved text, alone or as `{"id": ..., "text": ...}`."""
-
 _ABSENT: Any = object()
 
 
-class CheckItem(TypedDict, total=False):
-    """One item of `check_many`; the keys are the arguments of `check`."""
+class CheckOptions(TypedDict, total=False):
+    """What may be said about an answer besides its text; the same wherever an answer is checked.
 
-    answer: Required[str]
+    A key that is left out or None is not sent.
+
+    Attributes:
+        question: What the user asked.
+        contexts: The retrieved passages, in the order of the prompt.
+        policy: Name of a loaded policy; None takes the client's.
+        detectors: Overrides by detector: `{"toxicity": {"thresholds": {"toxicity": 0.3}}}`.
+        deadline_ms: The service stops here and names what it did not evaluate. The policy may have
+            a deadline of its own.
+        mode: `shadow` reports the decision and always allows.
+        include: Any of `spans`, `evidence`, `redacted_answer`; empty leaves it to the service.
+        id: Your name for this answer in the service's logs.
+    """
+
     question: str | None
-    contexts: list[Passage] | tuple[Passage, ...]
+    contexts: Sequence[Passage]
     policy: str | None
     detectors: Mapping[str, Any] | None
     deadline_ms: int | None
     mode: Mode | None
-    include: list[str] | tuple[str, ...]
+    include: Sequence[str]
     id: str | None
+
+
+class StreamOptions(CheckOptions, total=False):
+    """`CheckOptions` and what only a stream has.
+
+    Attributes:
+        sentence_deadline_ms: For judging one part; a part that is not judged by then counts as the
+            policy's `on_timeout` says.
+        stop_on: The mildest action that ends the stream, `block` or `flag`. None leaves it to the
+            service.
+    """
+
+    sentence_deadline_ms: int | None
+    stop_on: StopOn | None
+
+
+class CheckItem(CheckOptions, total=False):
+    """One item of `check_many`: an answer and its options."""
+
+    answer: Required[str]
 
 
 class _MalformedError(ValueError):

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.client import GuardrailClient
 from guardrail_client.errors import GuardrailError
-from guardrail_client.middleware.exchange import Exchange, passages
+from guardrail_client.middleware.exchange import Exchange
 from guardrail_client.middleware.outcome import AnswerOutcome, decided, streamed, unchecked
 from guardrail_client.middleware.routes import Route
+from guardrail_client.passages import wire_passages
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,7 +76,7 @@ class _Arguments:
         found = bound.arguments
         contexts = found.get(self._contexts) if self._contexts else None
         question = found.get(self._question) if self._question else None
-        return Exchange(path, own={"question": question, "contexts": passages(contexts)})
+        return Exchange(path, own={"question": question, "contexts": wire_passages(contexts)})
 
 
 def _wrapped(function: Any, asked: Any, route: Route, arguments: _Arguments) -> Any:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
-from guardrail_client.types import Passage
-
 
 @dataclass(slots=True)
 class Exchange:
@@ -90,28 +88,6 @@ def _jmespath(expression: str) -> Callable[[Any], Any]:
         ) from error
     search: Callable[[Any], Any] = jmespath.compile(expression).search
     return search
-
-
-def passages(value: Any) -> list[Passage]:
-    """Return what a finder found as passages: texts, or objects of which `text` and `id` count.
-
-    Raises:
-        TypeError: If it is anything else. Passages that are left out would change the verdict.
-    """
-    if value is None:
-        return []
-    if not isinstance(value, list | tuple):
-        raise TypeError(f"contexts: found {type(value).__name__}, expected a list of them")
-    return [_passage(item) for item in value]
-
-
-def _passage(item: Any) -> Passage:
-    if isinstance(item, str):
-        return item
-    if isinstance(item, Mapping) and isinstance(item.get("text"), str):
-        name = item.get("id")
-        return {"text": item["text"], **({} if name is None else {"id": str(name)})}
-    raise TypeError(f"contexts: found {type(item).__name__}, expected texts or objects with 'text'")
 
 
 def replaced(document: Any, old: str, new: str) -> Any | None:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from guardrail_client.middleware.exchange import Exchange, Finder, compiled, passages
+from guardrail_client.middleware.exchange import Exchange, Finder, compiled
 from guardrail_client.middleware.outcome import AnswerOutcome
+from guardrail_client.passages import wire_passages
 from guardrail_client.stream import OnError
 from guardrail_client.types import Mode, StopOn
 
@@ -87,7 +88,7 @@ class Route:
         found = exchange.own.get("contexts")
         return {
             "question": question if isinstance(question, str) else None,
-            "contexts": passages(self._contexts(exchange) if found is None else found),
+            "contexts": wire_passages(self._contexts(exchange) if found is None else found),
             "policy": self.policy,
             "detectors": self.detectors,
         }

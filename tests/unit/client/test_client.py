@@ -384,7 +384,8 @@ def test_both_clients_are_constructed_the_same_way() -> None:
     assert shape(GuardrailClient) == shape(gc.AsyncGuardrailClient)
 
 
-def test_check_many_takes_the_arguments_of_check() -> None:
-    """An item of a batch can say all that a single call can, but has no budget of its own."""
-    arguments = set(inspect.signature(GuardrailClient.check).parameters) - {"self", "timeout"}
-    assert set(gc.CheckItem.__annotations__) == arguments
+def test_one_set_of_options_goes_through_every_call() -> None:
+    """An item of a batch and a stream can say all that a single call can."""
+    options = set(gc.CheckOptions.__annotations__)
+    assert set(gc.CheckItem.__annotations__) == options | {"answer"}
+    assert set(gc.StreamOptions.__annotations__) == options | {"stop_on", "sentence_deadline_ms"}

@@ -11,7 +11,7 @@ import pytest
 from guardrail_client import _protocol, errors
 from guardrail_client._options import ClientOptions, make_options
 from guardrail_client._protocol import Call, RawReply, ReplyBody
-from guardrail_client.types import CheckResult
+from guardrail_client.types import CheckOptions, CheckResult
 
 NO_TIME_FAULTS = [
     httpx.ReadError("x"),
@@ -45,7 +45,7 @@ def reply(status: int, content: bytes = b"{}", **headers: str) -> RawReply:
 
 def test_what_is_not_asked_for_is_not_sent() -> None:
     """The service's own defaults apply to everything the caller left out, the deadline included."""
-    assert _protocol.check_body("a") == {"answer": "a", "contexts": []}
+    assert _protocol.check_body("a", {}, None) == {"answer": "a", "contexts": []}
 
 
 def test_every_argument_has_its_key() -> None:
@@ -60,7 +60,9 @@ def test_every_argument_has_its_key() -> None:
         "include": ["spans"],
         "id": "i",
     }
-    assert _protocol.check_body("a", **arguments) == {"answer": "a", **arguments}
+    options: Any = arguments
+    assert _protocol.check_body("a", options, "ours") == {"answer": "a", **arguments}
+    assert set(arguments) == set(CheckOptions.__annotations__)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +74,8 @@ def test_every_argument_has_its_key() -> None:
         ({"answer": "a", "contexts": ["fine", 3]}, r"contexts\[1\]: found int"),
         ({"answer": "a", "contexts": [{"id": "x"}]}, r"contexts\[0\]: found dict"),
         ({"answer": "a", "contexts": [{"text": None}]}, r"contexts\[0\]: found dict"),
+        ({"answer": "a", "context": ["p"]}, "unknown option 'context'.*mean 'contexts'"),
+        ({"answer": "a", "stop_on": "flag"}, "unknown option 'stop_on'"),
     ],
 )
 def test_a_wrong_argument_is_named_before_anything_is_sent(
@@ -79,7 +83,7 @@ def test_a_wrong_argument_is_named_before_anything_is_sent(
 ) -> None:
     """Mistakes of the calling code are TypeErrors with the place, without the value."""
     with pytest.raises(TypeError, match=named):
-        _protocol.check_body(**arguments)
+        _protocol.check_body(arguments.pop("answer"), arguments, None)  # type: ignore[arg-type]
 
 
 def test_a_batch_item_gets_the_clients_policy_unless_it_has_its_own() -> None:

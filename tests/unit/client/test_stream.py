@@ -37,7 +37,7 @@ def answering(*records: dict[str, Any], status: int = 200) -> Guard:
 
 def sync(guard: Guard, **options: Any) -> gc.CheckStream:
     """Return a stream of two tokens."""
-    client = gc.GuardrailClient(transport=httpx.MockTransport(guard))
+    client = gc.GuardrailClient(transport=httpx.MockTransport(guard), buffer_streams=True)
     return client.check_stream(iter(["Dogs ", "bite."]), **options)
 
 
@@ -49,7 +49,9 @@ async def tokens() -> AsyncIterator[str]:
 
 async def awaited(guard: Guard, **options: Any) -> tuple[list[str], gc.AsyncCheckStream]:
     """Return what an asynchronous stream of the same tokens shows, and the stream."""
-    async with gc.AsyncGuardrailClient(transport=httpx.MockTransport(guard)) as client:
+    async with gc.AsyncGuardrailClient(
+        transport=httpx.MockTransport(guard), buffer_streams=True
+    ) as client:
         stream = client.check_stream(tokens(), **options)
         return [text async for text in stream], stream
 
@@ -157,7 +159,7 @@ async def test_a_guard_that_keeps_waiting_spends_the_budget() -> None:
 
 def test_tokens_must_be_text() -> None:
     """And of the kind that the client can iterate over."""
-    client = gc.GuardrailClient(transport=httpx.MockTransport(COMPLETE))
+    client = gc.GuardrailClient(transport=httpx.MockTransport(COMPLETE), buffer_streams=True)
     with pytest.raises(TypeError, match="found int"):
         list(client.check_stream(iter([7])))  # type: ignore[list-item]
     with pytest.raises(TypeError, match="AsyncGuardrailClient"):

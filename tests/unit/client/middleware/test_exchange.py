@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrail_client.middleware import Exchange, Route
-from guardrail_client.middleware.exchange import compiled, passages, queried, replaced
+from guardrail_client.middleware.exchange import compiled, queried, replaced
 
 EXCHANGE = Exchange(
     "/ask",
@@ -52,20 +52,6 @@ def test_only_the_found_string_is_replaced() -> None:
     assert changed == {"a": ["the same text", {"b": "new"}], "n": 1}
     assert document["a"][1]["b"] == answer  # type: ignore[index]
     assert replaced(document, "made up", "new") is None
-
-
-def test_passages_are_texts_or_objects_with_text() -> None:
-    """Other keys of theirs do not reach the service."""
-    found = [{"text": "a", "id": 7, "score": 0.5}, "b", {"text": "c"}]
-    assert passages(found) == [{"text": "a", "id": "7"}, "b", {"text": "c"}]
-    assert passages(None) == []
-
-
-@pytest.mark.parametrize("found", ["one text", [7], [{"body": "x"}], {"text": "x"}])
-def test_what_is_no_passage_is_an_error(found: Any) -> None:
-    """To leave one out would change the verdict without a word."""
-    with pytest.raises(TypeError):
-        passages(found)
 
 
 def test_the_application_may_hand_its_passages_over() -> None:

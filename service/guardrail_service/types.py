@@ -87,9 +87,10 @@ class Action(IntEnum):
     """What to do with the answer, in order of severity."""
 
     ALLOW = 0
-    FLAG = 1
-    REDACT = 2
-    BLOCK = 3
+    MARK = 1
+    FLAG = 2
+    REDACT = 3
+    BLOCK = 4
 
     @property
     def label(self) -> str:
@@ -131,6 +132,8 @@ class Span:
 
     A span with a `metric` is kept only while its own score is on the wrong side of that metric's
     threshold, so a detector may propose every sentence and leave the comparison to the policy.
+    Its label then becomes `crossed`: a claim that is likelier supported than not may still be on
+    the wrong side of a strict threshold.
     """
 
     start: int
@@ -143,6 +146,8 @@ class Span:
     """What `redacted_answer` shows in place of the span; None leaves the text as it is."""
     attributes: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """Further facts about the finding; never text of the answer or of a passage."""
+    crossed: str | None = None
+    """The label of a span whose score is on the wrong side; None: `label`, on either side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +235,13 @@ class MetricResult:
 
 @dataclass(frozen=True, slots=True)
 class DetectorResult:
-    """One detector's part of a verdict."""
+    """One detector's part of a verdict.
+
+    Attributes:
+        action: What this detector alone asks for.
+        explanation: One or two sentences on why it flagged or could not judge; None: neither.
+            Names places, never the text that stands there.
+    """
 
     state: State
     reason: str | None
@@ -239,6 +250,8 @@ class DetectorResult:
     spans: tuple[Span, ...]
     coverage: Coverage | None
     latency_ms: float = 0.0
+    action: Action = Action.ALLOW
+    explanation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +275,12 @@ class PolicyRef:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The whole reply for one sample."""
+    """The whole reply for one sample.
+
+    Attributes:
+        summary: One sentence: what happens to the answer and why.
+        flagged: The detectors that flagged, the worst first.
+    """
 
     decision: Decision
     action: Action
@@ -272,3 +290,5 @@ class Verdict:
     detectors: Mapping[str, DetectorResult]
     timings: Timings
     redacted_answer: str | None = None
+    summary: str = ""
+    flagged: tuple[str, ...] = ()

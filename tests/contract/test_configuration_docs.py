@@ -61,8 +61,9 @@ def test_every_variable_is_listed_with_its_default() -> None:
 def test_every_key_of_a_guardrail_file_is_listed_with_its_default() -> None:
     """Nested keys under `policy.`."""
     found = documented(KEYS)
-    expected = {*GuardrailFile.model_fields, *(f"policy.{n}" for n in PolicyBlock.model_fields)}
-    names = {n if n in GuardrailFile.model_fields or n.startswith("policy.") else f"policy.{n}"
+    aliased = {f.alias or n for n, f in GuardrailFile.model_fields.items()}
+    expected = {*aliased, *(f"policy.{n}" for n in PolicyBlock.model_fields)}
+    names = {n if n in aliased or n.startswith("policy.") else f"policy.{n}"
              for n in found}  # fmt: skip
     assert names == expected - {"policy"}
     for name, default in found.items():

@@ -54,7 +54,11 @@ class Gate:
         """Return the case's oriented score, or an infinity that says what its state means."""
         score = self.score(case)
         if score.value is None:
-            return -math.inf if self.rule.on_state(score.state) == "flag" else math.inf
+            return (
+                -math.inf
+                if self.rule.on_state(score.state, score.reason).decision == "flag"
+                else math.inf
+            )
         if self.metric.boolean:
             failed = crosses(score.value, MIDDLE, self.metric.direction)
             return -math.inf if failed else math.inf

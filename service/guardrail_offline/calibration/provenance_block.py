@@ -32,8 +32,9 @@ from guardrail_offline.calibration.statistics import (
 )
 from guardrail_offline.calibration.thresholds import Fitted
 from guardrail_service import __version__
+from guardrail_service.policy.consequences import written
 from guardrail_service.policy.decide import Policy, Rule
-from guardrail_service.policy.file import GuardrailFile
+from guardrail_service.policy.file import GuardrailFile, content_of
 from guardrail_service.policy.provenance import (
     BLOCK_HASH,
     DECIDES_HASH,
@@ -258,9 +259,9 @@ def _metric(fitted: Fitted, j: int, interval: tuple[float, float] | None) -> dic
         "recall": rate(below[~data.good & ~data.design]).as_json(),
         "n_missing": int(missing.sum()),
         "on_missing": {
-            "error": gate.rule.on_error,
-            "not_evaluated": gate.rule.on_timeout,
-            "unverified": gate.rule.on_unverified,
+            "error": written(gate.rule.on_error),
+            "not_evaluated": written(gate.rule.on_timeout),
+            "unverified": written(gate.rule.on_unverified),
             "not_applicable": "pass",
         },
         "baseline": baseline(own_scores(gate, data.cases, fitted.options.seed)),
@@ -342,7 +343,7 @@ def guardrail_file(
         "calibration": block,
     }
     # The service hashes what it has read, every default filled in; so does this.
-    read = GuardrailFile.model_validate(content).model_dump(mode="json")
+    read = content_of(GuardrailFile.model_validate(content))
     block[DECIDES_HASH] = decides_sha256(read)
     block[BLOCK_HASH] = block_sha256(block)
     return content
@@ -368,8 +369,8 @@ def _policy(
         "deadline_ms": base.deadline_ms,
         "report_only": [rule.spec.id for rule in rules if rule.spec.id not in gating],
         "parameters": parameters,
-        "on_error": {rule.spec.id: rule.on_error for rule in rules},
-        "on_timeout": {rule.spec.id: rule.on_timeout for rule in rules},
-        "on_unverified": {rule.spec.id: rule.on_unverified for rule in rules},
+        "on_error": {rule.spec.id: written(rule.on_error) for rule in rules},
+        "on_timeout": {rule.spec.id: written(rule.on_timeout) for rule in rules},
+        "on_unverified": {rule.spec.id: written(rule.on_unverified) for rule in rules},
         "actions": {rule.spec.id: rule.action.label for rule in rules},
     }

@@ -204,6 +204,8 @@ class Guard:
                 detectors=results,
                 timings=check.timings(),
                 redacted_answer=redact(sample.answer, spans),
+                summary=decided.summary,
+                flagged=decided.flagged,
             )
 
     def warm(self, contexts: Sequence[Passage], cancellation: Cancellation) -> Warmed:

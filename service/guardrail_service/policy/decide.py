@@ -8,6 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from guardrail_service.detectors.registry import DetectorSpec, Parameters
+from guardrail_service.policy.consequences import (
+    FLAG,
+    NOTHING_TO_JUDGE,
+    Consequence,
+    Consequences,
+    means,
+    written,
+)
+from guardrail_service.policy.explanation import explain, summarise
 from guardrail_service.types import (
     Action,
     Decision,
@@ -15,7 +24,6 @@ from guardrail_service.types import (
     Direction,
     MetricResult,
     Mode,
-    OnMissing,
     Outcome,
     PolicyRef,
     Span,
@@ -39,28 +47,29 @@ class Rule:
     Attributes:
         cuts: Thresholds by metric key; a metric without one is reported and never gates.
         report_only: Score and report, but leave the decision alone.
+        preset: Which of the shipped thresholds it has; None: its own, or the defaults.
     """
 
     spec: DetectorSpec
     parameters: Parameters
     cuts: Mapping[str, Cut]
     action: Action = Action.FLAG
-    on_error: OnMissing = "flag"
-    on_timeout: OnMissing = "flag"
-    on_unverified: OnMissing = "flag"
+    on_error: Consequences = field(default_factory=lambda: FLAG)
+    on_timeout: Consequences = field(default_factory=lambda: FLAG)
+    on_unverified: Consequences = field(default_factory=lambda: FLAG)
     report_only: bool = False
+    preset: str | None = None
 
-    def on_state(self, state: State) -> OnMissing:
-        """Return what a state without a score means for the decision."""
-        match state:
-            case State.ERROR:
-                return self.on_error
-            case State.NOT_EVALUATED:
-                return self.on_timeout
-            case State.UNVERIFIED:
-                return self.on_unverified
-            case _:
-                return "pass"
+    def on_state(self, state: State, reason: str | None) -> Consequence:
+        """Return what a state without a score means, given the reason for it."""
+        by_reason = {
+            State.ERROR: self.on_error,
+            State.NOT_EVALUATED: self.on_timeout,
+            State.UNVERIFIED: self.on_unverified,
+        }.get(state)
+        if by_reason is None:
+            return NOTHING_TO_JUDGE
+        return means(by_reason, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +97,15 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The policy's word on one sample."""
+    """The policy's word on one sample; `flagged` names detectors, the worst first."""
 
     decision: Decision
     action: Action
     status: Status
     calibrated: bool
     results: Mapping[str, DetectorResult]
+    flagged: tuple[str, ...]
+    summary: str
 
 
 def crosses(score: float, threshold: float, direction: Direction) -> bool:
@@ -111,17 +122,20 @@ def decide(policy: Policy, outcomes: Mapping[str, Outcome], mode: Mode = "enforc
         mode: In `shadow` the decision is reported and the action is always allow.
     """
     results = {name: judge(rule, outcomes[name]) for name, rule in policy.rules.items()}
-    flagged = [name for name, result in results.items() if result.flagged]
-    severest = max((_action(policy.rules[n], results[n]) for n in flagged), default=Action.ALLOW)
+    flagged = worst_first(policy, results)
+    severest = max((result.action for result in results.values()), default=Action.ALLOW)
+    action = Action.ALLOW if mode == "shadow" else severest
     late = any(result.state is State.NOT_EVALUATED for result in results.values())
     gating = [rule for rule in policy.rules.values() if not rule.report_only]
     cuts = [cut for rule in gating for cut in rule.cuts.values()]
     return Decided(
         decision="flag" if flagged else "pass",
-        action=Action.ALLOW if mode == "shadow" else severest,
+        action=action,
         status="partial" if late else "complete",
         calibrated=bool(cuts) and all(cut.calibrated for cut in cuts),
         results=results,
+        flagged=flagged,
+        summary=summarise(action, flagged, results),
     )
 
 
@@ -133,15 +147,35 @@ def judge(rule: Rule, outcome: Outcome) -> DetectorResult:
         if outcome.state is State.EVALUATED
     }
     crossed = any(metric.flagged for metric in metrics.values())
-    missing = rule.on_state(outcome.state) == "flag"
-    return DetectorResult(
+    missing = rule.on_state(outcome.state, outcome.reason).decision == "flag"
+    result = DetectorResult(
         state=outcome.state,
         reason=outcome.reason,
         flagged=(crossed or missing) and not rule.report_only,
         metrics=metrics,
-        spans=tuple(span for span in outcome.spans if _kept(rule, span)),
+        spans=tuple(_labelled(span) for span in outcome.spans if _kept(rule, span)),
         coverage=outcome.coverage,
     )
+    return dataclasses.replace(
+        result, action=asked_action(rule, result), explanation=explain(rule.spec, result)
+    )
+
+
+def worst_first(policy: Policy, results: Mapping[str, DetectorResult]) -> tuple[str, ...]:
+    """Return the detectors that flagged: severest action first, then what was found before what
+    could not be judged, then by how far the worst metric is beyond its threshold."""
+
+    def order(name: str) -> tuple[int, bool, float]:
+        result = results[name]
+        beyond = [
+            abs(m.score - m.threshold) / (spec.high - spec.low)
+            for key, m in result.metrics.items()
+            if m.flagged and m.threshold is not None
+            for spec in [policy.rules[name].spec.metric(key)]
+        ]
+        return -result.action, result.state is not State.EVALUATED, -max(beyond, default=0.0)
+
+    return tuple(sorted((name for name, r in results.items() if r.flagged), key=order))
 
 
 def _compare(rule: Rule, key: str, score: float) -> MetricResult:
@@ -163,12 +197,39 @@ def _kept(rule: Rule, span: Span) -> bool:
     return crosses(span.score, cut.threshold, rule.spec.metric(span.metric).direction)
 
 
-def _action(rule: Rule, result: DetectorResult) -> Action:
-    """Return what a flagged detector asks for: the severest of its findings' actions.
+def _labelled(span: Span) -> Span:
+    """Return a span that is shown; one with a score of its own is shown because that crosses."""
+    if span.crossed is None or span.metric is None or span.score is None:
+        return span
+    return dataclasses.replace(span, label=span.crossed, crossed=None)
 
-    A finding that names none asks for the detector's own.
+
+def asked_action(rule: Rule, result: DetectorResult) -> Action:
+    """Return what one detector asks for.
+
+    That is the severest of its findings' actions, where a finding that names none asks for the
+    detector's own; or what the policy says about a missing score. A detector that should redact
+    and could not look says nothing about where, and one whose findings have no replacement would
+    show them: both block.
     """
-    return max((span_action(rule, span) for span in result.spans), default=rule.action)
+    if rule.report_only:
+        return Action.ALLOW
+    if result.state is not State.EVALUATED:
+        named = rule.on_state(result.state, result.reason).action
+        if named is not None:
+            return named
+        own = rule.action if rule.action < Action.REDACT else Action.BLOCK
+        return own if result.flagged else Action.ALLOW
+    if not result.flagged:
+        return Action.ALLOW
+    asked = max((span_action(rule, span) for span in result.spans), default=rule.action)
+    return Action.BLOCK if asked is Action.REDACT and not _can_redact(rule, result) else asked
+
+
+def _can_redact(rule: Rule, result: DetectorResult) -> bool:
+    """Return whether there is something to redact, and what to show in the place of all of it."""
+    wanted = [span for span in result.spans if span_action(rule, span) is Action.REDACT]
+    return bool(wanted) and all(span.replacement is not None for span in wanted)
 
 
 def span_action(rule: Rule, span: Span) -> Action:
@@ -195,9 +256,10 @@ def _describe_rule(rule: Rule) -> dict[str, Any]:
         "h2o_id": rule.spec.h2o_id,
         "action": rule.action.label,
         "report_only": rule.report_only,
-        "on_error": rule.on_error,
-        "on_timeout": rule.on_timeout,
-        "on_unverified": rule.on_unverified,
+        "preset": rule.preset,
+        "on_error": written(rule.on_error),
+        "on_timeout": written(rule.on_timeout),
+        "on_unverified": written(rule.on_unverified),
         "metrics": {
             metric.key: {
                 "direction": metric.direction.value,

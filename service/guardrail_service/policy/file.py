@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from guardrail_service.detectors.registry import Detector, DetectorSpec, Registry
-from guardrail_service.errors import ConfigurationError
+from guardrail_service.errors import ConfigurationError, choices
+from guardrail_service.policy.consequences import (
+    ANY,
+    REASONS,
+    Consequences,
+    PerDetector,
+    read,
+    resolved,
+)
 from guardrail_service.policy.decide import Cut, Policy, Rule
 from guardrail_service.policy.provenance import (
     canonical as canonical,
 )  # read here by its many users
 from guardrail_service.policy.provenance import doubts
-from guardrail_service.types import Action, OnMissing, Role
+from guardrail_service.types import Action, Role
 
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-PerDetector = OnMissing | dict[str, OnMissing]
+Preset = Literal["precise", "balanced", "sensitive"]
+PRESETS: tuple[Preset, ...] = ("precise", "balanced", "sensitive")
 Thresholds = Mapping[str, Mapping[str, float]]
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -47,10 +58,15 @@ class PolicyBlock(_Block):
     on_error: PerDetector = Field("flag", description="What a failed detector means.")
     on_timeout: PerDetector = Field("flag", description="What a detector without time means.")
     on_unverified: PerDetector = Field("flag", description="What 'cannot be judged' means.")
+    preset: Preset | dict[str, Preset] | None = Field(
+        None,
+        description="Which shipped thresholds detectors without one of their own have: a word, or "
+        "a word per detector with `*` for the others.",
+    )
     on_mismatch: Literal["refuse", "warn"] = Field(
         "refuse", description="What a calibration that does not hold here means."
     )
-    actions: dict[str, Literal["allow", "flag", "redact", "block"]] = Field(
+    actions: dict[str, Literal["allow", "mark", "flag", "redact", "block"]] = Field(
         {}, description="What to do when a detector flags, by detector."
     )
 
@@ -80,6 +96,9 @@ class CalibrationBlock(BaseModel):
 class GuardrailFile(_Block):
     """A guardrail configuration as it lies on disk."""
 
+    schema_: str | None = Field(
+        None, alias="$schema", description="For editors: where the JSON Schema of this file lies."
+    )
     calibrated_thresholds: dict[str, dict[str, float]] = Field(
         {}, description="Thresholds by detector id and metric key."
     )
@@ -112,6 +131,7 @@ class Serving:
     Attributes:
         fingerprints: Hash per model role of the pack, and `segmenter`.
         defaults: Shipped thresholds by our detector id and metric key.
+        presets: The same by preset; a preset may leave a metric to the defaults.
         labels: What the pack's models call their outputs, by role.
     """
 
@@ -121,6 +141,7 @@ class Serving:
     fingerprints: Mapping[str, str]
     defaults: Thresholds
     labels: Mapping[Role, frozenset[str]] = field(default_factory=dict)
+    presets: Mapping[str, Thresholds] = field(default_factory=dict)
 
 
 def load_policies(paths: Iterable[Path], serving: Serving) -> dict[str, Policy]:
@@ -188,14 +209,65 @@ def load_defaults(path: Path) -> Thresholds:
     }
 
 
+def load_presets(path: Path) -> dict[str, Thresholds]:
+    """Return the shipped thresholds of each preset, by detector id and metric key."""
+    found = read_json(path)["thresholds"]
+    return {
+        preset: {
+            detector: {
+                key: float(entry["presets"][preset])
+                for key, entry in metrics.items()
+                if preset in entry.get("presets", {})
+            }
+            for detector, metrics in found.items()
+        }
+        for preset in PRESETS
+    }
+
+
+def content_of(file: GuardrailFile) -> dict[str, Any]:
+    """Return a file's content, every default filled in.
+
+    Keys that came later are left out where a file does not use them: hashes over the content must
+    not change for files that were written before.
+    """
+    content = file.model_dump(mode="json", exclude={"schema_"})
+    if content["policy"]["preset"] is None:
+        del content["policy"]["preset"]
+    return content
+
+
 def _parse(path: Path) -> GuardrailFile:
     try:
         return GuardrailFile.model_validate(read_json(path))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "(whole file)"
+        first = _most_specific(error.errors())
+        key = ".".join(str(part) for part in first["loc"] if "[" not in str(part))
+        key = key or "(whole file)"
         found = "nothing" if first["type"] == "missing" else _brief(first["input"])
-        raise ConfigurationError(f"{path}: {key}", found, first["msg"]) from error
+        expected = first["msg"]
+        if first["type"] == "extra_forbidden":
+            found, expected = "an unknown key", _keys_beside(first["loc"])
+        raise ConfigurationError(f"{path}: {key}", found, expected) from error
+
+
+def _most_specific(errors: Sequence[ErrorDetails]) -> ErrorDetails:
+    """Return the first error; of the several that a choice of forms gives, the deepest one."""
+    same = [e for e in errors if e["loc"][:2] == errors[0]["loc"][:2]]
+    return max(same, key=lambda e: len(e["loc"]))
+
+
+def _keys_beside(loc: tuple[int | str, ...]) -> str:
+    """Return which keys were expected where an unknown one was found."""
+    models: dict[tuple[int | str, ...], type[BaseModel]] = {
+        (): GuardrailFile,
+        ("policy",): PolicyBlock,
+    }
+    model = models.get(loc[:-1])
+    if model is None:
+        return "only documented keys"
+    known = [field.alias or name for name, field in model.model_fields.items()]
+    return choices(str(loc[-1]), known, "key")
 
 
 def _brief(value: object) -> str:
@@ -214,6 +286,16 @@ class _Reader:
         self._registry.load_plugins(file.evaluator_ids)
         self._specs = self._resolve_ids()
         self._actions = self._checked_actions()
+        self._presets = self._checked_presets()
+        block = file.policy
+        self._on = {
+            key: self._consequences(f"policy.{key}", value)
+            for key, value in [
+                ("on_error", block.on_error),
+                ("on_timeout", block.on_timeout),
+                ("on_unverified", block.on_unverified),
+            ]
+        }
 
     def loaded(self) -> Loaded:
         mismatches = tuple(self._mismatches())
@@ -230,7 +312,7 @@ class _Reader:
         policy = Policy(
             name=block.name or self._stem(),
             version=block.version,
-            sha256=hashlib.sha256(canonical(self._file.model_dump(mode="json"))).hexdigest(),
+            sha256=hashlib.sha256(canonical(content_of(self._file))).hexdigest(),
             rules=rules,
             allow_overrides=block.allow_overrides,
             deadline_ms=block.deadline_ms,
@@ -291,9 +373,11 @@ class _Reader:
     def _rule(
         self, spec: DetectorSpec, cuts: Mapping[str, Cut] | None, parameters: Mapping[str, Any]
     ) -> Rule:
-        block = self._file.policy
+        preset = self._presets.get(spec.id, self._presets.get(ANY)) if cuts is None else None
         if cuts is None:
-            shipped = {**(spec.default_thresholds or {}), **self._serving.defaults.get(spec.id, {})}
+            chosen = self._serving.presets.get(preset or "", {}).get(spec.id, {})
+            defaults = self._serving.defaults.get(spec.id, {})
+            shipped = {**(spec.default_thresholds or {}), **defaults, **chosen}
             cuts = {metric: Cut(value, calibrated=False) for metric, value in shipped.items()}
         where = f"{self._path}: policy.parameters.{spec.id}"
         return Rule(
@@ -307,10 +391,11 @@ class _Reader:
             ),
             cuts=cuts,
             action=self._actions.get(spec.id, Action.FLAG),
-            on_error=self._on("on_error", block.on_error, spec),
-            on_timeout=self._on("on_timeout", block.on_timeout, spec),
-            on_unverified=self._on("on_unverified", block.on_unverified, spec),
+            on_error=self._on["on_error"](spec),
+            on_timeout=self._on["on_timeout"](spec),
+            on_unverified=self._on["on_unverified"](spec),
             report_only=self._is_report_only(spec),
+            preset=preset,
         )
 
     def _checked_actions(self) -> dict[str, Action]:
@@ -322,7 +407,7 @@ class _Reader:
                 raise self._error(
                     f"policy.actions.{name}",
                     "'redact' for a detector that has nothing to put in place of what it finds",
-                    f"allow, flag or block; redact only for {able}",
+                    f"allow, mark, flag or block; redact only for {able}",
                 )
         return {name: Action[action.upper()] for name, action in named.items()}
 
@@ -330,10 +415,32 @@ class _Reader:
         names = dict.fromkeys(self._file.policy.report_only, True)
         return spec.id in self._by_detector("policy.report_only", names)
 
-    def _on(self, key: str, value: PerDetector, spec: DetectorSpec) -> OnMissing:
+    def _checked_presets(self) -> dict[str, Preset]:
+        """Return presets by our detector id, and by `*` for every other detector."""
+        named = self._file.policy.preset
+        if named is None or isinstance(named, str):
+            return {} if named is None else {ANY: named}
+        own = {name: preset for name, preset in named.items() if name != ANY}
+        general = {ANY: named[ANY]} if ANY in named else {}
+        return {**general, **self._by_detector("policy.preset", own)}
+
+    def _consequences(self, key: str, value: PerDetector) -> Callable[[DetectorSpec], Consequences]:
+        """Return what a missing score means, by detector."""
         if isinstance(value, str):
-            return value
-        return self._by_detector(f"policy.{key}", value).get(spec.id, "flag")
+            return lambda _spec: read(value)
+        for name, rules in value.items():
+            if not isinstance(rules, str):
+                self._refuse_near_misses(f"{key}.{name}", rules)
+        general = read(value[ANY]) if ANY in value else {}
+        own = self._by_detector(key, {n: read(v) for n, v in value.items() if n != ANY})
+        return lambda spec: resolved(own.get(spec.id), general)
+
+    def _refuse_near_misses(self, key: str, reasons: Iterable[str]) -> None:
+        """Refuse a reason that is nearly one of ours; another one may be a plug-in's."""
+        for reason in reasons:
+            near = difflib.get_close_matches(reason, REASONS, n=1, cutoff=0.8)
+            if near and reason not in REASONS:
+                raise self._error(key, f"{reason!r}", f"a known reason; did you mean {near[0]!r}?")
 
     def _unserved(self, spec: DetectorSpec, cuts: Mapping[str, Cut] | None) -> Unserved | None:
         lacking = sorted(spec.roles - self._serving.roles)
@@ -353,7 +460,7 @@ class _Reader:
     def _mismatches(self) -> Iterable[str]:
         """Yield a warning per reason to doubt the calibration, or refuse the file."""
         block = self._file.calibration.model_dump(mode="json", exclude_unset=True)
-        content = self._file.model_dump(mode="json")
+        content = content_of(self._file)
         for doubt in doubts(block, content, self._serving.fingerprints, datetime.now(UTC)):
             where = f"calibration.{doubt.key}"
             if self._file.policy.on_mismatch == "refuse":

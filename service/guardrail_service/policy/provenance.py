@@ -49,6 +49,8 @@ def decides_sha256(file: Mapping[str, Any]) -> str:
         file: The validated file as plain JSON values, every default filled in.
     """
     policy = {key: file["policy"][key] for key in _DECISIVE}
+    if file["policy"].get("preset"):  # a key of its own: files written before have other hashes
+        policy["preset"] = file["policy"]["preset"]
     return sha256_of([file["calibrated_thresholds"], list(file["evaluator_ids"]), policy])
 
 

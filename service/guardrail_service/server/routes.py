@@ -125,6 +125,7 @@ async def check(body: CheckRequest, request: Request, service: ServiceIn) -> Res
     request.state.log.update(summary(reply))
     headers = {
         "X-Guardrail-Decision": reply.decision,
+        "X-Guardrail-Action": reply.action,
         "X-Queue-Time": f"{reply.timings_ms.queue:.2f}",
         "X-Inference-Time": f"{reply.timings_ms.inference:.2f}",
     }

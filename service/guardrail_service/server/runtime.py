@@ -33,7 +33,7 @@ from guardrail_service.inference.queue.batch import Batch, Batches, may_batch
 from guardrail_service.inference.queue.cost import CostModel
 from guardrail_service.inference.queue.scheduler import Peeks, Scheduler, Warms
 from guardrail_service.policy.decide import Policy
-from guardrail_service.policy.file import Serving, load_defaults, load_policies
+from guardrail_service.policy.file import Serving, load_defaults, load_policies, load_presets
 from guardrail_service.policy.fingerprints import fingerprints
 from guardrail_service.resources import configs_dir, packs_dir
 from guardrail_service.settings import CacheSettings, Settings
@@ -158,6 +158,7 @@ def serving_for(pack: Pack) -> Serving:
         roles=frozenset(pack.roles),
         fingerprints=fingerprints(pack),
         defaults=load_defaults(default_thresholds_file()),
+        presets=load_presets(default_thresholds_file()),
         labels={role: frozenset(pack.model(role).labels or ()) for role in pack.roles},
     )
 

@@ -20,7 +20,7 @@ from pydantic import (
 from guardrail_service.types import Decision, Mode, State, Status
 
 Include = Literal["spans", "evidence", "redacted_answer"]
-ActionName = Literal["allow", "flag", "redact", "block"]
+ActionName = Literal["allow", "mark", "flag", "redact", "block"]
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 """Unicode categories of characters that show nothing: controls, zero-width, spaces."""
@@ -227,6 +227,10 @@ class DetectorOut(BaseModel):
     state: State
     reason: str | None = Field(description="Why there is no score, for every other state.")
     flagged: bool = Field(description="Whether this detector makes the decision a flag.")
+    action: ActionName = Field(description="What this detector alone asks for.")
+    explanation: str | None = Field(
+        description="Why it flagged or could not judge, with places; null if it did neither."
+    )
     metrics: dict[str, MetricOut]
     spans: list[SpanOut]
     coverage: CoverageOut | None
@@ -257,6 +261,8 @@ class CheckReply(BaseModel):
     id: str | None = None
     decision: Decision
     action: ActionName
+    summary: str = Field(description="What happens to the answer and why, in one sentence.")
+    flagged: list[str] = Field(description="Detectors that flagged, the worst first.")
     status: Status
     calibrated: bool = Field(description="Whether every gating threshold was fitted on labels.")
     policy: PolicyOut

@@ -249,6 +249,8 @@ def to_reply(verdict: Verdict, request: CheckRequest, request_id: str) -> CheckR
         id=request.id,
         decision=verdict.decision,
         action=verdict.action.label,
+        summary=verdict.summary,
+        flagged=list(verdict.flagged),
         status=verdict.status,
         calibrated=verdict.calibrated,
         policy=PolicyOut(name=policy.name, version=policy.version, sha256=policy.sha256),
@@ -269,6 +271,8 @@ def _detector(result: DetectorResult, include: set[Include]) -> DetectorOut:
         state=result.state,
         reason=result.reason,
         flagged=result.flagged,
+        action=result.action.label,
+        explanation=result.explanation,
         metrics={
             key: MetricOut(
                 score=metric.score,

@@ -13,7 +13,8 @@ from typing import Literal
 from guardrail_service.detectors.registry import InFlight
 from guardrail_service.guard.guard import Cancellation, Guard
 from guardrail_service.guard.redaction import redact
-from guardrail_service.policy.decide import Policy, Rule, span_action
+from guardrail_service.policy.decide import Policy, Rule, asked_action, span_action, worst_first
+from guardrail_service.policy.explanation import explain, summarise
 from guardrail_service.streaming.state import Holdback
 from guardrail_service.types import (
     Action,
@@ -176,8 +177,24 @@ class StreamedCheck:
         return self._release(verdict, start, cut)
 
     def _stopped(self, verdict: Verdict, start: int, cut: int) -> Ended:
-        stopped = dataclasses.replace(verdict, decision="flag", action=Action.BLOCK)
+        results = {name: self._restated(name, r) for name, r in verdict.detectors.items()}
+        flagged = worst_first(self.policy, results)
+        stopped = dataclasses.replace(
+            verdict,
+            decision="flag",
+            action=Action.BLOCK,
+            detectors=results,
+            flagged=flagged,
+            summary=summarise(Action.BLOCK, flagged, results),
+        )
         return Ended("blocked", (start, cut), None, stopped)
+
+    def _restated(self, name: str, result: DetectorResult) -> DetectorResult:
+        """Return a part's result with the action and the words that fit what is left of it."""
+        rule = self.policy.rules[name]
+        return dataclasses.replace(
+            result, action=asked_action(rule, result), explanation=explain(rule.spec, result)
+        )
 
     def _release(self, verdict: Verdict, start: int, cut: int) -> Release:
         text = self.state.release(cut)
@@ -197,38 +214,22 @@ class StreamedCheck:
                     yield span
 
     def _severity(self, verdict: Verdict) -> Action:
-        """Return what the flagged detectors ask for.
-
-        One that should redact and could not look says nothing about where, and one whose findings
-        have no replacement would show them: both block.
-        """
+        """Return what the detectors ask for."""
         if self._mode == "shadow":
             return Action.ALLOW
         return max((self._asks(n, r) for n, r in verdict.detectors.items()), default=Action.ALLOW)
 
     def _asks(self, name: str, result: DetectorResult) -> Action:
-        rule = self.policy.rules[name]
-        if not result.flagged:
-            return Action.ALLOW
-        if result.state is not State.EVALUATED:
-            return rule.action if rule.action < Action.REDACT else Action.BLOCK
-        asked = max((span_action(rule, span) for span in result.spans), default=rule.action)
-        if asked is Action.REDACT and not _can_redact(rule, result):
-            return Action.BLOCK
-        return asked
+        return asked_action(self.policy.rules[name], result)
 
     def _must_not_overflow(self) -> bool:
         """Return whether a run that cannot be searched to its end must not leave."""
         rules = self._searched.rules.values()
         return self._mode == "enforce" and any(
-            rule.on_unverified == "flag" and not rule.report_only for rule in rules
+            rule.on_state(State.UNVERIFIED, "unbroken_run").decision == "flag"
+            and not rule.report_only
+            for rule in rules
         )
-
-
-def _can_redact(rule: Rule, result: DetectorResult) -> bool:
-    """Return whether there is something to redact, and what to show in the place of all of it."""
-    wanted = [span for span in result.spans if span_action(rule, span) is Action.REDACT]
-    return bool(wanted) and all(span.replacement is not None for span in wanted)
 
 
 def _waits(rule: Rule) -> bool:

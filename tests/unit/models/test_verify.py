@@ -22,8 +22,11 @@ def test_the_options_that_accept_more_exist() -> None:
     with pytest.raises(ExportFailed) as refused:
         refuse_wrong(found, export, (0.1, 0.05), 0.1)
     named = {word.rstrip(".,") for word in str(refused.value).split() if word.startswith("--")}
-    command: Any = typer.main.get_command(app)
-    export_command = command.commands["models"].commands["export"]
+    export_command: Any = typer.main.get_command(app)
+    context = typer.Context(export_command, info_name="guardrail")
+    for name in ("models", "export"):
+        export_command = export_command.get_command(context, name)
+        context = typer.Context(export_command, parent=context, info_name=name)
     known = {option for parameter in export_command.params for option in parameter.opts}
     assert named == {"--largest", "--mean", "--max-flips"}
     assert named <= known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.detectors.registry import DetectorSpec, MetricSpec, Parameters
+from guardrail_service.policy.consequences import Consequence
 from guardrail_service.policy.decide import Cut, Policy, Rule, crosses, decide
-from guardrail_service.types import Action, Direction, NoValue, Outcome, Span, State
+from guardrail_service.types import Action, Direction, Evidence, NoValue, Outcome, Span, State
 
 SPEC = DetectorSpec(
     id="risk",
@@ -70,7 +72,8 @@ def test_a_metric_without_a_cut_is_reported_and_never_gates() -> None:
 @pytest.mark.parametrize("means", ["flag", "pass"])
 def test_a_state_without_a_score_means_what_the_policy_says(state: State, means: Any) -> None:
     """Never a silent pass, never a number."""
-    rules = {"on_error": means, "on_timeout": means, "on_unverified": means}
+    consequences = {"*": Consequence(means)}
+    rules = dict.fromkeys(("on_error", "on_timeout", "on_unverified"), consequences)
     decided = decide(policy({}, **rules), {"risk": Outcome(missing=NoValue(state, "why"))})
     assert decided.decision == means
     assert decided.results["risk"].metrics == {}
@@ -117,7 +120,7 @@ def test_a_passing_detector_asks_for_no_action() -> None:
 def test_a_findings_own_action_beats_the_detectors() -> None:
     """The severest of the findings decides."""
     spans = (
-        Span(0, 1, "email", attributes={"action": "redact"}),
+        Span(0, 1, "email", replacement="[email]", attributes={"action": "redact"}),
         Span(2, 3, "card", attributes={"action": "block"}),
     )
     cuts = {"good": Cut(0.5, calibrated=True)}
@@ -153,3 +156,116 @@ def test_calibrated_needs_every_gating_cut_to_be() -> None:
     assert decide(policy({"good": fitted}), scored(0.9)).calibrated
     assert not decide(policy({"good": fitted, "bad": shipped}), scored(0.9)).calibrated
     assert not decide(policy({}), scored(0.9)).calibrated
+
+
+@pytest.mark.parametrize(
+    ("means", "decision", "action"),
+    [
+        (Consequence("pass"), "pass", Action.ALLOW),
+        (Consequence("pass", Action.MARK), "pass", Action.MARK),
+        (Consequence("flag"), "flag", Action.BLOCK),  # redact is the detector's own: nothing to
+        (Consequence("flag", Action.ALLOW), "flag", Action.ALLOW),
+        (Consequence("flag", Action.BLOCK), "flag", Action.BLOCK),
+    ],
+)
+def test_what_could_not_be_judged_has_an_action_of_its_own(
+    means: Consequence, decision: str, action: Action
+) -> None:
+    """By reason; every other reason means what the star says."""
+    rules = {"*": Consequence("flag", Action.FLAG), "unsupported_language": means}
+    unjudged = policy({}, on_unverified=rules, action=Action.REDACT)
+    decided = decide(unjudged, {"risk": Outcome.unverified("unsupported_language")})
+    assert (decided.decision, decided.action) == (decision, action)
+    other = decide(unjudged, {"risk": Outcome.unverified("missing_input")})
+    assert (other.decision, other.action) == ("flag", Action.FLAG)
+
+
+def test_a_finding_that_cannot_be_replaced_blocks() -> None:
+    """Redaction would show it."""
+    cuts = {"good": Cut(0.5, calibrated=True)}
+    redacting = policy(cuts, action=Action.REDACT)
+    bare, masked = Span(0, 1, "email"), Span(0, 1, "email", replacement="[email]")
+    assert decide(redacting, scored(0.1, spans=(bare,))).action is Action.BLOCK
+    assert decide(redacting, scored(0.1, spans=(masked,))).action is Action.REDACT
+    assert decide(redacting, scored(0.1, spans=(masked, bare))).action is Action.BLOCK
+
+
+def test_a_report_only_detector_asks_for_nothing() -> None:
+    """Whether it found something or could not look."""
+    cuts = {"good": Cut(0.5, calibrated=True)}
+    quiet = policy(cuts, action=Action.BLOCK, report_only=True)
+    assert decide(quiet, scored(0.1)).action is Action.ALLOW
+    assert (
+        decide(quiet, {"risk": Outcome(missing=NoValue(State.ERROR, "row_failed"))}).action
+        is Action.ALLOW
+    )
+
+
+def test_a_shown_span_is_called_what_crossing_its_threshold_means() -> None:
+    """A claim likelier supported than not may still be below a strict threshold."""
+    spans = (Span(0, 1, "supported", 0.6, "good", crossed="not_mentioned"),)
+    strict = decide(policy({"good": Cut(0.8, calibrated=True)}), scored(0.6, spans=spans))
+    assert [span.label for span in strict.results["risk"].spans] == ["not_mentioned"]
+    mild = decide(policy({"good": Cut(0.5, calibrated=True)}), scored(0.6, spans=spans))
+    assert mild.results["risk"].spans == ()
+
+
+def several(**rules: tuple[float, Action, Outcome]) -> tuple[Policy, dict[str, Outcome]]:
+    """A policy of several detectors by name, and what each found."""
+    made, outcomes = {}, {}
+    for name, (cut, action, outcome) in rules.items():
+        spec = dataclasses.replace(SPEC, id=name)
+        made[name] = Rule(spec, Parameters(), {"good": Cut(cut, calibrated=True)}, action)
+        outcomes[name] = outcome
+    return Policy("p", "1", "0" * 64, made), outcomes
+
+
+def test_the_worst_is_named_first() -> None:
+    """By action, then what was found before what could not be judged, then by distance."""
+    low, lower = scored(0.4)["risk"], scored(0.1)["risk"]
+    rules, outcomes = several(
+        near=(0.5, Action.BLOCK, low),
+        mild=(0.5, Action.FLAG, lower),
+        failed=(0.5, Action.BLOCK, Outcome(missing=NoValue(State.ERROR, "row_failed"))),
+        far=(0.5, Action.BLOCK, lower),
+        good=(0.5, Action.BLOCK, scored(0.9)["risk"]),
+    )
+    decided = decide(rules, outcomes)
+    assert decided.flagged == ("far", "near", "failed", "mild")
+    assert decided.summary == (
+        "Not shown: far, near and mild flagged it; failed could not be judged (row_failed), "
+        "which counts as a flag."
+    )
+
+
+def test_a_summary_says_what_happens_to_the_answer() -> None:
+    """Also where nothing was found, and where something could not be judged but passes."""
+    passing = {"risk": scored(0.9)["risk"]}
+    assert decide(policy({}), passing).summary == "Shown: no check found a fault."
+    marked = policy({}, on_unverified={"*": Consequence("pass", Action.MARK)})
+    unread = {"risk": Outcome.unverified("unsupported_language")}
+    assert decide(marked, unread).summary == (
+        "Shown with a mark: risk could not be judged (unsupported_language)."
+    )
+
+
+def test_an_explanation_names_scores_and_places_and_no_text() -> None:
+    """In the answer and in the passage it was compared with."""
+    evidence = (Evidence(1, 10, 80, 0.2),)
+    spans = tuple(
+        Span(at, at + 5, "supported", 0.2, "good", evidence, crossed="contradicted")
+        for at in range(0, 50, 10)
+    )
+    decided = decide(policy({"good": Cut(0.5, calibrated=True)}), scored(0.2, spans=spans))
+    assert decided.results["risk"].explanation == (
+        "risk: good is 0.2, below the threshold 0.5. "
+        "Characters 0 to 5 of the answer: contradicted; passage 2 says otherwise, characters 10 to "
+        "80; characters 10 to 15 of the answer: contradicted; passage 2 says otherwise, characters "
+        "10 to 80; characters 20 to 25 of the answer: contradicted; passage 2 says otherwise, "
+        "characters 10 to 80; and 2 more."
+    )
+    late = decide(policy({}), {"risk": Outcome(missing=NoValue(State.NOT_EVALUATED, "deadline"))})
+    assert late.results["risk"].explanation == (
+        "risk was not judged in time: the time for this check was over."
+    )
+    assert decide(policy({}), scored(0.9)).results["risk"].explanation is None

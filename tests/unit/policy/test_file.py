@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
 from guardrail_service.detectors.registry import REGISTRY, Detector, Parameters, Registry
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.consequences import FLAG, PASS, Consequence, written
 from guardrail_service.policy.decide import decide
 from guardrail_service.policy.file import Serving, canonical, load_file, load_policies
-from guardrail_service.types import Action, Outcome
+from guardrail_service.types import Action, Outcome, State
 
 H2O = "h2o_sonar.evaluators."
 GROUNDEDNESS = H2O + "rag_groundedness_evaluator.RagGroundednessEvaluator"
@@ -130,7 +131,7 @@ def test_the_damaged_spelling_is_refused_with_the_repaired_one(write_config: Wri
         ),
         (
             {"evaluator_ids": [GROUNDEDNESS], "policy": {"actions": {GROUNDEDNESS: "redact"}}},
-            ["policy.actions.groundedness", "'redact'", "allow, flag or block", "encoding, pii"],
+            ["policy.actions.groundedness", "'redact'", "mark, flag or block", "encoding, pii"],
         ),
         (
             {"evaluator_ids": ["toxicity"], "policy": {"actions": {"toxicity": "redact"}}},
@@ -148,6 +149,33 @@ def test_the_damaged_spelling_is_refused_with_the_repaired_one(write_config: Wri
             ["policy.parameters.groundedness.nope"],
         ),
         ({"evaluator_ids": ["groundedness"], "policy": {"deadline_ms": 0}}, ["policy.deadline_ms"]),
+        (
+            {"evaluator_ids": ["groundedness"], "policy": {"on_unverfied": "flag"}},
+            ["policy.on_unverfied", "an unknown key", "did you mean 'on_unverified'"],
+        ),
+        (
+            {"evaluator_id": ["groundedness"], "evaluator_ids": ["groundedness"]},
+            ["evaluator_id", "an unknown key", "did you mean 'evaluator_ids'"],
+        ),
+        (
+            {
+                "evaluator_ids": ["groundedness"],
+                "policy": {"on_unverified": {"*": {"unsuported_language": {"decision": "pass"}}}},
+            },
+            ["policy.on_unverified.*", "'unsuported_language'", "'unsupported_language'"],
+        ),
+        (
+            {
+                "evaluator_ids": ["groundedness"],
+                "policy": {"on_error": {"*": {"*": {"decision": "pass", "action": "block"}}}},
+            },
+            ["policy.on_error", "may only allow or mark"],
+        ),
+        (
+            {"evaluator_ids": ["groundedness"], "policy": {"preset": {"looping": "precise"}}},
+            ["policy.preset", "'looping'"],
+        ),
+        ({"evaluator_ids": ["groundedness"], "policy": {"preset": "exact"}}, ["policy.preset"]),
         ({"evaluator_ids": ["groundedness"], "policy": {"name": "a b"}}, ["policy.name"]),
     ],
 )
@@ -288,7 +316,7 @@ def test_every_policy_key_reaches_its_rule(write_config: Write) -> None:
     policy = load_file(path, SERVING).policy
     rule, looping = policy.rules["groundedness"], policy.rules["looping"]
     assert (policy.version, policy.allow_overrides, policy.deadline_ms) == ("7", True, 250)
-    assert (rule.on_error, rule.on_timeout, looping.on_timeout) == ("pass", "pass", "flag")
+    assert (rule.on_error, rule.on_timeout, looping.on_timeout) == (PASS, PASS, FLAG)
     assert (rule.action, looping.action) == (Action.BLOCK, Action.FLAG)
     assert looping.report_only
     assert not rule.report_only
@@ -333,3 +361,64 @@ def test_canonical_bytes_depend_on_content_only(value: dict[str, Any]) -> None:
     shuffled = dict(reversed(value.items()))
     assert canonical(value) == canonical(shuffled)
     assert json.loads(canonical(value).decode("utf-8", "surrogatepass")) == value
+
+
+def test_the_most_specific_rule_about_a_missing_score_wins(write_config: Write) -> None:
+    """This detector and reason, this detector, this reason, any."""
+    mark, block = {"decision": "pass", "action": "mark"}, {"decision": "flag", "action": "block"}
+    path = write_config(
+        evaluator_ids=["groundedness", "looping", "pii"],
+        policy={
+            "on_unverified": {
+                "*": {"*": {"decision": "flag", "action": "flag"}, "unsupported_language": mark},
+                "groundedness": {"missing_input": block},
+                "looping": {"*": {"decision": "pass"}},
+                "pii": "flag",
+            }
+        },
+    )
+    rules = load_file(path, SERVING).policy.rules
+
+    def found(detector: str, reason: str) -> Consequence:
+        return rules[detector].on_state(State.UNVERIFIED, reason)
+
+    assert found("groundedness", "missing_input") == Consequence("flag", Action.BLOCK)
+    assert found("groundedness", "unsupported_language") == Consequence("pass", Action.MARK)
+    assert found("groundedness", "unreadable_text") == Consequence("flag", Action.FLAG)
+    assert found("looping", "unsupported_language") == Consequence("pass")
+    assert found("pii", "unsupported_language") == Consequence("flag")
+    assert rules["pii"].on_state(State.NOT_APPLICABLE, "no_claim").decision == "pass"
+    assert written(rules["looping"].on_unverified) == "pass"
+    assert written(rules["groundedness"].on_unverified)["missing_input"] == block
+
+
+def test_presets_choose_among_the_shipped_thresholds(write_config: Write) -> None:
+    """A threshold of the file's own comes first; what a preset lacks is the default's."""
+    presets = {
+        "sensitive": {"groundedness": {"groundedness": 0.6}},
+        "precise": {"groundedness": {"groundedness": 0.2}},
+    }
+    serving = dataclasses.replace(SERVING, presets=presets)
+
+    def cut(preset: Any, **content: Any) -> tuple[float, str | None]:
+        content = {"evaluator_ids": ["groundedness"], "policy": {"preset": preset}, **content}
+        rule = load_file(write_config(**content), serving).policy.rules["groundedness"]
+        return rule.cuts["groundedness"].threshold, rule.preset
+
+    assert cut("sensitive") == (0.6, "sensitive")
+    assert cut({"*": "sensitive", "groundedness": "precise"}) == (0.2, "precise")
+    assert cut({"*": "sensitive"}) == (0.6, "sensitive")
+    assert cut("balanced") == (0.4, "balanced")
+    own = {"calibrated_thresholds": {"groundedness": {"groundedness": 0.9}}}
+    assert cut("sensitive", **own) == (0.9, None)
+
+
+def test_keys_that_came_later_leave_the_hash_of_older_files_alone(write_config: Write) -> None:
+    """And an editor's `$schema` never counts."""
+    content = {"evaluator_ids": ["groundedness"], "policy": {"name": "mine"}}
+    plain = load_file(write_config(**content), SERVING).policy
+    assert plain.sha256 == "99c936edfaeea22bda4141130545fd3d03be53ae82687dd91d52dbdb247c4f4d"
+    with_schema = load_file(write_config(**{"$schema": "x.json", **content}), SERVING).policy
+    assert with_schema.sha256 == plain.sha256
+    content["policy"] = {"name": "mine", "preset": "precise"}
+    assert load_file(write_config(**content), SERVING).policy.sha256 != plain.sha256

@@ -38,6 +38,8 @@ def reply(**changes: Any) -> CheckReply:
     """Return a reply with one detector that flagged and one that had nothing to judge."""
     detector = {
         "reason": None,
+        "action": "allow",
+        "explanation": None,
         "metrics": {},
         "spans": [],
         "coverage": None,
@@ -49,6 +51,8 @@ def reply(**changes: Any) -> CheckReply:
             "id": "zq9",
             "decision": "flag",
             "action": "block",
+            "summary": "Not shown: risk flagged it.",
+            "flagged": ["risk"],
             "status": "complete",
             "calibrated": False,
             "policy": {"name": "p", "version": "2", "sha256": "0" * 64},

@@ -214,11 +214,15 @@ VERDICT = Verdict(
             ),
             coverage=Coverage((4, 5), (6, 7)),
             latency_ms=1.5,
+            action=Action.REDACT,
+            explanation="risk: good is 0.1.",
         ),
         "other": DetectorResult(State.NOT_APPLICABLE, "missing_input", False, {}, (), None),
     },
     timings=Timings(1.0, 2.0, 3.0, 4.0),
     redacted_answer="[X] answer",
+    summary="Shown with parts replaced: risk flagged it.",
+    flagged=("risk",),
 )
 
 
@@ -238,6 +242,8 @@ def test_a_verdict_is_told_whole() -> None:
         "state": "evaluated",
         "reason": None,
         "flagged": True,
+        "action": "redact",
+        "explanation": "risk: good is 0.1.",
         "metrics": {
             "good": {
                 "score": 0.1,
@@ -260,6 +266,8 @@ def test_a_verdict_is_told_whole() -> None:
         "coverage": {"answer_chars": [4, 5], "context_chars": [6, 7]},
         "latency_ms": 1.5,
     }
+    assert found.flagged == ["risk"]
+    assert found.summary.startswith("Shown with parts replaced")
     assert found.detectors["other"].reason == "missing_input"
     assert found.detectors["other"].coverage is None
     assert found.redacted_answer == "[X] answer"

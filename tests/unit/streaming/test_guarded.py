@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from guardrail_service.errors import Cancelled
 from guardrail_service.guard.guard import Cancellation, Guard
+from guardrail_service.policy.consequences import PASS, Consequence
 from guardrail_service.policy.decide import Policy
 from guardrail_service.streaming.guarded import Ended, Release, StreamedCheck
 from guardrail_service.streaming.state import MAX_HOLD
-from guardrail_service.types import Action, DetectorResult, Outcome, Sample, State
+from guardrail_service.types import Action, Decision, DetectorResult, Outcome, Sample, State
 from tests.unit.streaming.conftest import begin, chunks, pattern_policy, streamed
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
@@ -224,12 +225,12 @@ def test_shadow_lets_everything_pass_and_reports(guard: Guard) -> None:
 
 @pytest.mark.parametrize("on_unverified", ["flag", "pass"])
 def test_a_run_without_end_is_held_until_the_bound_and_then_the_policy_says(
-    on_unverified: str, guard: Guard
+    on_unverified: Decision, guard: Guard
 ) -> None:
     """Fail closed stops; else its first part leaves after a search. More is never held."""
     policy = pattern_policy(Action.REDACT)
     rules = {
-        name: dataclasses.replace(rule, on_unverified=on_unverified)
+        name: dataclasses.replace(rule, on_unverified={"*": Consequence(on_unverified)})
         for name, rule in policy.rules.items()
     }
     check = StreamedCheck(guard, dataclasses.replace(policy, rules=rules), Sample(""))
@@ -297,7 +298,7 @@ def test_an_error_passes_only_where_the_policy_says_so(
 
     monkeypatch.setattr(guard._registry["pii"], "reduce", fail)
     policy = pattern_policy(Action.REDACT)
-    rules = {n: dataclasses.replace(r, on_error="pass") for n, r in policy.rules.items()}
+    rules = {n: dataclasses.replace(r, on_error=PASS) for n, r in policy.rules.items()}
     check = StreamedCheck(guard, Policy("p", "1", "0", rules), Sample(""))
     releases, ended = streamed(check, chunks(PROSE[0] * 3, [9]))
     assert ended.reason == "complete"

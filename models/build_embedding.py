@@ -137,6 +137,7 @@ def manifest_entry(pack: Path, weights: Path) -> dict[str, Any]:
         "tokenizer": describe(folder / "tokenizer.json", pack),
         "golden": describe(folder / "golden.json", pack),
         "card": "embedding/MODEL_CARD.md",
+        "kind": "encoder",
         "architecture": "bert",
         "precision": "int8-dynamic-7bit",
         "opset": OPSET,

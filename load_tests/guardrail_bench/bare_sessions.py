@@ -22,9 +22,10 @@ from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.inference.models.session import Session
 from guardrail_service.inference.pack import load_pack, resolve
+from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.policy.file import load_policies
 from guardrail_service.resources import packs_dir
-from guardrail_service.server.runtime import open_sessions, serving_for
+from guardrail_service.server.runtime import serving_for
 from guardrail_service.text import language
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Passage, Role, Row, Sample

@@ -251,7 +251,7 @@ def _row(cost: Mapping[str, Any]) -> list[str]:
 def main() -> None:
     """Measure one pack in this process and print it as JSON."""
     folder, role, rounds = sys.argv[1:]
-    cost = measure(Path(folder), role, int(rounds))  # type: ignore[arg-type]
+    cost = measure(Path(folder), role, int(rounds))
     sys.stdout.write(json.dumps(asdict(cost)) + "\n")
 
 

@@ -41,6 +41,7 @@ from guardrail_service.inference.pack import (
     read_manifest,
     write_manifest,
 )
+from guardrail_service.inference.session_kinds import derived_kind
 
 NAMES = ("model.onnx", "tokenizer.json", "golden.json", "MODEL_CARD.md")
 Progress = Callable[[str], None]
@@ -207,6 +208,7 @@ def _entry(original: Original, work: Path, options: Options) -> ModelFile:
         tokenizer=describe(target / "tokenizer.json", work),
         golden=describe(golden if golden.exists() else target / "tokenizer.json", work),
         card=f"{recipe.role}/MODEL_CARD.md",
+        kind=derived_kind(recipe.role, reads_states=False),
         architecture=recipe.architecture,
         precision=PRECISION[how],
         opset=OPSET,

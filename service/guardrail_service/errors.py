@@ -177,13 +177,18 @@ def choices(name: str, known: Iterable[str], noun: str, listed_by: str = "") -> 
         noun: What the names are, in the singular: "detector id".
         listed_by: Where all of them can be seen.
     """
-    names = sorted(set(known))
-    near = difflib.get_close_matches(name[:_LONGEST_NAME], names, n=_MOST_CHOICES, cutoff=0.7)
-    if near:
+    names = list(dict.fromkeys(known))
+    if near := near_misses(name, names):
         return f"a known {noun}; did you mean {' or '.join(map(repr, near))}?"
     if len(names) > _MOST_CHOICES:
         return f"one of {len(names)} known {noun}s" + (f", see {listed_by}" if listed_by else "")
     return f"one of {', '.join(names)}" if names else f"no {noun}: none is known here"
+
+
+def near_misses(name: str, known: Iterable[str]) -> list[str]:
+    """Return at most three names that an unknown one may have been meant for, nearest first."""
+    names = sorted(set(known))
+    return difflib.get_close_matches(name[:_LONGEST_NAME], names, n=_MOST_CHOICES, cutoff=0.7)
 
 
 _MOST_CHOICES = 3

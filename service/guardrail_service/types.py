@@ -14,8 +14,10 @@ Decision = Literal["pass", "flag"]
 Mode = Literal["enforce", "shadow"]
 OnMissing = Literal["flag", "pass"]
 Status = Literal["complete", "partial"]
-Role = Literal["embedding", "grounding", "toxicity", "bias", "nli", "causal_lm"]
+Role = str
+"""Name of what a model is for; a pack maps roles to models, a detector asks for roles."""
 ROLES: tuple[Role, ...] = ("embedding", "grounding", "toxicity", "bias", "nli", "causal_lm")
+"""The roles that our own detectors and evaluators read; those of others come with plug-ins."""
 
 
 class Direction(StrEnum):

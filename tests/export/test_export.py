@@ -21,7 +21,7 @@ from guardrail_service.commands.main import app
 from guardrail_service.inference.golden import check_golden
 from guardrail_service.inference.models.pair import NliSession, PairModel
 from guardrail_service.inference.pack import load_pack
-from guardrail_service.server.runtime import open_sessions
+from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.types import Row
 
 Build = Callable[[str], Path]

@@ -13,9 +13,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from guardrail_service.inference.pack import load_pack
+from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.inference.tokenizer import Tokenizer
 from guardrail_service.server.app import create_app
-from guardrail_service.server.runtime import open_sessions
 from guardrail_service.settings import Settings
 from guardrail_service.types import Row
 from tests import tiny_pack, tiny_reference

@@ -13,8 +13,9 @@ import pytest
 
 from guardrail_service.inference.golden import check_golden
 from guardrail_service.inference.models.head import OUTPUTS
+from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.resources import packs_dir
-from guardrail_service.server.runtime import Runtime, open_sessions
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 from guardrail_service.types import Passage, Row, Sample
 

@@ -124,7 +124,7 @@ def test_where_it_was_raised_is_told_without_the_message() -> None:
         ("grondedness", ["groundedness", "looping"], "did you mean 'groundedness'?"),
         ("a1", ["a2", "a3", "a4", "a5"], "one of 4 known ids"),
         ("word1", ["word2", "word3", "word4", "word5"], "did you mean 'word5' or 'word4' or"),
-        ("far", ["looping", "bias"], "one of bias, looping"),
+        ("far", ["looping", "bias"], "one of looping, bias"),
         ("far", [], "no id: none is known here"),
         ("x" * 1_000_000, ["looping"], "one of looping"),
     ],

@@ -28,6 +28,7 @@ from guardrail_bench.grounding_quality import LabelledAnswer, read, runtime_of
 from guardrail_bench.quality import auroc
 from guardrail_service.detectors.hallucination.detector import readings
 from guardrail_service.detectors.shared.comparison import places
+from guardrail_service.inference.memory.caches import CacheSizes
 from guardrail_service.inference.models.encoder import VECTOR, Branch, SharedEncoder
 from guardrail_service.inference.models.head import (
     EVIDENCE_SENTENCES,
@@ -38,7 +39,8 @@ from guardrail_service.inference.models.head import (
 )
 from guardrail_service.inference.models.session import ModelSession
 from guardrail_service.inference.pack import Pack
-from guardrail_service.server.runtime import CacheSizes, Runtime, open_sessions
+from guardrail_service.inference.session_kinds import open_sessions
+from guardrail_service.server.runtime import Runtime
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Row
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_service.inference.pack import Manifest, Pack, write_manifest
-from guardrail_service.server.runtime import open_sessions
+from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.text.segmentation.sentences import merge_short, split_sentences
 from guardrail_service.types import Row
 
@@ -69,6 +69,7 @@ def states_entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[st
     return {
         **described(pack / STATES / "model.onnx", pack),
         **shared_entry(pack, manifest, revision),
+        "kind": "branch",
         "architecture": "bert-upper-layers",
         "precision": "int8-dynamic-7bit",
         "inputs": ["middle_states"],
@@ -83,6 +84,7 @@ def head_entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[str,
     return {
         **described(pack / "grounding" / "model.onnx", pack),
         **shared_entry(pack, manifest, revision),
+        "kind": "head",
         "architecture": "late-interaction-head",
         "precision": "fp32 arithmetic, fp16 weights",
         "inputs": ["claim", "passage", "claim_features", "passage_features", "match", "pair"],

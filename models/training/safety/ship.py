@@ -14,7 +14,7 @@ from typing import Any
 from texts import BIAS, TOXICITY
 
 from guardrail_service.inference.pack import Manifest, Pack, write_manifest
-from guardrail_service.server.runtime import open_sessions
+from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.types import Row
 
 NAME = "safety-branch"
@@ -51,6 +51,7 @@ def entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[str, Any]
         "tokenizer": manifest["models"][encoder]["tokenizer"],
         "golden": described(golden if golden.exists() else folder / "model.onnx", pack),
         "card": "safety/MODEL_CARD.md",
+        "kind": "branch",
         "architecture": "bert, layers 4 to 6 of 6, on the encoder's middle states",
         "precision": "int8-dynamic-7bit",
         "opset": 17,

@@ -166,8 +166,9 @@ def load_models(pack: str) -> Models:
         PackError: If a file of the pack is missing or changed.
     """
     from guardrail_service.inference.pack import load_pack, resolve
+    from guardrail_service.inference.session_kinds import open_sessions
     from guardrail_service.resources import packs_dir
-    from guardrail_service.server.runtime import open_sessions, serving_for
+    from guardrail_service.server.runtime import serving_for
 
     loaded = load_pack(resolve(pack, packs_dir()))
     return Models(open_sessions(loaded), serving_for(loaded).fingerprints)

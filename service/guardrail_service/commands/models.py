@@ -62,8 +62,9 @@ def models_verify(pack: PackOption = None, as_json: AsJson = False) -> None:
     Ends with 2 if a file is missing, changed or truncated, or scores differ.
     """
     from guardrail_service.inference.pack import load_pack, resolve
+    from guardrail_service.inference.session_kinds import open_sessions
     from guardrail_service.resources import packs_dir
-    from guardrail_service.server.runtime import open_sessions, run_golden
+    from guardrail_service.server.runtime import run_golden
 
     settings = settings_from(model_pack=pack)
     loaded = load_pack(resolve(settings.model_pack, packs_dir()))

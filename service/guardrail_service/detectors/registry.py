@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -88,6 +89,8 @@ class DetectorSpec:
         default_thresholds: Cuts that follow from the metric itself (0.5 for a boolean). Cuts that
             need data are shipped in `configs/defaults/thresholds.json`.
         replaces: Its findings say what to show in their place, so its action may be `redact`.
+        version: Of rules of its own that can move a score; thresholds fitted under another one are
+            refused. The built-in detectors have their places in the fingerprints.
         remedy: What may help where it flags too often.
         listing: How lists of evaluators show it.
     """
@@ -106,6 +109,7 @@ class DetectorSpec:
     request_parameters: frozenset[str] = frozenset()
     default_thresholds: Mapping[str, float] | None = None
     replaces: bool = False
+    version: str = ""
     remedy: Remedy | None = None
     listing: Listing = Listing()
 
@@ -172,6 +176,8 @@ class Detector(ABC, Generic[P]):
     """Two pure functions around a model call. Instances hold no state."""
 
     spec: ClassVar[DetectorSpec]
+    pack: ClassVar[Path | None] = None
+    """Folder of the pack that comes with the detector, for roles that the selected one lacks."""
     parameters: type[P]
 
     def load(self) -> None:

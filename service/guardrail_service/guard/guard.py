@@ -20,6 +20,7 @@ from guardrail_service.errors import (
     NotReady,
     RowFailed,
     UnknownPolicy,
+    choices,
     raised_at,
 )
 from guardrail_service.guard.overrides import Override, overridden
@@ -275,8 +276,8 @@ class Guard:
         """
         policy = self.policies.get(self.default_policy if name is None else name)
         if policy is None:
-            known = ", ".join(sorted(self.policies))
-            raise UnknownPolicy(f"not loaded; expected one of: {known}", "policy")
+            expected = choices(name or "", sorted(self.policies), "policy", "GET /v1/policies")
+            raise UnknownPolicy(f"not loaded; expected {expected}", "policy")
         for detector, override in overrides.items():
             policy = policy.with_rule(overridden(policy, detector, override, self._registry))
         return policy

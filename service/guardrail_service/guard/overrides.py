@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from guardrail_service.detectors.registry import AnyDetector, Registry
-from guardrail_service.errors import ConfigurationError, InputError, OverrideRefused
+from guardrail_service.errors import ConfigurationError, InputError, OverrideRefused, choices
 from guardrail_service.policy.decide import Cut, Policy, Rule
 from guardrail_service.policy.file import check_threshold
 
@@ -34,7 +34,8 @@ def overridden(policy: Policy, detector: str, override: Override, registry: Regi
     rule = policy.rules.get(detector)
     if rule is None:
         raise InputError(
-            f"policy {policy.name!r} does not run it; expected one of: " + ", ".join(policy.rules),
+            f"policy {policy.name!r} does not run it; expected "
+            + choices(detector, policy.rules, "detector", "GET /v1/policies"),
             _field_name(detector, registry),
         )
     where = f"detectors.{detector}"

@@ -54,7 +54,7 @@ class GoldenClaims(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     schema_version: Literal["1"]
-    role: Literal["grounding"]
+    role: Role
     tolerance: float = Field(gt=0, lt=1)
     rows: tuple[GoldenClaim, ...] = Field(min_length=50)
 
@@ -72,7 +72,7 @@ class GoldenTexts(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     schema_version: Literal["1"]
-    role: Literal["toxicity", "bias"]
+    role: Role
     tolerance: float = Field(gt=0, lt=1)
     rows: tuple[GoldenText, ...] = Field(min_length=50)
 
@@ -81,7 +81,8 @@ class GoldenPair(BaseModel):
     """Premise and hypothesis, or prompt and text, and what the shipped file gives.
 
     Attributes:
-        values: Three probabilities for `nli`, the mean log probability for `causal_lm`.
+        values: What the model gives, such as three probabilities; of a causal language model the
+            mean log probability.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -95,18 +96,34 @@ class GoldenPairs(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     schema_version: Literal["1"]
-    role: Literal["nli", "causal_lm"]
+    role: Role
     tolerance: float = Field(gt=0, lt=1)
     rows: tuple[GoldenPair, ...] = Field(min_length=50)
 
 
 AnyGolden = Golden | GoldenClaims | GoldenTexts | GoldenPairs
-_KINDS: dict[str, type[AnyGolden]] = {
-    "grounding": GoldenClaims,
-    "toxicity": GoldenTexts,
-    "bias": GoldenTexts,
-    "nli": GoldenPairs,
-    "causal_lm": GoldenPairs,
+GoldenForm = Literal["vectors", "claims", "texts", "pairs", "log_probabilities"]
+"""What the golden rows of a kind of session look like.
+
+`vectors`: two texts, their cosine, and the size of the first one's token states.
+`claims`: a claim, its evidence, three probabilities.
+`texts`: a text and the value of each output, in order.
+`pairs`: two texts and the values of the only output.
+`log_probabilities`: two texts and the mean of the only output.
+"""
+_FORMS: dict[GoldenForm, type[AnyGolden]] = {
+    "vectors": Golden,
+    "claims": GoldenClaims,
+    "texts": GoldenTexts,
+    "pairs": GoldenPairs,
+    "log_probabilities": GoldenPairs,
+}
+_OF_ROLES: dict[str, GoldenForm] = {
+    "grounding": "claims",
+    "toxicity": "texts",
+    "bias": "texts",
+    "nli": "pairs",
+    "causal_lm": "log_probabilities",
 }
 
 
@@ -124,12 +141,15 @@ class GoldenReport(NamedTuple):
     tolerance: float
 
 
-def check_golden(path: Path, run: Callable[[Row], RowResult]) -> GoldenReport:
+def check_golden(
+    path: Path, run: Callable[[Row], RowResult], form: GoldenForm | None = None
+) -> GoldenReport:
     """Run every golden row and compare.
 
     Args:
         path: The pack's golden file.
         run: The session's `run`.
+        form: What the rows look like; None: as those of our own role that the file names.
 
     Returns:
         Number of rows and the largest difference found.
@@ -138,9 +158,9 @@ def check_golden(path: Path, run: Callable[[Row], RowResult]) -> GoldenReport:
         PackError: If a score is further from its golden value than the file's tolerance, or the
             file is malformed.
     """
-    golden = _read(path)
+    golden, form = _read(path, form)
     # np.max, because max() steps over a NaN that is not the first.
-    worst = float(np.max(_all_differences(golden, run)))
+    worst = float(np.max(_all_differences(golden, form, run)))
     if not worst <= golden.tolerance:
         raise PackError(
             f"{path}: golden rows differ by {worst:.4f}; expected at most {golden.tolerance}. "
@@ -149,13 +169,16 @@ def check_golden(path: Path, run: Callable[[Row], RowResult]) -> GoldenReport:
     return GoldenReport(len(golden.rows), worst, golden.tolerance)
 
 
-def _all_differences(golden: AnyGolden, run: Callable[[Row], RowResult]) -> list[float]:
+def _all_differences(
+    golden: AnyGolden, form: GoldenForm, run: Callable[[Row], RowResult]
+) -> list[float]:
     if isinstance(golden, GoldenClaims):
-        return [found for row in golden.rows for found in _claim_differences(row, run)]
+        return [d for row in golden.rows for d in _claim_differences(row, golden.role, run)]
     if isinstance(golden, GoldenTexts):
         return [found for row in golden.rows for found in _text_differences(row, golden.role, run)]
     if isinstance(golden, GoldenPairs):
-        return [found for row in golden.rows for found in _pair_differences(row, golden.role, run)]
+        mean = form == "log_probabilities"
+        return [d for row in golden.rows for d in _pair_differences(row, golden.role, run, mean)]
     return [found for row in golden.rows for found in _differences(row, golden.role, run)]
 
 
@@ -164,9 +187,11 @@ def _text_differences(row: GoldenText, role: Role, run: Callable[[Row], RowResul
     return [abs(float(p) - kept) for p, kept in zip(found, row.probabilities, strict=True)]
 
 
-def _pair_differences(row: GoldenPair, role: Role, run: Callable[[Row], RowResult]) -> list[float]:
+def _pair_differences(
+    row: GoldenPair, role: Role, run: Callable[[Row], RowResult], mean: bool
+) -> list[float]:
     (found,) = run(Row(role, row.text, row.second, outputs=())).outputs.values()
-    values = [found.mean()] if role == "causal_lm" else found
+    values = [found.mean()] if mean else found
     return [abs(float(p) - kept) for p, kept in zip(values, row.values, strict=True)]
 
 
@@ -180,17 +205,20 @@ def _differences(
     return abs(cosine - row.score), abs(tokens - row.token_mean_abs)
 
 
-def _claim_differences(row: GoldenClaim, run: Callable[[Row], RowResult]) -> list[float]:
-    asked = Row("grounding", row.text, outputs=("probabilities",), evidence=row.evidence)
+def _claim_differences(
+    row: GoldenClaim, role: Role, run: Callable[[Row], RowResult]
+) -> list[float]:
+    asked = Row(role, row.text, outputs=("probabilities",), evidence=row.evidence)
     found = run(asked).outputs["probabilities"]
     return [abs(float(p) - kept) for p, kept in zip(found, row.probabilities, strict=True)]
 
 
-def _read(path: Path) -> AnyGolden:
+def _read(path: Path, form: GoldenForm | None) -> tuple[AnyGolden, GoldenForm]:
     data = path.read_bytes()
     try:
         role = _Kind.model_validate_json(data).role
-        return _KINDS.get(role, Golden).model_validate_json(data)
+        form = form or _OF_ROLES.get(role, "vectors")
+        return _FORMS[form].model_validate_json(data), form
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "(whole file)"

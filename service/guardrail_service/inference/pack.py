@@ -16,6 +16,7 @@ from guardrail_service.types import ROLES, Role
 MANIFEST = "manifest.json"
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 BatchRule = Literal["one_row", "token_budget"]
+RoleName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,63}$")]
 
 
 def _inside(path: str) -> str:
@@ -61,6 +62,11 @@ class ModelFile(PackFile):
     tokenizer: PackFile
     golden: PackFile
     card: RelativePath
+    kind: str | None = Field(
+        None,
+        description="What runs the model: encoder, branch, head, classifier, pair, causal_lm, or "
+        "the name of a plug-in; null: told by role and inputs, as before the key existed.",
+    )
     architecture: str
     precision: str
     opset: int
@@ -103,7 +109,7 @@ class Manifest(_Frozen):
     name: str = Field(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")
     version: str
     models: dict[str, ModelFile]
-    roles: dict[Role, str]
+    roles: dict[RoleName, str]
     seal: Sha256 | None = Field(
         None, description="Hash of everything else in here; every export writes it."
     )
@@ -132,11 +138,20 @@ def _below(models: Mapping[str, ModelFile], name: str) -> list[str]:
 
 
 class Pack:
-    """A pack whose files have been checked against its manifest."""
+    """A pack whose files have been checked against its manifest.
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    Args:
+        folder: Where it lies.
+        manifest: What it says.
+        brought: Other packs that serve roles this one lacks, such as those of plug-ins.
+    """
+
+    def __init__(
+        self, folder: Path, manifest: Manifest, brought: Mapping[Role, Pack] | None = None
+    ) -> None:
         self.folder = folder
         self.manifest = manifest
+        self.brought = dict(brought or {})
 
     @property
     def name(self) -> str:
@@ -145,12 +160,26 @@ class Pack:
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """Return the roles this pack serves, in the fixed order."""
-        return tuple(role for role in ROLES if role in self.manifest.roles)
+        """Return the roles this pack serves: the published ones in their order, then others."""
+        served = {*self.manifest.roles, *self.brought}
+        return (*(role for role in ROLES if role in served), *sorted(served - set(ROLES)))
+
+    def owner(self, role: Role) -> Pack:
+        """Return the pack whose files serve a role: this one, or one that a plug-in brought."""
+        return self.brought.get(role, self)
+
+    def joined(self, brought: Mapping[Role, Pack]) -> Pack:
+        """Return this pack with other packs' roles beside its own."""
+        return Pack(self.folder, self.manifest, {**self.brought, **brought})
+
+    def golden(self, role: Role) -> Path:
+        """Return where the golden rows of a role's model lie."""
+        return self.owner(role).path(self.model(role).golden)
 
     def model(self, role: Role) -> ModelFile:
         """Return the model behind a role; KeyError if the pack lacks it."""
-        return self.manifest.models[self.manifest.roles[role]]
+        manifest = self.owner(role).manifest
+        return manifest.models[manifest.roles[role]]
 
     def fingerprint(self, role: Role) -> str:
         """Return a hash of everything in the pack that can move a role's scores.
@@ -158,7 +187,8 @@ class Pack:
         That is the model behind the role, the models whose states it reads, and for grounding by
         a model that reads text the encoder that chooses its evidence.
         """
-        models, roles = self.manifest.models, self.manifest.roles
+        manifest = self.owner(role).manifest
+        models, roles = manifest.models, manifest.roles
         read = [roles[role], *_below(models, roles[role])]
         if role == "grounding" and len(read) == 1 and "embedding" in roles:
             read.append(roles["embedding"])

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from guardrail_service.detectors.registry import Detector, DetectorSpec, Registry
-from guardrail_service.errors import ConfigurationError, choices
+from guardrail_service.errors import ConfigurationError, choices, near_misses
 from guardrail_service.policy.consequences import (
     ANY,
     REASONS,
@@ -133,6 +133,8 @@ class Serving:
         defaults: Shipped thresholds by our detector id and metric key.
         presets: The same by preset; a preset may leave a metric to the defaults.
         labels: What the pack's models call their outputs, by role.
+        join: Returns the same with the models that some detectors bring; None: a running service,
+            which has no other models than it began with.
     """
 
     registry: Registry
@@ -142,6 +144,12 @@ class Serving:
     defaults: Thresholds
     labels: Mapping[Role, frozenset[str]] = field(default_factory=dict)
     presets: Mapping[str, Thresholds] = field(default_factory=dict)
+    join: Callable[[Collection[str]], Serving] | None = None
+
+    def including(self, detectors: Collection[str]) -> Serving:
+        """Return this with the models that detectors of these ids bring themselves."""
+        able = [d for d in detectors if d in self.registry and self.registry[d].pack is not None]
+        return self if self.join is None or not able else self.join(able)
 
 
 def load_policies(paths: Iterable[Path], serving: Serving) -> dict[str, Policy]:
@@ -285,6 +293,7 @@ class _Reader:
         self._registry = serving.registry
         self._registry.load_plugins(file.evaluator_ids)
         self._specs = self._resolve_ids()
+        self._serving = serving.including(self._specs)
         self._actions = self._checked_actions()
         self._presets = self._checked_presets()
         block = file.policy
@@ -445,8 +454,12 @@ class _Reader:
     def _unserved(self, spec: DetectorSpec, cuts: Mapping[str, Cut] | None) -> Unserved | None:
         lacking = sorted(spec.roles - self._serving.roles)
         if lacking:
-            roles = ", ".join(lacking)
-            return Unserved(spec.id, f"model pack {self._serving.pack_name!r} lacks role {roles}")
+            why = f"model pack {self._serving.pack_name!r} lacks role {', '.join(lacking)}"
+            near = [n for role in lacking for n in near_misses(role, self._serving.roles)]
+            has = f"; it has {', '.join(dict.fromkeys(near[:3]))}" if near else ""
+            brings = spec.id in self._registry and self._registry[spec.id].pack is not None
+            late = "; its plug-in's model is loaded at the next start" if brings else ""
+            return Unserved(spec.id, f"{why}{has}{late}")
         if spec.id not in self._registry:
             return Unserved(spec.id, "this release has no code for it yet")
         if (role := spec.classifier) is not None:
@@ -473,7 +486,7 @@ def check_threshold(spec: DetectorSpec, metric: str, value: float, where: str) -
     try:
         found = spec.metric(metric)
     except KeyError:
-        known = ", ".join(m.key for m in spec.metrics)
+        known = choices(metric, (m.key for m in spec.metrics), "metric")
         raise ConfigurationError(
             f"{where}.{spec.id}", f"unknown metric {metric!r}", known
         ) from None

@@ -2,42 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from guardrail_service.detectors.hallucination.detector import READING_VERSION
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
+from guardrail_service.detectors.registry import DetectorSpec
 from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION
 from guardrail_service.inference.models.head import EVIDENCE_VERSION
 from guardrail_service.inference.models.lexical import LEXICAL_VERSION
 from guardrail_service.inference.models.pair import PAIR_VERSION
 from guardrail_service.inference.models.session import runtime_version
 from guardrail_service.inference.pack import Pack
+from guardrail_service.inference.session_kinds import kind_of
 from guardrail_service.text.decoding.disguise import DISGUISE_VERSION
 from guardrail_service.text.segmentation.sentences import SEGMENTER_VERSION
+from guardrail_service.types import Role
 
 READ_UNDISGUISED = frozenset({"toxicity", "bias"})
 """Roles whose texts are read as `text.disguise` reads them."""
 
 
-def fingerprints(pack: Pack) -> dict[str, str]:
+def fingerprints(pack: Pack, specs: Iterable[DetectorSpec] = ()) -> dict[str, str]:
     """Return a name for each part that can move a score.
+
+    Args:
+        pack: The models at hand.
+        specs: Detectors; those that state a version of their own rules are part of it.
 
     Returns:
         Per role of the pack a hash over weights, tokenizer, longest row, batch rule, labels and
-        the models it reads, for toxicity and bias the rules that undo disguises, too; `segmenter`;
+        the models it reads, for toxicity and bias the rules that undo disguises, too, and the
+        version of a plugged-in kind of session; `detector:ID` for rules with a version of their
+        own; `segmenter`;
         `evidence`, the rules that choose what a model is asked;
         `runtime`, the library and its options, which golden rows check at every start instead.
     """
     reads_pairs = "grounding" in pack.roles and pack.model("grounding").encoder is None
     how = PAIR_VERSION if reads_pairs else LEXICAL_VERSION
     return {
-        **{
-            role: f"{pack.fingerprint(role)} {DISGUISE_VERSION}"
-            if role in READ_UNDISGUISED
-            else pack.fingerprint(role)
-            for role in pack.roles
-        },
+        **{role: " ".join(_role_parts(pack, role)) for role in pack.roles},
+        **{rules_key(spec): spec.version for spec in specs if spec.version},
         "segmenter": SEGMENTER_VERSION,
         "evidence": " ".join(
             (CLAIMS_VERSION, READING_VERSION, GATE_VERSION, EVIDENCE_VERSION, how)
         ),
         "runtime": runtime_version(),
     }
+
+
+def rules_key(spec: DetectorSpec) -> str:
+    """Return under which key the version of a detector's own rules stands."""
+    return f"detector:{spec.id}"
+
+
+def _role_parts(pack: Pack, role: Role) -> Iterator[str]:
+    yield pack.fingerprint(role)
+    if role in READ_UNDISGUISED:
+        yield DISGUISE_VERSION
+    if version := kind_of(pack, role).version:
+        yield version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -10,35 +11,24 @@ from pathlib import Path
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_service.detectors.registry import REGISTRY
-from guardrail_service.errors import ConfigurationError, PackError
+from guardrail_service.errors import ConfigurationError, PackError, choices
 from guardrail_service.guard.guard import Guard
 from guardrail_service.inference.golden import GoldenReport, check_golden
 from guardrail_service.inference.memory.caches import Caches, CacheSizes
 from guardrail_service.inference.memory.store import Store
-from guardrail_service.inference.models.causal_lm import CausalLmSession
-from guardrail_service.inference.models.classifier import ClassifierSession
-from guardrail_service.inference.models.encoder import (
-    MIDDLE,
-    TOKENS,
-    VECTOR,
-    Branch,
-    BranchClassifier,
-    SharedEncoder,
-)
-from guardrail_service.inference.models.head import HeadSession
-from guardrail_service.inference.models.pair import NliSession, PairGroundingSession
-from guardrail_service.inference.models.session import ModelSession, Session
-from guardrail_service.inference.pack import ModelFile, Pack, load_pack, resolve
+from guardrail_service.inference.models.session import Session
+from guardrail_service.inference.pack import Pack, load_pack, resolve
 from guardrail_service.inference.queue.batch import Batch, Batches, may_batch
 from guardrail_service.inference.queue.cost import CostModel
 from guardrail_service.inference.queue.scheduler import Peeks, Scheduler, Warms
+from guardrail_service.inference.session_kinds import golden_form, open_sessions
 from guardrail_service.policy.decide import Policy
 from guardrail_service.policy.file import Serving, load_defaults, load_policies, load_presets
 from guardrail_service.policy.fingerprints import fingerprints
 from guardrail_service.resources import configs_dir, packs_dir
 from guardrail_service.settings import CacheSettings, Settings
 from guardrail_service.text import language
-from guardrail_service.types import Role
+from guardrail_service.types import ROLES, Role
 
 _LOG = logging.getLogger(__name__)
 READS: Mapping[Role, Role] = {"grounding": "embedding"}
@@ -56,9 +46,12 @@ class Runtime:
     def __init__(self, settings: Settings) -> None:
         started = time.perf_counter()
         self.settings = settings
-        self.pack = load_pack(resolve(settings.model_pack, packs_dir()))
-        self.serving = serving_for(self.pack)
-        policies = load_policies(settings.config_files(), self.serving)
+        pack = load_pack(resolve(settings.model_pack, packs_dir()))
+        policies = load_policies(settings.config_files(), serving_for(pack))
+        self.pack = with_models_of(pack, {name for p in policies.values() for name in p.rules})
+        refuse_unread(self.pack)
+        # No plug-in's model is added while the service runs: what is loaded now is what there is.
+        self.serving = dataclasses.replace(serving_for(self.pack), join=None)
         default = settings.default_policy
         if default is not None and default not in policies:
             raise ConfigurationError("GUARDRAIL_DEFAULT_POLICY", repr(default), ", ".join(policies))
@@ -156,11 +149,51 @@ def serving_for(pack: Pack) -> Serving:
         registry=REGISTRY,
         pack_name=pack.name,
         roles=frozenset(pack.roles),
-        fingerprints=fingerprints(pack),
+        fingerprints=fingerprints(pack, REGISTRY.specs()),
         defaults=load_defaults(default_thresholds_file()),
         presets=load_presets(default_thresholds_file()),
         labels={role: frozenset(pack.model(role).labels or ()) for role in pack.roles},
+        join=lambda detectors: serving_for(with_models_of(pack, detectors)),
     )
+
+
+def with_models_of(pack: Pack, detectors: Iterable[str]) -> Pack:
+    """Return a pack with the models that plugged-in detectors bring and it lacks.
+
+    A role that the pack serves itself is the pack's: whoever runs the service may choose a model.
+
+    Raises:
+        PackError: If a plug-in's pack lacks the role, is changed, or two bring different models.
+    """
+    brought: dict[Role, Pack] = {}
+    for name in sorted(detectors):
+        detector = REGISTRY[name]
+        if detector.pack is None:
+            continue
+        for role in sorted(detector.spec.roles - set(pack.roles)):
+            found = load_pack(detector.pack)
+            if role not in found.manifest.roles:
+                where = f"detector {name}: pack {found.name!r}"
+                hint = choices(role, found.manifest.roles, "role of the pack")
+                raise PackError(f"{where}: found no role {role!r}; expected {hint}")
+            other = brought.setdefault(role, found)
+            if other.fingerprint(role) != found.fingerprint(role):
+                raise PackError(
+                    f"role {role!r}: found a model in pack {other.name!r} and another one in "
+                    f"{found.name!r}; expected one"
+                )
+    return pack.joined(brought)
+
+
+def refuse_unread(pack: Pack) -> None:
+    """Raise PackError if a pack serves a role that nothing reads: a misspelt one, most likely."""
+    known = {*ROLES, *(role for spec in REGISTRY.specs() for role in spec.roles)}
+    for role in pack.manifest.roles:
+        if role not in known:
+            raise PackError(
+                f"{pack.folder}: manifest.json: roles: found {role!r}, which no detector of the "
+                f"configurations reads; expected {choices(role, known, 'role')}"
+            )
 
 
 def default_thresholds_file() -> Path:
@@ -190,7 +223,7 @@ def run_golden(
 
     def check(role: Role) -> GoldenReport:
         run = sessions[role].run if costs is None else costs.learning(sessions[role].run)
-        report = check_golden(pack.path(pack.model(role).golden), run)
+        report = check_golden(pack.golden(role), run, golden_form(pack, role))
         progress(role)
         return report
 
@@ -203,63 +236,6 @@ def _prepare(policies: Iterable[Policy]) -> None:
     language.load()
     for detector in sorted({name for policy in policies for name in policy.rules}):
         REGISTRY[detector].load()
-
-
-def open_sessions(pack: Pack, sizes: CacheSizes | None = None) -> dict[Role, Session]:
-    """Return what runs each role's rows; models that read one encoder share its memory."""
-    sizes = sizes or CacheSizes()
-    files = {role: pack.model(role) for role in pack.roles}
-    readers = {role: file for role, file in files.items() if file.encoder is not None}
-    sessions: dict[Role, Session] = {}
-    encoder: SharedEncoder | None = None
-    if "embedding" in files:
-        session = ModelSession(pack, "embedding")
-        encoder = SharedEncoder(session, _kept(pack), sizes.states, sizes.vectors)
-        sessions = _reading_states(pack, encoder, readers, sizes)
-    elif needy := [role for role in files if role == "grounding" or role in readers]:
-        raise PackError(f"pack {pack.name}: no role embedding, which {needy} read")
-    for role in files:
-        if role not in sessions:
-            sessions[role] = _reading_text(pack, role, encoder)
-    return {role: sessions[role] for role in files}
-
-
-def _reading_text(pack: Pack, role: Role, encoder: SharedEncoder | None) -> Session:
-    """Return the session of a role whose model reads text itself."""
-    if role == "grounding" and encoder is not None:
-        return PairGroundingSession(pack, encoder)
-    if role == "nli":
-        return NliSession(pack)
-    if role == "causal_lm":
-        return CausalLmSession(pack)
-    return ClassifierSession(pack, role)
-
-
-def _kept(pack: Pack) -> tuple[str, ...]:
-    """Return the encoder's outputs that models of the pack read."""
-    models = pack.manifest.models
-    readers = [file for file in models.values() if file.encoder == pack.manifest.roles["embedding"]]
-    branched = any(MIDDLE in file.inputs for file in readers)
-    on_top = any(MIDDLE not in file.inputs for file in readers)
-    return (VECTOR, *((MIDDLE,) if branched else ()), *((TOKENS,) if on_top else ()))
-
-
-def _reading_states(
-    pack: Pack, encoder: SharedEncoder, readers: Mapping[Role, ModelFile], sizes: CacheSizes
-) -> dict[Role, Session]:
-    """Return the sessions of models that read the encoder or a branch of it."""
-    models = pack.manifest.models
-    names = {name for name, file in models.items() if MIDDLE in file.inputs}
-    branches = {name: Branch(pack, name, encoder, sizes.branch) for name in names}
-    sessions: dict[Role, Session] = {"embedding": encoder}
-    for role, file in readers.items():
-        if role == "grounding":
-            sessions[role] = HeadSession(pack, encoder, branches.get(file.encoder or ""))
-        elif (name := pack.manifest.roles[role]) in branches:
-            sessions[role] = BranchClassifier(branches[name])
-        else:
-            raise PackError(f"{file.path}: reads {file.encoder} but has no input {MIDDLE}")
-    return sessions
 
 
 def _languages(sessions: dict[Role, Session]) -> dict[Role, frozenset[str]]:

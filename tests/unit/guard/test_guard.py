@@ -359,7 +359,7 @@ def test_a_closed_policy_takes_only_what_belongs_to_the_sample(
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        (Override({"zq9": 0.5}), "detectors.risk.thresholds: expected good, bad"),
+        (Override({"zq9": 0.5}), "detectors.risk.thresholds: expected one of good, bad"),
         (Override({"good": 1.5}), r"thresholds: expected a number in \[0, 1\]"),
         (Override({"good": float("nan")}), r"thresholds: expected a number in \[0, 1\]"),
         (Override({}, {"zq9": 1}), "risk.parameters: Extra inputs"),
@@ -409,7 +409,7 @@ def test_an_unknown_policy_is_refused_with_the_known_ones(
     name: str, bench: Callable[..., Bench]
 ) -> None:
     """An empty name is a mistake of the caller, not the default."""
-    with pytest.raises(UnknownPolicy, match="expected one of: p") as caught:
+    with pytest.raises(UnknownPolicy, match="expected one of p") as caught:
         bench(Fake("risk", rows("a"), scores())).check(policy=name)
     assert "zq9" not in str(caught.value)
 
@@ -420,7 +420,7 @@ def test_an_override_of_what_does_not_run_is_refused(
 ) -> None:
     """It would otherwise look as if it had been judged."""
     made = bench(Fake("risk", rows("a"), scores()), allow_overrides=True)
-    with pytest.raises(InputError, match=r"^detectors: .*does not run it; expected one of: risk"):
+    with pytest.raises(InputError, match=r"^detectors: .*does not run it; expected .*risk"):
         made.check(overrides={name: Override()})
 
 

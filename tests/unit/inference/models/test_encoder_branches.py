@@ -13,7 +13,7 @@ from guardrail_service.errors import PackError, RowFailed
 from guardrail_service.inference.models.encoder import Branch, BranchClassifier, SharedEncoder
 from guardrail_service.inference.models.session import ModelSession
 from guardrail_service.inference.pack import load_pack
-from guardrail_service.server.runtime import open_sessions
+from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.types import Row
 from tests import tiny_pack
 

@@ -17,7 +17,7 @@ from guardrail_service.inference.models.pair import (
     template_parts,
 )
 from guardrail_service.inference.pack import load_pack
-from guardrail_service.server.runtime import open_sessions
+from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.types import Row
 from tests import tiny_reference
 

@@ -17,7 +17,8 @@ from guardrail_service.inference.models.session import TextModel
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.queue.batch import Batch, Batches, may_batch
 from guardrail_service.inference.queue.scheduler import Scheduler
-from guardrail_service.server.runtime import batches, open_sessions
+from guardrail_service.inference.session_kinds import open_sessions
+from guardrail_service.server.runtime import batches
 from guardrail_service.types import Role, Row, RowResult
 from tests import tiny_reference
 

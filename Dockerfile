@@ -1,17 +1,16 @@
-# Two stages: build the wheels, then install only them. No compiler, no torch, no network at run time.
+# Two stages: build the wheels of the service and the client, then install only them. No compiler, no
+# torch, no offline module, no network at run time.
 ARG PYTHON_VERSION=3.11
 
 FROM python:${PYTHON_VERSION}-slim AS build
 WORKDIR /src
 COPY requirements/runtime.txt requirements/
 RUN python -m venv /opt/guardrail \
-    && /opt/guardrail/bin/pip install --no-cache-dir --requirement requirements/runtime.txt
-COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
+    && /opt/guardrail/bin/pip install --no-cache-dir --no-deps --requirement requirements/runtime.txt
+COPY pyproject.toml setup.py release.py VERSION README.md LICENSE ./
 COPY guardrail_client guardrail_client
-COPY service service
+COPY service/guardrail_service service/guardrail_service
 COPY models/embedded models/embedded
-COPY models/reference models/reference
-COPY models/embedding_texts.jsonl models/
 COPY configs configs
 RUN /opt/guardrail/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels ./guardrail_client . \
     && /opt/guardrail/bin/pip install --no-cache-dir --no-deps /wheels/*.whl

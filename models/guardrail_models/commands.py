@@ -21,7 +21,7 @@ from guardrail_service.commands.console import (
 @command
 def models_recipes(as_json: AsJson = False) -> None:
     """List the reference models that `models export` knows by name."""
-    from guardrail_models.recipe import shipped_recipes
+    from guardrail_models.recipes import shipped_recipes
 
     recipes = shipped_recipes().values()
     if as_json:
@@ -110,13 +110,13 @@ def models_export(
     Needs the extra `export`. The revision is pinned, labels are declared, and nothing is written
     unless the export gives the original's scores.
     """
-    from guardrail_models.export import Options, export_model
+    from guardrail_models.export import ExportOptions, export_model
     from guardrail_models.quantise import quantisation
-    from guardrail_models.targets import Declared, recipe_for
+    from guardrail_models.recipes import DeclaredModel, recipe_for
     from guardrail_models.verify import LIMITS
 
     how = quantisation(quantise)
-    declared = Declared(
+    declared = DeclaredModel(
         role=role,
         revision=revision,
         labels=label,
@@ -131,7 +131,7 @@ def models_export(
     )
     recipe, folder = recipe_for(model, declared, local)
     default = LIMITS[how]
-    options = Options(
+    options = ExportOptions(
         out=output,
         quantisation=how,
         local=folder,

@@ -14,19 +14,19 @@ from typing import Any
 import onnx
 
 from guardrail_models import fetch, heads
-from guardrail_models.card import card
-from guardrail_models.golden_rows import write_golden
+from guardrail_models.export_files import card, write_golden
 from guardrail_models.graph import OPSET, export_graph
 from guardrail_models.original import Original, Text, load
 from guardrail_models.quantise import ONE_ROW, PRECISION, Quantisation, quantise
-from guardrail_models.recipe import Recipe
-from guardrail_models.texts import load_texts, rows_for
+from guardrail_models.recipes import Recipe
 from guardrail_models.verify import (
     LIMITS,
     Export,
     Verification,
     compare,
+    load_texts,
     refuse_wrong,
+    rows_for,
 )
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.inference.models.session import METADATA_KEY, feeds
@@ -48,7 +48,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ExportOptions:
     """How one export is made.
 
     Attributes:
@@ -100,7 +100,9 @@ class Exported:
         )
 
 
-def export_model(recipe: Recipe, options: Options, progress: Progress = lambda _: None) -> Exported:
+def export_model(
+    recipe: Recipe, options: ExportOptions, progress: Progress = lambda _: None
+) -> Exported:
     """Export one model, verify it against its original and put it into a pack.
 
     Nothing is written before the export has been verified.
@@ -138,7 +140,7 @@ def finish(
     original: Original,
     plain: Path,
     work: Path,
-    options: Options,
+    options: ExportOptions,
     progress: Progress = lambda _: None,
 ) -> Exported:
     """Quantise and verify a graph and write everything of its entry below `work`.
@@ -173,7 +175,7 @@ def finish(
     return Exported(name, entry, found)
 
 
-def unverified(original: Original, plain: Path, work: Path, options: Options) -> None:
+def unverified(original: Original, plain: Path, work: Path, options: ExportOptions) -> None:
     """Write a pack whose scores nobody compared; for measuring speed and nothing else."""
     recipe, how = original.recipe, options.quantisation
     target = work / recipe.role
@@ -197,7 +199,7 @@ def describe(path: Path, root: Path) -> dict[str, Any]:
     }
 
 
-def _entry(original: Original, work: Path, options: Options) -> ModelFile:
+def _entry(original: Original, work: Path, options: ExportOptions) -> ModelFile:
     """Return the manifest's entry for the files as they lie there."""
     recipe, how = original.recipe, options.quantisation
     target = work / recipe.role
@@ -272,7 +274,7 @@ def _activations(export: Export, rows: list[Text]) -> Iterable[dict[str, Any]]:
 def _shipped_activations(original: Original, work: Path) -> Iterable[dict[str, Any]]:
     """Yield the inputs of a few shipped texts for the fp32 graph that lies in `work`."""
     recipe = original.recipe
-    entry = _entry(original, work, Options(out=work, quantisation="none"))
+    entry = _entry(original, work, ExportOptions(out=work, quantisation="none"))
     export = Export(_pack(work, recipe.name, entry), recipe.role)
     rows = [row for row in load_texts(None)[5:13] if export.tokens(row) <= recipe.max_tokens]
     return _activations(export, rows)
@@ -292,7 +294,7 @@ def _pack(work: Path, name: str, entry: ModelFile) -> Pack:
     return Pack(work, manifest)
 
 
-def _existing(options: Options) -> Manifest | None:
+def _existing(options: ExportOptions) -> Manifest | None:
     """Return the manifest of the pack to add to, if there is one; refuses a folder of others."""
     if (options.out / MANIFEST).is_file():
         return read_manifest(options.out)
@@ -303,7 +305,7 @@ def _existing(options: Options) -> Manifest | None:
     return None
 
 
-def _install(work: Path, made: Exported, existing: Manifest | None, options: Options) -> None:
+def _install(work: Path, made: Exported, existing: Manifest | None, options: ExportOptions) -> None:
     """Move the files into the pack and write its manifest, which names them last."""
     role = Path(made.file.path).parts[0]
     content = existing.model_dump(mode="json") if existing else {}

@@ -16,7 +16,7 @@ from guardrail_service.inference.pack import content_hash
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
 
-    from guardrail_models.recipe import Checkpoint, Recipe
+    from guardrail_models.recipes import Checkpoint, Recipe
 
 COMMIT = re2.compile("[0-9a-f]{40}")
 CONFIGURATION = (

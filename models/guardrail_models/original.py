@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from guardrail_models.recipe import Recipe
+from guardrail_models.recipes import Recipe
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 Floats = npt.NDArray[np.float64]
@@ -232,8 +232,8 @@ def _transformers(recipe: Recipe, folder: Path, _: Path, trust: bool) -> Loaded:
 
 
 def _tensorflow(recipe: Recipe, folder: Path, _: Path, trust: bool) -> Loaded:
+    from guardrail_models.checkpoint_formats import read_h5
     from guardrail_models.fetch import TENSORFLOW
-    from guardrail_models.tensorflow_weights import read_h5
 
     model = _empty(recipe, folder, trust)
     path = weights_file(folder, (TENSORFLOW,))
@@ -257,7 +257,7 @@ def _hhem(recipe: Recipe, folder: Path, foundation: Path, _: bool) -> Loaded:
 
 
 def _detoxify(recipe: Recipe, folder: Path, foundation: Path, _: bool) -> Loaded:
-    from guardrail_models.detoxify_checkpoint import load_checkpoint
+    from guardrail_models.checkpoint_formats import load_checkpoint
 
     found = sorted(folder.glob("*.ckpt"))
     if len(found) != 1:

@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from guardrail_models.original import Original, Text
-from guardrail_models.recipe import Recipe
-from guardrail_models.stand_in_words import write_tokenizer
-from guardrail_models.texts import load_texts
+from guardrail_models.recipes import Recipe
+from guardrail_models.stand_in_tokenizers import write_tokenizer
+from guardrail_models.verify import load_texts
 
 Size = Literal["tiny", "real"]
 SPREAD = 1.6
@@ -27,7 +27,7 @@ INNER = 1.2
 initialised ones are so small that all texts look alike, and a score would only show rounding."""
 
 
-class Shape(NamedTuple):
+class NetworkShape(NamedTuple):
     """Layers, width, heads, inner width, vocabulary, positions."""
 
     layers: int
@@ -39,20 +39,20 @@ class Shape(NamedTuple):
 
 
 REAL = {
-    "all-minilm-l6-v2": Shape(6, 384, 12, 1536, 30522, 512),
-    "bge-small-en": Shape(12, 384, 12, 1536, 30522, 512),
-    "bge-small-en-v1.5": Shape(12, 384, 12, 1536, 30522, 512),
-    "hhem-1.0-open": Shape(12, 768, 12, 3072, 128100, 512),
-    "hhem-2.1-open": Shape(12, 768, 12, 2048, 32128, 512),
-    "nli-deberta-v3-base": Shape(12, 768, 12, 3072, 128100, 512),
-    "nli-distilroberta-base": Shape(6, 768, 12, 3072, 50265, 514),
-    "detoxify-original": Shape(12, 768, 12, 3072, 30522, 512),
-    "detoxify-unbiased": Shape(12, 768, 12, 3072, 50265, 514),
-    "bias-detection-model": Shape(6, 768, 12, 3072, 30522, 512),
-    "distilgpt2": Shape(6, 768, 12, 3072, 50257, 1024),
+    "all-minilm-l6-v2": NetworkShape(6, 384, 12, 1536, 30522, 512),
+    "bge-small-en": NetworkShape(12, 384, 12, 1536, 30522, 512),
+    "bge-small-en-v1.5": NetworkShape(12, 384, 12, 1536, 30522, 512),
+    "hhem-1.0-open": NetworkShape(12, 768, 12, 3072, 128100, 512),
+    "hhem-2.1-open": NetworkShape(12, 768, 12, 2048, 32128, 512),
+    "nli-deberta-v3-base": NetworkShape(12, 768, 12, 3072, 128100, 512),
+    "nli-distilroberta-base": NetworkShape(6, 768, 12, 3072, 50265, 514),
+    "detoxify-original": NetworkShape(12, 768, 12, 3072, 30522, 512),
+    "detoxify-unbiased": NetworkShape(12, 768, 12, 3072, 50265, 514),
+    "bias-detection-model": NetworkShape(6, 768, 12, 3072, 30522, 512),
+    "distilgpt2": NetworkShape(6, 768, 12, 3072, 50257, 1024),
 }
 """Of the published models' configurations."""
-TINY = Shape(2, 32, 4, 64, 700, 514)
+TINY = NetworkShape(2, 32, 4, 64, 700, 514)
 USUAL = (
     "num_hidden_layers",
     "hidden_size",
@@ -121,7 +121,7 @@ def tiny_recipe(recipe: Recipe, max_tokens: int = 128) -> Recipe:
     return recipe.model_copy(update={"max_tokens": max_tokens})
 
 
-def _model(recipe: Recipe, shape: Shape, special: dict[str, int]) -> Any:
+def _model(recipe: Recipe, shape: NetworkShape, special: dict[str, int]) -> Any:
     """Return a freshly initialised model of the recipe's architecture."""
     import transformers as t
 
@@ -145,7 +145,7 @@ def _model(recipe: Recipe, shape: Shape, special: dict[str, int]) -> Any:
     return kind(config(**names, **ids, **_sizes(recipe, shape)))
 
 
-def _sizes(recipe: Recipe, shape: Shape) -> dict[str, Any]:
+def _sizes(recipe: Recipe, shape: NetworkShape) -> dict[str, Any]:
     """Return a shape, and what else sets an architecture apart, by its configuration's names."""
     names = SIZES.get(recipe.architecture, USUAL)
     sizes: dict[str, Any] = {name: shape[place] for place, name in enumerate(names) if name}

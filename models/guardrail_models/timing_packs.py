@@ -14,11 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from guardrail_models import stand_ins
-from guardrail_models.export import Options, unverified
+from guardrail_models.export import ExportOptions, unverified
 from guardrail_models.graph import export_graph
 from guardrail_models.original import load
 from guardrail_models.quantise import QUANTISATIONS, Quantisation, quantisation
-from guardrail_models.recipe import Recipe, shipped_recipes
+from guardrail_models.recipes import Recipe, shipped_recipes
 from guardrail_service.errors import ConfigurationError, MissingExtra, PackError
 from guardrail_service.inference.pack import MANIFEST
 
@@ -29,7 +29,7 @@ PACKS = "packs"
 
 def distinct() -> dict[str, Recipe]:
     """Return a recipe per real-size architecture; models of one shape take the same time."""
-    found: dict[tuple[str, stand_ins.Shape], Recipe] = {}
+    found: dict[tuple[str, stand_ins.NetworkShape], Recipe] = {}
     for recipe in shipped_recipes().values():
         found.setdefault((recipe.architecture, stand_ins.REAL[recipe.name]), recipe)
     return {recipe.name: recipe for recipe in found.values()}
@@ -111,7 +111,7 @@ def build_here(recipe: Recipe, folder: Path, wanted: Sequence[Quantisation]) -> 
         original.model = None  # its weights are in the graph now
         for how in wanted:
             part = Path(scratch) / how
-            unverified(original, plain, part, Options(out=part, quantisation=how))
+            unverified(original, plain, part, ExportOptions(out=part, quantisation=how))
             shutil.move(part, place(recipe, folder, how))
 
 

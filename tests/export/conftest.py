@@ -43,7 +43,7 @@ def _one_thread() -> None:
 def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """Build a reference model's stand-in once and return its folder."""
     from guardrail_models import stand_ins
-    from guardrail_models.recipe import shipped_recipes
+    from guardrail_models.recipes import shipped_recipes
 
     root = tmp_path_factory.mktemp("originals")
     made: dict[str, Path] = {}

@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail_models import stand_ins
-from guardrail_models.export import Options, export_model
+from guardrail_models.export import ExportOptions, export_model
 from guardrail_models.original import Original, Text, load
 from guardrail_models.quantise import QUANTISATIONS, Quantisation
-from guardrail_models.recipe import Recipe, shipped_recipes
-from guardrail_models.texts import load_texts
+from guardrail_models.recipes import Recipe, shipped_recipes
+from guardrail_models.verify import load_texts
 from guardrail_service.commands.main import app
 from guardrail_service.inference.golden import check_golden
 from guardrail_service.inference.models.pair import NliSession, PairModel
@@ -78,7 +78,7 @@ def test_every_quantisation_is_verified(
     name: str, how: Quantisation, stand_in: Build, tmp_path: Path
 ) -> None:
     """Within its own limits; with one activation scale per call, rows run alone."""
-    options = Options(out=tmp_path / "pack", quantisation=how, local=stand_in(name))
+    options = ExportOptions(out=tmp_path / "pack", quantisation=how, local=stand_in(name))
     made = export_model(tiny(name), options)
     assert made.file.batch_rule == ("one_row" if how == "int8-dynamic" else "token_budget")
     assert (made.verification.largest > 1e-5) == (how != "none")
@@ -94,7 +94,7 @@ def test_an_embedding_is_what_sentence_transformers_gives(stand_in: Build, tmp_p
     for name, pooling in (("all-minilm-l6-v2", "mean"), ("bge-small-en-v1.5", "cls")):
         folder = stand_in(name)
         out = tmp_path / name
-        export_model(tiny(name), Options(out=out, quantisation="none", local=folder))
+        export_model(tiny(name), ExportOptions(out=out, quantisation="none", local=folder))
         words = modules.Transformer(str(folder))
         width = words.model.config.hidden_size
         parts = [words, modules.Pooling(width, pooling), modules.Normalize()]
@@ -113,7 +113,7 @@ def test_a_cross_encoder_is_what_sentence_transformers_gives(
     from sentence_transformers import CrossEncoder
 
     recipe = tiny(name)
-    export_model(recipe, Options(out=tmp_path, quantisation="none", local=stand_in(name)))
+    export_model(recipe, ExportOptions(out=tmp_path, quantisation="none", local=stand_in(name)))
     pair = PairModel(load_pack(tmp_path), f"{name}-fp32")
     rows = [(row.first, row.second or "") for row in PAIRS]
     found = np.stack([pair.probabilities([pair.encoded(*row)])[0] for row in rows])
@@ -130,7 +130,7 @@ def test_a_cross_encoder_is_what_sentence_transformers_gives(
 def test_an_nli_session_serves_what_was_exported(stand_in: Build, tmp_path: Path) -> None:
     """Labels in our order, whatever the original's order was."""
     name = "nli-deberta-v3-base"
-    export_model(tiny(name), Options(out=tmp_path, quantisation="none", local=stand_in(name)))
+    export_model(tiny(name), ExportOptions(out=tmp_path, quantisation="none", local=stand_in(name)))
     session = NliSession(load_pack(tmp_path))
     expected = original(name, stand_in).scores(PAIRS)
     found = [session.run(Row("nli", r.first, r.second)).outputs["probabilities"] for r in PAIRS]
@@ -143,7 +143,7 @@ def test_detoxify_labels_come_in_our_order(name: str, stand_in: Build, tmp_path:
     """Two checkpoints with other class names and other orders, by name."""
     import torch
 
-    export_model(tiny(name), Options(out=tmp_path, quantisation="none", local=stand_in(name)))
+    export_model(tiny(name), ExportOptions(out=tmp_path, quantisation="none", local=stand_in(name)))
     session = open_sessions(load_pack(tmp_path))["toxicity"]
     loaded = original(name, stand_in)
     for row in PAIRS[:5]:
@@ -158,7 +158,7 @@ def test_tensorflow_weights_are_those_of_the_pytorch_model(stand_in: Build) -> N
     """Every weight of the HDF5 file lands where it belongs, turned where Keras has it turned."""
     import torch
 
-    from guardrail_models.tensorflow_weights import read_h5
+    from guardrail_models.checkpoint_formats import read_h5
 
     loaded = original("bias-detection-model", stand_in)
     fresh = type(loaded.model)(loaded.model.config)
@@ -178,7 +178,7 @@ def test_a_language_model_gives_each_tokens_log_probability(
     import torch
 
     name = "distilgpt2"
-    export_model(tiny(name), Options(out=tmp_path, quantisation="none", local=stand_in(name)))
+    export_model(tiny(name), ExportOptions(out=tmp_path, quantisation="none", local=stand_in(name)))
     session: Any = open_sessions(load_pack(tmp_path))["causal_lm"]
     loaded = original(name, stand_in)
     for row in PAIRS[:5]:
@@ -216,7 +216,7 @@ def test_two_models_share_a_pack(stand_in: Build, tmp_path: Path) -> None:
         ("bias-detection-model", "none"),
         ("all-minilm-l6-v2", "fp16"),
     ):
-        options = Options(out=pack, quantisation=how, local=stand_in(name))  # type: ignore[arg-type]
+        options = ExportOptions(out=pack, quantisation=how, local=stand_in(name))  # type: ignore[arg-type]
         export_model(tiny(name), options)
     loaded = load_pack(pack)
     assert loaded.manifest.roles == {
@@ -232,7 +232,7 @@ def test_texts_of_ones_own_are_verified_on(stand_in: Build, tmp_path: Path) -> N
     lines = [json.dumps({"text": f"Fee {n} is due in week {n + 2}."}) for n in range(60)]
     (tmp_path / "texts.jsonl").write_text("\n".join(lines))
     out = tmp_path / "pack"
-    options = Options(
+    options = ExportOptions(
         out=out, quantisation="none", local=stand_in(name), texts=tmp_path / "texts.jsonl"
     )
     assert export_model(tiny(name), options).verification.rows >= 50

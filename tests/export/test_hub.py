@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_models.recipe import shipped_recipes
+from guardrail_models.recipes import shipped_recipes
 from guardrail_service.inference.pack import load_pack
 from tests.export.hub import Hub, serving
 

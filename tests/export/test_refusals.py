@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from guardrail_models.export import Options, export_model
+from guardrail_models.export import ExportOptions, export_model
 from guardrail_models.original import load
-from guardrail_models.recipe import shipped_recipes
+from guardrail_models.recipes import shipped_recipes
 from guardrail_service.errors import ConfigurationError
 
 Build = Callable[[str], Path]
@@ -121,4 +121,4 @@ def test_a_damaged_tensorflow_file_is_named(stand_in: Build, tmp_path: Path) -> 
 def test_a_folder_with_other_files_is_not_overwritten(folder: Path, tmp_path: Path) -> None:
     """A pack is begun in a new folder or added to."""
     with pytest.raises(ConfigurationError, match="files that are no pack"):
-        export_model(shipped_recipes()[NLI], Options(out=folder, local=folder))
+        export_model(shipped_recipes()[NLI], ExportOptions(out=folder, local=folder))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from guardrail_models import stand_ins
-from guardrail_models.export import Options, export_model
-from guardrail_models.recipe import shipped_recipes
+from guardrail_models.export import ExportOptions, export_model
+from guardrail_models.recipes import shipped_recipes
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 from guardrail_service.types import Passage, Sample, State
@@ -35,7 +35,7 @@ def test_a_stand_in_reference_pack_judges_with_every_model_detector(
     names = ("bge-small-en-v1.5", grounding, "detoxify-unbiased", "bias-detection-model")
     for name in names:
         recipe = stand_ins.tiny_recipe(shipped_recipes()[name], 256)
-        options = Options(out=pack, quantisation="int8-dynamic", local=stand_in(name))
+        options = ExportOptions(out=pack, quantisation="int8-dynamic", local=stand_in(name))
         export_model(recipe, options)
     path = tmp_path / "reference.json"
     thresholds = {name: {key: 0.5} for name, key in GATES.items()}

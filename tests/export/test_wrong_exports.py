@@ -12,9 +12,9 @@ import pytest
 from onnx import helper, numpy_helper
 
 from guardrail_models import graph, heads, stand_ins
-from guardrail_models.export import Options, _write_tokenizer, export_model, finish
+from guardrail_models.export import ExportOptions, _write_tokenizer, export_model, finish
 from guardrail_models.original import Original, load
-from guardrail_models.recipe import shipped_recipes
+from guardrail_models.recipes import shipped_recipes
 from guardrail_models.verify import ExportFailed
 
 Build = Callable[[str], Path]
@@ -38,7 +38,7 @@ def finished(original: Original, work: Path, damage: Damage, how: str = "none") 
     model = onnx.load(str(plain))
     damage(model)
     onnx.save(model, str(plain))
-    finish(original, plain, work, Options(out=work / "pack", quantisation=how))  # type: ignore[arg-type]
+    finish(original, plain, work, ExportOptions(out=work / "pack", quantisation=how))  # type: ignore[arg-type]
 
 
 def swap_labels(model: onnx.ModelProto) -> None:
@@ -144,7 +144,7 @@ def test_wrong_pooling_fails(name: str, how: str, stand_in: Build, tmp_path: Pat
     target.mkdir()
     _write_tokenizer(original, target / "tokenizer.json")
     graph.export_graph(wrong, tmp_path / "plain.onnx", tmp_path)
-    options = Options(out=tmp_path / "pack", quantisation=how)  # type: ignore[arg-type]
+    options = ExportOptions(out=tmp_path / "pack", quantisation=how)  # type: ignore[arg-type]
     with pytest.raises(ExportFailed, match="mean difference"):
         finish(original, tmp_path / "plain.onnx", tmp_path, options)
 
@@ -190,9 +190,9 @@ def test_a_failed_export_leaves_the_pack_as_it_was(stand_in: Build, tmp_path: Pa
     name = "bias-detection-model"
     recipe = stand_ins.tiny_recipe(shipped_recipes()[name])
     pack = tmp_path / "pack"
-    export_model(recipe, Options(out=pack, quantisation="none", local=stand_in(name)))
+    export_model(recipe, ExportOptions(out=pack, quantisation="none", local=stand_in(name)))
     before = {path.name: path.read_bytes() for path in pack.rglob("*") if path.is_file()}
-    impossible = Options(out=pack, local=stand_in(name), limits=(1e-9, 1e-9))
+    impossible = ExportOptions(out=pack, local=stand_in(name), limits=(1e-9, 1e-9))
     with pytest.raises(ExportFailed):
         export_model(recipe, impossible)
     assert before == {path.name: path.read_bytes() for path in pack.rglob("*") if path.is_file()}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_models import fetch
-from guardrail_models.recipe import Checkpoint, shipped_recipes
+from guardrail_models.recipes import Checkpoint, shipped_recipes
 from guardrail_service.errors import ConfigurationError
 
 

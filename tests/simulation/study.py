@@ -274,7 +274,7 @@ def real_scores(lab: Path) -> tuple[list[Axis], Scores, Scores, list[str]]:
 
     Yes/no checks are left out: they have no threshold to fit. The fourth value names the metrics.
     """
-    from guardrail_offline.calibration.deciding_metrics import gates_of, matrix
+    from guardrail_offline.calibration.deciding_metrics import deciding_metrics, matrix
     from guardrail_offline.calibration.fit import base_policy
     from guardrail_offline.calibration.scored_lab import read_lab
     from guardrail_service.inference.pack import load_pack, resolve
@@ -285,7 +285,7 @@ def real_scores(lab: Path) -> tuple[list[Axis], Scores, Scores, list[str]]:
     serving = serving_for(load_pack(resolve("embedded", packs_dir())))
     policy = base_policy(root / "examples" / "calibration" / "base.json", serving)
     scored = read_lab(lab)
-    gates = [gate for gate in gates_of(policy, scored) if not gate.metric.boolean]
+    gates = [gate for gate in deciding_metrics(policy, scored) if not gate.metric.boolean]
     answers = (root / "models" / "thresholds" / "answers.jsonl").read_text("utf-8").splitlines()
     passes = {a["id"]: a["label"] == "pass" for a in map(json.loads, answers)}
     values = matrix(gates, scored.cases)

@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from guardrail_offline.calibration.deciding_metrics import Gate, gates_of
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.deciding_metrics import DecidingMetric, deciding_metrics
+from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.joint_rule import JointCut
 from guardrail_offline.calibration.provenance_block import digest
 from guardrail_offline.calibration.scored_lab import ScoredLab
 from guardrail_offline.calibration.split import labelled
 from guardrail_offline.calibration.statistics import (
     Drift,
-    Rate,
+    FlagRate,
     Slice,
     compare,
     own_scores,
@@ -24,7 +24,7 @@ from guardrail_offline.calibration.statistics import (
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy
 
-Finding = Literal["confirmed", "consistent", "broken"]
+PromiseFinding = Literal["confirmed", "consistent", "broken"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Checkup:
     """
 
     alpha: float | None
-    false_flags: Rate
-    recall: Rate
+    false_flags: FlagRate
+    recall: FlagRate
     slices: tuple[Slice, ...]
     drift: tuple[Drift, ...]
 
     @property
-    def finding(self) -> Finding | None:
+    def finding(self) -> PromiseFinding | None:
         """Return what the exact 95 % interval of the false-flag rate says about the bound.
 
         `broken`: all of it lies above. `confirmed`: all of it lies below. `consistent`: neither;
@@ -115,7 +115,7 @@ def checkup(
             do not fit the unit that was fitted.
     """
     _refuse_other_models(block, lab)
-    gates = gates_of(policy, lab)
+    gates = deciding_metrics(policy, lab)
     data = labelled(lab, passes, gates, _options(block), design_groups=0.0, abstained=abstained)
     _refuse_fitted_on(block, data.groups)
     cut = JointCut(tuple(_oriented(gate) for gate in gates), 0)
@@ -131,12 +131,12 @@ def checkup(
     )
 
 
-def _options(block: Mapping[str, Any]) -> Options:
+def _options(block: Mapping[str, Any]) -> FitOptions:
     stored = block.get("options", {})
-    return Options(unit=stored.get("unit", "one_per_group"), seed=stored.get("seed", 7))
+    return FitOptions(unit=stored.get("unit", "one_per_group"), seed=stored.get("seed", 7))
 
 
-def _oriented(gate: Gate) -> float:
+def _oriented(gate: DecidingMetric) -> float:
     cut = gate.rule.cuts[gate.metric.key].threshold
     return cut if gate.metric.boolean else gate.axis.orient(cut)
 
@@ -168,7 +168,9 @@ def _refuse_fitted_on(block: Mapping[str, Any], groups: Sequence[str]) -> None:
         )
 
 
-def _drift(block: Mapping[str, Any], gates: Sequence[Gate], lab: ScoredLab) -> list[Drift]:
+def _drift(
+    block: Mapping[str, Any], gates: Sequence[DecidingMetric], lab: ScoredLab
+) -> list[Drift]:
     """Return the drift of every metric over the lab's new questions, one case each."""
     stored = block.get("per_metric", {})
     old = _fitted_on(block, [case.group for case in lab.cases])

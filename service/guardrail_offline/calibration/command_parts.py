@@ -20,7 +20,7 @@ calibrate_app = typer.Typer(
 )
 P = ParamSpec("P")
 
-LabArgument = Annotated[
+ScoredLabArgument = Annotated[
     Path, typer.Argument(help="Run folder of guardrail evaluate, or output of calibrate lab.")
 ]
 LabelsOption = Annotated[
@@ -35,7 +35,7 @@ Delta = Annotated[
 Split = Annotated[
     float, typer.Option("--split", help="Share of questions that choose the method only.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Of every draw.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Of every draw.")]
 Adjudicator = Annotated[str, typer.Option("--adjudicator", help="Annotator whose word is final.")]
 THIRD = 1 / 3
 _ESCAPED = "backslashreplace"

@@ -15,9 +15,9 @@ from guardrail_offline.calibration.command_parts import (
     Adjudicator,
     Alpha,
     Delta,
-    LabArgument,
     LabelsOption,
-    Seed,
+    ScoredLabArgument,
+    SeedOption,
     Split,
     calibrate_app,
     calibrates,
@@ -26,22 +26,22 @@ from guardrail_offline.calibration.command_parts import (
     write,
 )
 from guardrail_offline.calibration.fit_options import (
+    FitOptions,
     Looks,
-    Method,
-    Options,
-    Rule,
-    Unit,
+    MethodName,
+    ObservationUnit,
+    RuleName,
     parse_weights,
 )
 from guardrail_service.commands.console import EXIT_FLAGGED, AsJson, PackOption, err, out
 from guardrail_service.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from guardrail_offline.calibration.fit import Run
+    from guardrail_offline.calibration.fit import FitResult
 
-RuleOption = Annotated[Rule, typer.Option("--rule", help="joint bounds all metrics together.")]
-MethodOption = Annotated[Method, typer.Option("--method", help="How the joint rule orders.")]
-UnitOption = Annotated[Unit, typer.Option("--unit", help="What one observation is.")]
+RuleOption = Annotated[RuleName, typer.Option("--rule", help="joint bounds all metrics together.")]
+MethodOption = Annotated[MethodName, typer.Option("--method", help="How the joint rule orders.")]
+UnitOption = Annotated[ObservationUnit, typer.Option("--unit", help="What one observation is.")]
 LooksOption = Annotated[
     Looks, typer.Option("--looks", help="fixed: each look costs delta; anytime: labels may grow.")
 ]
@@ -82,7 +82,7 @@ def lab_command(
 @calibrate_app.command("sample")
 @calibrates
 def sample_command(
-    lab: LabArgument,
+    lab: ScoredLabArgument,
     output: Annotated[
         Path, typer.Option("--out", help="Where to write: .jsonl, .csv, or .json (Label Studio).")
     ],
@@ -93,7 +93,7 @@ def sample_command(
     whole: Annotated[
         bool, typer.Option("--whole-questions", help="Take every answer to a drawn question.")
     ] = False,
-    seed: Seed = 7,
+    seed: SeedOption = 7,
 ) -> None:
     """Draw the cases that people should label: simple random, or stratified with weights.
 
@@ -117,7 +117,7 @@ def sample_command(
 @calibrate_app.command("fit")
 @calibrates
 def fit_command(
-    lab: LabArgument,
+    lab: ScoredLabArgument,
     labels: LabelsOption,
     output: Annotated[Path, typer.Option("--out", help="The guardrail JSON to write.")],
     alpha: Alpha = 0.05,
@@ -152,22 +152,22 @@ def fit_command(
     report: Annotated[
         Path | None, typer.Option(help="Folder for the page, plots and doubtful labels.")
     ] = None,
-    seed: Seed = 7,
+    seed: SeedOption = 7,
     pack: PackOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit thresholds to human labels and write the guardrail JSON that is served unchanged."""
     from guardrail_offline.calibration.explanation import explain
-    from guardrail_offline.calibration.fit import Inputs, run_fit
+    from guardrail_offline.calibration.fit import FitInputs, run_fit
     from guardrail_offline.calibration.provenance_block import file_text
 
     weights, learn = parse_weights(weight or ())
-    options = Options(
+    options = FitOptions(
         rule=rule, alpha=alpha, delta=delta, recall=recall, miss_cost=miss_cost, method=method,
         split=split, weights=weights, learn=learn, unit=unit, seed=seed, looks=looks,
     )  # fmt: skip
     serving, models = serving_at_hand(pack)
-    inputs = Inputs(
+    inputs = FitInputs(
         lab=lab, labels=labels, base=base, metrics=tuple(metric or ()), sample=sample,
         previous=previous, adjudicator=adjudicator, about=about, name=name,
         version=policy_version, expires=expires, models=models,
@@ -182,7 +182,7 @@ def fit_command(
     say([f"wrote {output}", *explain(run.content)])
 
 
-def _write_report(run: Run, folder: Path) -> None:
+def _write_report(run: FitResult, folder: Path) -> None:
     from guardrail_offline.calibration.report import page, suspects
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ def _write_report(run: Run, folder: Path) -> None:
     write(folder / "index.html", page(run.content, images, doubtful))
 
 
-def _pictures(run: Run) -> dict[str, bytes]:
+def _pictures(run: FitResult) -> dict[str, bytes]:
     """Return the pictures, none where matplotlib is missing: the numbers are on the page anyway."""
     if find_spec("matplotlib") is None:
         advice = "pip install 'rag-guardrail-offline[plots]'"
@@ -242,7 +242,7 @@ def check_command(
 @calibrate_app.command("derive")
 @calibrates
 def derive_command(
-    lab: LabArgument,
+    lab: ScoredLabArgument,
     config: Annotated[Path, typer.Option("--config", "-c", help="The new guardrail JSON.")],
     output: OutFolder,
     before: Annotated[
@@ -315,10 +315,10 @@ def plan_command(
     as_json: AsJson = False,
 ) -> None:
     """Show how many labels a promise takes, before anybody labels."""
-    from guardrail_offline.calibration.fit_options import Options
+    from guardrail_offline.calibration.fit_options import FitOptions
     from guardrail_offline.calibration.sampling import best_promise, plan, table
 
-    found = plan(Options(alpha=alpha, delta=delta, split=split), good_share)
+    found = plan(FitOptions(alpha=alpha, delta=delta, split=split), good_share)
     best = None if labels is None else best_promise(labels, delta)
     if as_json:
         needs = [
@@ -412,13 +412,13 @@ def h2o_command(
     Ends with 1 if the operation ends in an error, such as too few labels.
     """
     import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
-    from guardrail_offline.calibration.fit_options import Options
+    from guardrail_offline.calibration.fit_options import FitOptions
     from guardrail_offline.calibration.h2o_contract import calibrate, guardrail_json, parse_request
     from guardrail_service.detectors.registry import REGISTRY
     from guardrail_service.policy.file import read_json
 
     parsed = parse_request(read_json(request))
-    operation = calibrate(parsed, REGISTRY, Options(alpha=alpha, delta=delta))
+    operation = calibrate(parsed, REGISTRY, FitOptions(alpha=alpha, delta=delta))
     out.print_json(json.dumps(operation))
     if "error" in operation:
         raise typer.Exit(1)

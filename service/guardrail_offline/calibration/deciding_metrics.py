@@ -24,7 +24,7 @@ MIDDLE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class DecidingMetric:
     """One metric that may flag an answer, under one policy."""
 
     rule: Rule
@@ -65,7 +65,9 @@ class Gate:
         return self.axis.orient(score.value)
 
 
-def gates_of(policy: Policy, lab: ScoredLab, wanted: Sequence[str] = ()) -> tuple[Gate, ...]:
+def deciding_metrics(
+    policy: Policy, lab: ScoredLab, wanted: Sequence[str] = ()
+) -> tuple[DecidingMetric, ...]:
     """Return the metrics that decide under a policy, those that can be fitted first.
 
     Args:
@@ -92,13 +94,13 @@ def gates_of(policy: Policy, lab: ScoredLab, wanted: Sequence[str] = ()) -> tupl
     return tuple(sorted(gates, key=lambda gate: gate.metric.boolean))
 
 
-def _gating(policy: Policy) -> list[Gate]:
+def _gating(policy: Policy) -> list[DecidingMetric]:
     rules = [rule for rule in policy.rules.values() if not rule.report_only]
-    return [Gate(rule, rule.spec.metric(key)) for rule in rules for key in rule.cuts]
+    return [DecidingMetric(rule, rule.spec.metric(key)) for rule in rules for key in rule.cuts]
 
 
-def _named(policy: Policy, wanted: Iterable[str]) -> list[Gate]:
-    found: dict[str, Gate] = {}
+def _named(policy: Policy, wanted: Iterable[str]) -> list[DecidingMetric]:
+    found: dict[str, DecidingMetric] = {}
     for name in wanted:
         detector, _, key = name.partition(".")
         rule = policy.rules.get(detector)
@@ -109,12 +111,14 @@ def _named(policy: Policy, wanted: Iterable[str]) -> list[Gate]:
         if key and key not in keys:
             where = f"--metric {detector}"
             raise ConfigurationError(where, f"unknown metric {key!r}", ", ".join(keys))
-        for gate in (Gate(rule, rule.spec.metric(k)) for k in ([key] if key else rule.cuts)):
+        for gate in (
+            DecidingMetric(rule, rule.spec.metric(k)) for k in ([key] if key else rule.cuts)
+        ):
             found[gate.name] = gate
     return list(found.values())
 
 
-def _refuse_gaps(gate: Gate, lab: ScoredLab) -> None:
+def _refuse_gaps(gate: DecidingMetric, lab: ScoredLab) -> None:
     for case in lab.cases:
         try:
             gate.score(case)
@@ -126,13 +130,15 @@ def _refuse_gaps(gate: Gate, lab: ScoredLab) -> None:
             ) from None
 
 
-def matrix(gates: Sequence[Gate], cases: Sequence[LabCase]) -> Matrix:
+def matrix(gates: Sequence[DecidingMetric], cases: Sequence[LabCase]) -> Matrix:
     """Return oriented scores, cases in rows and gates in columns."""
     rows = [[gate.value(case) for gate in gates] for case in cases]
     return np.array(rows, dtype=np.float64).reshape(len(cases), len(gates))
 
 
-def used_fingerprints(gates: Iterable[Gate], fingerprints: Mapping[str, str]) -> dict[str, str]:
+def used_fingerprints(
+    gates: Iterable[DecidingMetric], fingerprints: Mapping[str, str]
+) -> dict[str, str]:
     """Return the fingerprints that the gates' scores depend on: their roles, and what all share."""
     roles = {role for gate in gates for role in gate.rule.spec.roles}
     shared = {"segmenter", "evidence"}

@@ -22,7 +22,7 @@ from guardrail_service.types import NoValue, Outcome, State
 
 
 @dataclass(frozen=True, slots=True)
-class Flip:
+class DecisionFlip:
     """A decision that changed: between configurations, or between a case and its variant."""
 
     case: str
@@ -53,12 +53,12 @@ class Derived:
 
     decisions: dict[str, Decided]
     problems: dict[str, tuple[str, ...]]
-    variant_flips: tuple[Flip, ...]
+    variant_flips: tuple[DecisionFlip, ...]
 
-    def changes(self, before: Derived) -> tuple[Flip, ...]:
+    def changes(self, before: Derived) -> tuple[DecisionFlip, ...]:
         """Return the cases that another configuration decides otherwise."""
         return tuple(
-            Flip(key, before.decisions[key].decision, now.decision)
+            DecisionFlip(key, before.decisions[key].decision, now.decision)
             for key, now in self.decisions.items()
             if before.decisions[key].decision != now.decision
         )
@@ -93,7 +93,9 @@ def derive(lab: ScoredLab, policy: Policy) -> Derived:
         for name in _reasons(decided):
             problems.setdefault(name, []).append(key)
     flips = [
-        Flip(case.key, decisions[case.source].decision, decisions[case.key].decision, case.source)
+        DecisionFlip(
+            case.key, decisions[case.source].decision, decisions[case.key].decision, case.source
+        )
         for case in lab.cases
         if case.source in decisions
         and decisions[case.source].decision != decisions[case.key].decision
@@ -127,7 +129,7 @@ def _reasons(decided: Decided) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CorpusEntry:
     """One question with the answer to add, and why."""
 
     question: str
@@ -149,7 +151,7 @@ PASSED_BY_A_PERSON = "flagged by the checks, passed by a person"
 FLIPPED = "flagged for a variant of a question whose own answer passes"
 
 
-def corpus_patch(lab: ScoredLab, derived: Derived, passes: Mapping[str, bool]) -> list[Entry]:
+def corpus_patch(lab: ScoredLab, derived: Derived, passes: Mapping[str, bool]) -> list[CorpusEntry]:
     """Return what to add to the corpus, each question once.
 
     Answers that the checks flag and a person passed; and, for a variant of a question that is
@@ -157,7 +159,7 @@ def corpus_patch(lab: ScoredLab, derived: Derived, passes: Mapping[str, bool]) -
     failed that answer.
     """
     cases = lab.by_key()
-    entries: dict[str, Entry] = {}
+    entries: dict[str, CorpusEntry] = {}
     for key, decided in derived.decisions.items():
         if decided.decision == "flag" and passes.get(key):
             _add(entries, cases[key].question, cases[key].answer, key, PASSED_BY_A_PERSON)
@@ -169,13 +171,13 @@ def corpus_patch(lab: ScoredLab, derived: Derived, passes: Mapping[str, bool]) -
 
 
 def _add(
-    entries: dict[str, Entry], question: str | None, answer: str | None, case: str, why: str
+    entries: dict[str, CorpusEntry], question: str | None, answer: str | None, case: str, why: str
 ) -> None:
     if question and answer:
-        entries.setdefault(" ".join(question.split()), Entry(question, answer, case, why))
+        entries.setdefault(" ".join(question.split()), CorpusEntry(question, answer, case, why))
 
 
-def patch_html(entries: Sequence[Entry]) -> str:
+def patch_html(entries: Sequence[CorpusEntry]) -> str:
     """Return the corpus patch as one page of questions and answers; every text is escaped."""
     items = "\n".join(
         f"<section><h2>{html.escape(e.question)}</h2><p>{html.escape(e.answer)}</p></section>"

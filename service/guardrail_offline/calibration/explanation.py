@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from guardrail_offline.calibration.statistics import Rate
+from guardrail_offline.calibration.statistics import FlagRate
 
 
 def explain(content: Mapping[str, Any]) -> list[str]:
@@ -97,7 +97,7 @@ def _rests(block: Mapping[str, Any]) -> str:
 
 def _found(block: Mapping[str, Any]) -> Iterator[str]:
     joint = block["joint"]
-    false_flag, caught = (Rate(joint[k]["x"], joint[k]["n"]) for k in ("false_flag", "recall"))
+    false_flag, caught = (FlagRate(joint[k]["x"], joint[k]["n"]) for k in ("false_flag", "recall"))
     if block["target"]["kind"] == "recall":
         yield f"Found: of the good ones, {false_flag} are flagged."
         yield f"Of the bad ones it was fitted on: {caught} are caught."
@@ -105,7 +105,7 @@ def _found(block: Mapping[str, Any]) -> Iterator[str]:
     yield f"Found: of the good ones it was fitted on, {false_flag} are flagged."
     if "false_flag_on_design" in joint:
         other = joint["false_flag_on_design"]
-        yield f"Of good ones that did not set the cut: {Rate(other['x'], other['n'])}."
+        yield f"Of good ones that did not set the cut: {FlagRate(other['x'], other['n'])}."
     yield (
         f"Of bad answers to other questions than those that chose the method: {caught} are caught."
         if block.get("shape")
@@ -150,8 +150,8 @@ def _metrics(block: Mapping[str, Any]) -> Iterator[str]:
             if entry["threshold"] is None:
                 yield f"{name}: never flags."
                 continue
-            alone = Rate(entry["false_flag"]["x"], entry["false_flag"]["n"])
-            caught = Rate(entry["recall"]["x"], entry["recall"]["n"])
+            alone = FlagRate(entry["false_flag"]["x"], entry["false_flag"]["n"])
+            caught = FlagRate(entry["recall"]["x"], entry["recall"]["n"])
             yield (
                 f"{name}: flags {sign} {entry['threshold']:.4g} ({entry['status']}). Alone it "
                 f"flags {alone.x} of {alone.n} good and {caught.x} of {caught.n} bad; "

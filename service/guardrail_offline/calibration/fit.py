@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from guardrail_offline.calibration.deciding_metrics import Gate, gates_of, used_fingerprints
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.deciding_metrics import (
+    DecidingMetric,
+    deciding_metrics,
+    used_fingerprints,
+)
+from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.labels import (
     ADJUDICATOR,
+    HumanVerdicts,
     Label,
     Look,
-    Verdicts,
     ledger_of,
     read_labels,
     read_looks,
@@ -43,11 +47,11 @@ from guardrail_service.resources import configs_dir
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class FitInputs:
     """What a fit reads.
 
     Attributes:
-        lab: Run folder or JSON lines with scores.
+        lab: FitResult folder or JSON lines with scores.
         labels: File of labels.
         base: Guardrail file whose metrics are fitted and whose rules about missing scores hold;
             the shipped default policy if None.
@@ -76,17 +80,17 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FitResult:
     """A finished fit: the guardrail file's content and what it was made from."""
 
     content: dict[str, Any]
     fitted: Fitted
     lab: ScoredLab
-    verdicts: Verdicts
+    verdicts: HumanVerdicts
     labels: tuple[Label, ...]
 
 
-def run_fit(inputs: Inputs, options: Options, serving: Serving) -> Run:
+def run_fit(inputs: FitInputs, options: FitOptions, serving: Serving) -> FitResult:
     """Return a guardrail file fitted to labels; writes the look at them into their ledger.
 
     Args:
@@ -101,7 +105,7 @@ def run_fit(inputs: Inputs, options: Options, serving: Serving) -> Run:
     lab = read_lab(inputs.lab)
     labels = read_labels(inputs.labels)
     words = verdicts(labels, str(inputs.labels), inputs.about, inputs.adjudicator)
-    gates = gates_of(base, lab, inputs.metrics)
+    gates = deciding_metrics(base, lab, inputs.metrics)
     refuse_mismatch(lab, gates, serving)
     weights, sampling = _sample(inputs.sample, lab, words)
     previous = _previous(inputs.previous)
@@ -126,7 +130,7 @@ def run_fit(inputs: Inputs, options: Options, serving: Serving) -> Run:
     content = guardrail_file(fitted, block, base, name, inputs.version)
     if fitted.promising:  # a comparison promises nothing, so it spends nothing
         record(ledger, look)
-    return Run(content, fitted, lab, words, tuple(labels))
+    return FitResult(content, fitted, lab, words, tuple(labels))
 
 
 def base_policy(path: Path | None, serving: Serving) -> Policy:
@@ -134,7 +138,7 @@ def base_policy(path: Path | None, serving: Serving) -> Policy:
     return load_file(path or configs_dir() / "default.json", serving).policy
 
 
-def refuse_mismatch(lab: ScoredLab, gates: Sequence[Gate], serving: Serving) -> None:
+def refuse_mismatch(lab: ScoredLab, gates: Sequence[DecidingMetric], serving: Serving) -> None:
     """Refuse scores of other models or parameters than those that will serve.
 
     Raises:
@@ -175,7 +179,7 @@ def sample_weights(path: Path) -> dict[str, float]:
 
 
 def _sample(
-    path: Path | None, lab: ScoredLab, words: Verdicts
+    path: Path | None, lab: ScoredLab, words: HumanVerdicts
 ) -> tuple[dict[str, float] | None, str]:
     """Return the weights of the sample and how it was drawn, in words."""
     told = {*words.passes, *words.abstained}
@@ -207,7 +211,7 @@ def _previous(path: Path | None) -> Mapping[str, Any] | None:
     return block
 
 
-def _look(fitted: Fitted, lab: ScoredLab, words: Verdicts) -> Look:
+def _look(fitted: Fitted, lab: ScoredLab, words: HumanVerdicts) -> Look:
     options = fitted.options
     names = [gate.name for gate in fitted.gates]
     rule: list[Any] = [options.as_json(), names]

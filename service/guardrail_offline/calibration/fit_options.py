@@ -8,20 +8,20 @@ from typing import Any, Literal, get_args
 
 from guardrail_service.errors import ConfigurationError
 
-Rule = Literal["joint", "false_flag", "average", "recall", "cost", "max_f1", "youden"]
-Method = Literal["auto", "scaled_min", "by_ranks"]
-Unit = Literal["one_per_group", "worst_of_group"]
+RuleName = Literal["joint", "false_flag", "average", "recall", "cost", "max_f1", "youden"]
+MethodName = Literal["auto", "scaled_min", "by_ranks"]
+ObservationUnit = Literal["one_per_group", "worst_of_group"]
 Looks = Literal["fixed", "anytime"]
-PROMISING: frozenset[Rule] = frozenset({"joint", "false_flag", "average", "recall"})
+PROMISING: frozenset[RuleName] = frozenset({"joint", "false_flag", "average", "recall"})
 """Rules whose thresholds carry a promise; the others are for comparison."""
-CONFIDENT: frozenset[Rule] = PROMISING - {"average"}
+CONFIDENT: frozenset[RuleName] = PROMISING - {"average"}
 """Rules whose promise has a confidence, and may be false with chance delta."""
 LEAST = 1e-9
 """Smallest alpha and delta: the distribution functions are not exact far below."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class FitOptions:
     """One fit.
 
     Attributes:
@@ -40,16 +40,16 @@ class Options:
             looked at for one delta, as long as the rule stays as `previous` has it.
     """
 
-    rule: Rule = "joint"
+    rule: RuleName = "joint"
     alpha: float = 0.05
     delta: float = 0.10
     recall: float = 0.80
     miss_cost: float = 1.0
-    method: Method = "auto"
+    method: MethodName = "auto"
     split: float = 1 / 3
     weights: Mapping[str, float] = field(default_factory=dict)
     learn: bool = False
-    unit: Unit = "one_per_group"
+    unit: ObservationUnit = "one_per_group"
     seed: int = 7
     looks: Looks = "fixed"
 
@@ -61,7 +61,12 @@ class Options:
             _refuse(getattr(self, name) < LEAST, name, getattr(self, name), f"at least {LEAST:g}")
         _refuse(not 0 <= self.split < 1, "split", self.split, "in [0, 1)")
         _refuse(self.miss_cost < 0, "miss-cost", self.miss_cost, "at least 0")
-        for name, kind in (("rule", Rule), ("method", Method), ("unit", Unit), ("looks", Looks)):
+        for name, kind in (
+            ("rule", RuleName),
+            ("method", MethodName),
+            ("unit", ObservationUnit),
+            ("looks", Looks),
+        ):
             known = get_args(kind)
             _refuse(getattr(self, name) not in known, name, getattr(self, name), ", ".join(known))
         _refuse(any(w <= 0 for w in self.weights.values()), "weight", "0 or less", "above 0")

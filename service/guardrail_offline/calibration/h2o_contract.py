@@ -14,10 +14,11 @@ from typing import Annotated, Any, NoReturn
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.joint_rule import Axis, Vector, between
 from guardrail_offline.calibration.single_rules import false_flag_cut
-from guardrail_offline.calibration.statistics import Mask, guaranteed_rank, labels_needed, rate
+from guardrail_offline.calibration.split import Mask
+from guardrail_offline.calibration.statistics import guaranteed_rank, labels_needed, rate
 from guardrail_service.detectors.registry import DetectorSpec, MetricSpec, Registry
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.file import check_threshold
@@ -27,7 +28,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Labeled(_Strict):
+class H2oAnswer(_Strict):
     """One answer: its name, its score (null where there is none) and whether it should pass."""
 
     name: str = ""
@@ -35,30 +36,30 @@ class Labeled(_Strict):
     label: bool
 
 
-class Request(_Strict):
+class H2oRequest(_Strict):
     """A calibration request."""
 
     original_threshold: Annotated[float | None, Field(alias="originalThreshold")] = None
     evaluator: str
     metric: str | None = None
-    train_set: Annotated[tuple[Labeled, ...], Field(alias="trainSet", strict=False, min_length=1)]
+    train_set: Annotated[tuple[H2oAnswer, ...], Field(alias="trainSet", strict=False, min_length=1)]
 
 
-def parse_request(content: Any) -> Request:
+def parse_request(content: Any) -> H2oRequest:
     """Return a checked request.
 
     Raises:
         ConfigurationError: Naming the first field that does not fit.
     """
     try:
-        return Request.model_validate(content)
+        return H2oRequest.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "request"
         raise ConfigurationError(where, "a value that does not fit", first["msg"]) from error
 
 
-def calibrate(request: Request, registry: Registry, options: Options) -> dict[str, Any]:
+def calibrate(request: H2oRequest, registry: Registry, options: FitOptions) -> dict[str, Any]:
     """Return a finished operation: the threshold and its promise, or why there is none."""
     spec = registry.spec(request.evaluator, "evaluator")
     metric = _metric(spec, request)
@@ -73,7 +74,7 @@ def calibrate(request: Request, registry: Registry, options: Options) -> dict[st
         return {**operation, "error": {"code": error.code, "message": str(error)}}
 
 
-def guardrail_json(request: Request, operation: dict[str, Any]) -> dict[str, Any]:
+def guardrail_json(request: H2oRequest, operation: dict[str, Any]) -> dict[str, Any]:
     """Return the threshold as a guardrail configuration of the two keys H2O's has."""
     response = operation["response"]
     threshold = {response["metric"]: response["calibratedThreshold"]}
@@ -83,7 +84,7 @@ def guardrail_json(request: Request, operation: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _metric(spec: DetectorSpec, request: Request) -> MetricSpec:
+def _metric(spec: DetectorSpec, request: H2oRequest) -> MetricSpec:
     key = request.metric or spec.metrics[0].key
     if request.original_threshold is not None:
         check_threshold(spec, key, request.original_threshold, "originalThreshold")
@@ -94,7 +95,7 @@ def _metric(spec: DetectorSpec, request: Request) -> MetricSpec:
         raise ConfigurationError("metric", f"unknown metric {key!r}", known) from None
 
 
-def _response(request: Request, metric: MetricSpec, options: Options) -> dict[str, Any]:
+def _response(request: H2oRequest, metric: MetricSpec, options: FitOptions) -> dict[str, Any]:
     axis = Axis(metric)
     values = np.array([_oriented(axis, item, i) for i, item in enumerate(request.train_set)])
     good: Mask = np.array([item.label for item in request.train_set], dtype=np.bool_)
@@ -122,7 +123,7 @@ def _response(request: Request, metric: MetricSpec, options: Options) -> dict[st
     }
 
 
-def _refuse_missing(good: Vector, options: Options) -> NoReturn:
+def _refuse_missing(good: Vector, options: FitOptions) -> NoReturn:
     """Say that answers without a score, which count as flagged, use up all that may be flagged."""
     most = guaranteed_rank(len(good), options.alpha, options.delta) - 1
     raise ConfigurationError(
@@ -133,7 +134,7 @@ def _refuse_missing(good: Vector, options: Options) -> NoReturn:
     )
 
 
-def _oriented(axis: Axis, item: Labeled, index: int) -> float:
+def _oriented(axis: Axis, item: H2oAnswer, index: int) -> float:
     if item.metric_value is None:
         return -math.inf  # a missing score is the worst one, as a service that fails closed has it
     if not axis.spec.holds(item.metric_value):

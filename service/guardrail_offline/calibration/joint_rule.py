@@ -294,7 +294,7 @@ GAIN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class JointShape:
     """How the joint rule orders answers.
 
     Attributes:
@@ -327,7 +327,9 @@ class Shape:
         }
 
 
-def shape_from_json(record: dict[str, Any], names: Sequence[str], axes: Sequence[Axis]) -> Shape:
+def shape_from_json(
+    record: dict[str, Any], names: Sequence[str], axes: Sequence[Axis]
+) -> JointShape:
     """Return the shape that `as_json` wrote; KeyError if it is of other metrics."""
     scales = (
         Scale(axis, record["scales"][name]["centre"], record["scales"][name]["spread"])
@@ -335,8 +337,8 @@ def shape_from_json(record: dict[str, Any], names: Sequence[str], axes: Sequence
     )
     weights = tuple(record["weights"][name] for name in names)
     if record["method"] == "by_ranks":
-        return Shape("by_ranks", tuple(axes), (), weights, record["why"])
-    return Shape("scaled_min", tuple(axes), tuple(scales), weights, record["why"])
+        return JointShape("by_ranks", tuple(axes), (), weights, record["why"])
+    return JointShape("scaled_min", tuple(axes), tuple(scales), weights, record["why"])
 
 
 def choose_shape(
@@ -347,7 +349,7 @@ def choose_shape(
     method: Literal["auto", "scaled_min", "by_ranks"],
     weights: Sequence[float],
     learn: bool,
-) -> Shape:
+) -> JointShape:
     """Return the shape that catches most bad design answers at a level of false flags.
 
     Args:
@@ -361,12 +363,12 @@ def choose_shape(
     """
     scales = fit_scales(axes, good) if len(good) else ()
     enough = len(good) >= LEAST_GOOD and len(bad) >= LEAST_BAD
-    options: list[Shape] = []
+    options: list[JointShape] = []
     if method != "by_ranks" and (len(good) >= LEAST_GOOD or method == "scaled_min"):
-        options.append(Shape("scaled_min", tuple(axes), scales, tuple(weights), "as asked"))
+        options.append(JointShape("scaled_min", tuple(axes), scales, tuple(weights), "as asked"))
     if method != "scaled_min":
         why = "as asked" if method == "by_ranks" else "too few design answers to fit scales"
-        options.append(Shape("by_ranks", tuple(axes), (), tuple(weights), why))
+        options.append(JointShape("by_ranks", tuple(axes), (), tuple(weights), why))
     if not enough:
         return options[-1] if len(good) < LEAST_GOOD else options[0]
     rank = max(1, round(level * len(good)))
@@ -378,23 +380,23 @@ def choose_shape(
             best = other
     caught = f"{recall(best, good, bad, rank):.3f}"
     why = f"recall {caught} on {len(bad)} bad design answers, the best of {len(options)} tried"
-    return Shape(best.method, best.axes, best.scales, best.weights, why)
+    return JointShape(best.method, best.axes, best.scales, best.weights, why)
 
 
-def recall(shape: Shape, good: Matrix, bad: Matrix, rank: int) -> float:
+def recall(shape: JointShape, good: Matrix, bad: Matrix, rank: int) -> float:
     """Return the share of bad answers a shape flags at a rank; 0 if it admits no cut."""
     cut = shape.cut(good, rank)
     return 0.0 if cut is None else float(np.mean(cut.flags(bad)))
 
 
-def _learnt(shape: Shape, good: Matrix, bad: Matrix, rank: int) -> Shape:
+def _learnt(shape: JointShape, good: Matrix, bad: Matrix, rank: int) -> JointShape:
     """Return the shape after one pass over its weights, each changed if that helps clearly."""
     best = shape
     for j in range(len(shape.weights)):
         for step in STEPS:
             weights = list(best.weights)
             weights[j] = shape.weights[j] * step
-            tried = Shape(shape.method, shape.axes, shape.scales, tuple(weights), shape.why)
+            tried = JointShape(shape.method, shape.axes, shape.scales, tuple(weights), shape.why)
             if recall(tried, good, bad, rank) > recall(best, good, bad, rank) + GAIN:
                 best = tried
     return best

@@ -51,7 +51,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class HumanVerdicts:
     """One word per case.
 
     Attributes:
@@ -119,7 +119,7 @@ def verdicts(
     where: str,
     metric: str | None = None,
     adjudicator: str = ADJUDICATOR,
-) -> Verdicts:
+) -> HumanVerdicts:
     """Return one word per case from everybody's labels.
 
     The adjudicator's word is final. Without it, annotators who do not abstain must agree.
@@ -151,7 +151,7 @@ def verdicts(
     _refuse_disputed(disputed, where, adjudicator)
     people = {label.annotator for label in about} - {adjudicator}
     times = sorted(label.at for label in about if label.at)
-    return Verdicts(
+    return HumanVerdicts(
         passes=passes,
         abstained=tuple(abstained),
         agreement=agreement_of([_without(words, adjudicator) for words in votes.values()]),

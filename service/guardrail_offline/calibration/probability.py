@@ -24,14 +24,14 @@ hundred); Vovk and Petej 2014 for Venn-Abers."""
 RIDGE = 1e-3
 """Weight of the penalty that keeps separable data from an infinite slope."""
 
-Method = Literal["platt", "venn_abers", "isotonic"]
+ProbabilityMethod = Literal["platt", "venn_abers", "isotonic"]
 
 
 @dataclass(frozen=True, slots=True)
 class Probabilities:
     """P(bad) per score; for Venn-Abers with its interval, else three times the same."""
 
-    method: Method
+    method: ProbabilityMethod
     middle: Vector
     low: Vector
     high: Vector
@@ -46,7 +46,7 @@ class Reliability:
     n: int
 
 
-def method_for(n: int) -> Method:
+def method_for(n: int) -> ProbabilityMethod:
     """Return the method that n labels can carry."""
     if n < PLATT_BELOW:
         return "platt"
@@ -54,7 +54,7 @@ def method_for(n: int) -> Method:
 
 
 def probabilities(
-    scores: Vector, bad: Vector, wanted: Vector, method: Method | None = None
+    scores: Vector, bad: Vector, wanted: Vector, method: ProbabilityMethod | None = None
 ) -> Probabilities:
     """Return P(bad) at the wanted scores, learnt from labelled ones."""
     chosen = method or method_for(len(scores))
@@ -115,8 +115,8 @@ def logistic(features: Matrix, target: Vector, steps: int = 50) -> Vector:
     """Return intercept and slopes of a ridge logistic regression, by Newton's method.
 
     Args:
-        features: Shape (n, m).
-        target: In [0, 1]. Shape (n,).
+        features: JointShape (n, m).
+        target: In [0, 1]. JointShape (n,).
         steps: Largest number of Newton steps; it stops when nothing moves.
     """
     design = np.column_stack([np.ones(len(features)), features])

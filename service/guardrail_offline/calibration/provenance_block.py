@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from guardrail_offline.calibration.deciding_metrics import Gate, used_fingerprints
-from guardrail_offline.calibration.fit_options import CONFIDENT, Options
+from guardrail_offline.calibration.deciding_metrics import DecidingMetric, used_fingerprints
+from guardrail_offline.calibration.fit_options import CONFIDENT, FitOptions
 from guardrail_offline.calibration.joint_rule import JointCut, Vector
-from guardrail_offline.calibration.labels import Spent, Verdicts
+from guardrail_offline.calibration.labels import HumanVerdicts, Spent
 from guardrail_offline.calibration.probability import (
     calibration_error,
     probabilities,
@@ -21,9 +21,15 @@ from guardrail_offline.calibration.probability import (
     reliability_json,
 )
 from guardrail_offline.calibration.scored_lab import ScoredLab
-from guardrail_offline.calibration.split import DIGEST, Labelled, chance, counts, resampled
-from guardrail_offline.calibration.statistics import (
+from guardrail_offline.calibration.split import (
+    DIGEST,
+    LabelledCases,
     Mask,
+    chance,
+    counts,
+    resampled,
+)
+from guardrail_offline.calibration.statistics import (
     baseline,
     own_scores,
     rate,
@@ -79,7 +85,7 @@ METHODS = {
 
 
 def block_of(
-    fitted: Fitted, lab: ScoredLab, verdicts: Verdicts, sources: Sources
+    fitted: Fitted, lab: ScoredLab, verdicts: HumanVerdicts, sources: Sources
 ) -> dict[str, Any]:
     """Return the `calibration` block without its two hashes."""
     options = fitted.options
@@ -124,7 +130,7 @@ def _target(fitted: Fitted) -> dict[str, Any]:
 
 
 def _dataset(
-    fitted: Fitted, lab: ScoredLab, verdicts: Verdicts, sources: Sources
+    fitted: Fitted, lab: ScoredLab, verdicts: HumanVerdicts, sources: Sources
 ) -> dict[str, Any]:
     groups = sorted(set(fitted.data.groups))
     return {
@@ -145,7 +151,7 @@ def _dataset(
     }
 
 
-def _units(data: Labelled, options: Options) -> dict[str, Any]:
+def _units(data: LabelledCases, options: FitOptions) -> dict[str, Any]:
     """Return what a later look at more labels must find again; nothing if there can be none."""
     if options.looks == "fixed":
         return {}
@@ -196,7 +202,7 @@ def _shape(fitted: Fitted) -> dict[str, Any] | None:
     return fitted.shape.as_json(names) if fitted.shape else None
 
 
-def _warnings(fitted: Fitted, verdicts: Verdicts, sources: Sources) -> list[str]:
+def _warnings(fitted: Fitted, verdicts: HumanVerdicts, sources: Sources) -> list[str]:
     kappa = verdicts.agreement.kappa if verdicts.agreement else None
     idle = [
         gate.name
@@ -270,7 +276,9 @@ def _metric(fitted: Fitted, j: int, interval: tuple[float, float] | None) -> dic
     }
 
 
-def _p_bad(gate: Gate, values: Vector, good: Mask, groups: list[str]) -> dict[str, Any] | None:
+def _p_bad(
+    gate: DecidingMetric, values: Vector, good: Mask, groups: list[str]
+) -> dict[str, Any] | None:
     """Return how well P(bad) read from this metric alone holds on questions it was not learnt on.
 
     For reading; no threshold is compared with it.

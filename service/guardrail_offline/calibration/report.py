@@ -20,8 +20,8 @@ from guardrail_offline.calibration.explanation import explain
 from guardrail_offline.calibration.joint_rule import Axis, JointCut, Matrix, Vector, fit_scales
 from guardrail_offline.calibration.probability import logistic, sigmoid
 from guardrail_offline.calibration.single_rules import NAIVE
-from guardrail_offline.calibration.split import Labelled, chance
-from guardrail_offline.calibration.statistics import Rate, guaranteed_rank
+from guardrail_offline.calibration.split import LabelledCases, chance
+from guardrail_offline.calibration.statistics import FlagRate, guaranteed_rank
 from guardrail_offline.calibration.thresholds import Fitted
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def _slices(block: Mapping[str, Any]) -> str:
         (
             entry["fact"],
             entry["value"],
-            str(Rate(entry["false_flag"]["x"], entry["false_flag"]["n"])),
-            str(Rate(entry["recall"]["x"], entry["recall"]["n"])),
+            str(FlagRate(entry["false_flag"]["x"], entry["false_flag"]["n"])),
+            str(FlagRate(entry["recall"]["x"], entry["recall"]["n"])),
         )
         for entry in block["slices"]
     ]
@@ -281,14 +281,14 @@ class Suspect:
         return {"case": self.case, "label": self.label, "probability": round(self.probability, 4)}
 
 
-def suspects(data: Labelled, axes: list[Axis]) -> list[Suspect]:
+def suspects(data: LabelledCases, axes: list[Axis]) -> list[Suspect]:
     """Return doubtful labels, the least probable first.
 
     A logistic regression of the label on all metrics, fitted without the case's own question, says
     how probable its label is. A detector's blind spots look like wrong labels here and are not.
 
     Args:
-        data: Labelled cases; the first columns of their values belong to `axes`.
+        data: LabelledCases cases; the first columns of their values belong to `axes`.
         axes: The metrics that have a threshold to fit.
     """
     if not axes or min(data.good.sum(), (~data.good).sum()) < FOLDS:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.labels import FIELDS, inert, tasks
 from guardrail_offline.calibration.scored_lab import LabCase
 from guardrail_offline.calibration.split import chance
@@ -28,7 +28,7 @@ COMFORT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class LabelsNeeded:
     """Good questions one promise takes.
 
     Attributes:
@@ -41,10 +41,10 @@ class Need:
     on_average: int
 
 
-def table() -> tuple[Need, ...]:
+def table() -> tuple[LabelsNeeded, ...]:
     """Return the smallest samples for usual promises."""
     return tuple(
-        Need(
+        LabelsNeeded(
             alpha,
             (labels_needed(alpha, 0.10), labels_needed(alpha, 0.05)),
             labels_needed_on_average(alpha),
@@ -54,7 +54,7 @@ def table() -> tuple[Need, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LabellingPlan:
     """What one promise takes.
 
     Attributes:
@@ -67,7 +67,7 @@ class Plan:
         least_labels: The same for the least number.
     """
 
-    options: Options
+    options: FitOptions
     good_share: float
     least: int
     comfortable: int
@@ -90,7 +90,7 @@ class Plan:
         }
 
 
-def plan(options: Options, good_share: float) -> Plan:
+def plan(options: FitOptions, good_share: float) -> LabellingPlan:
     """Return how many labels the options' promise takes.
 
     Args:
@@ -100,7 +100,7 @@ def plan(options: Options, good_share: float) -> Plan:
     least = labels_needed(options.alpha, options.delta)
     comfortable = labels_needed(options.alpha, options.delta, COMFORT)
     whole = good_share * (1 - options.split)
-    return Plan(
+    return LabellingPlan(
         options=options,
         good_share=good_share,
         least=least,

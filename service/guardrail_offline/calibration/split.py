@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guardrail_offline.calibration.deciding_metrics import Gate, matrix
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.deciding_metrics import DecidingMetric, matrix
+from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.joint_rule import Matrix
 from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
 from guardrail_service.errors import ConfigurationError
@@ -99,17 +99,17 @@ it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledCases:
     """Labelled cases and how they are divided.
 
     Attributes:
         cases: All that are used, in the order of the lab.
-        good: Which of them a human passed. Shape (n,).
-        design: Which of them choose the rule's shape and prove nothing. Shape (n,).
-        values: Oriented scores per gate; see `gates`. Shape (n, gates).
+        good: Which of them a human passed. JointShape (n,).
+        design: Which of them choose the rule's shape and prove nothing. JointShape (n,).
+        values: Oriented scores per gate; see `gates`. JointShape (n, gates).
         speaks: Which of them may stand for their question. Where labels may be added at any time,
             only the answer drawn from all of the lab's, labelled or not: were it drawn from the
-            labelled ones, a later label could put another in its place. Shape (n,).
+            labelled ones, a later label could put another in its place. JointShape (n,).
         thinned_away: Cases left out to turn a weighted sample into an even one.
     """
 
@@ -125,11 +125,11 @@ class Labelled:
         """Return each case's question."""
         return [case.group for case in self.cases]
 
-    def units(self, which: Mask, options: Options) -> Matrix:
+    def units(self, which: Mask, options: FitOptions) -> Matrix:
         """Return independent observations among the cases a mask picks, one row each."""
         return self._named_units(which, options)[0]
 
-    def unit_digests(self, which: Mask, options: Options) -> list[str]:
+    def unit_digests(self, which: Mask, options: FitOptions) -> list[str]:
         """Return a digest of each of these observations, by which a change to it is seen."""
         values, names = self._named_units(which, options)
         rows = ([name, *map(repr, row)] for name, row in zip(names, values.tolist(), strict=True))
@@ -142,7 +142,7 @@ class Labelled:
         }
         return len(set(self.groups) - speaking)
 
-    def _named_units(self, which: Mask, options: Options) -> tuple[Matrix, list[str]]:
+    def _named_units(self, which: Mask, options: FitOptions) -> tuple[Matrix, list[str]]:
         """Return one row per observation, and the answer or the question each of them is."""
         worst = options.unit == "worst_of_group"
         indices = np.flatnonzero(which if worst else which & self.speaks)
@@ -157,12 +157,12 @@ class Labelled:
 def labelled(
     lab: ScoredLab,
     passes: Mapping[str, bool],
-    gates: Sequence[Gate],
-    options: Options,
+    gates: Sequence[DecidingMetric],
+    options: FitOptions,
     weights: Mapping[str, float] | None = None,
     design_groups: float | None = None,
     abstained: Collection[str] = (),
-) -> Labelled:
+) -> LabelledCases:
     """Return the labelled cases of a lab, divided.
 
     Args:
@@ -195,7 +195,7 @@ def labelled(
     good = np.array([passes[case.key] for case in used], dtype=np.bool_)
     _refuse_one_class(good)
     split = options.split if design_groups is None else design_groups
-    return Labelled(
+    return LabelledCases(
         cases=used,
         good=good,
         design=np.array([is_design(c.group, split, options.seed) for c in used], dtype=np.bool_),
@@ -205,7 +205,7 @@ def labelled(
     )
 
 
-def _speaks(cases: Sequence[LabCase], used: Sequence[LabCase], options: Options) -> Mask:
+def _speaks(cases: Sequence[LabCase], used: Sequence[LabCase], options: FitOptions) -> Mask:
     if options.looks == "fixed" or options.unit == "worst_of_group":
         return np.ones(len(used), dtype=np.bool_)
     keys, groups = [case.key for case in cases], [case.group for case in cases]
@@ -252,7 +252,7 @@ def _leak(key: str, found: str) -> None:
 
 
 def _even(
-    cases: Sequence[LabCase], weights: Mapping[str, float] | None, options: Options
+    cases: Sequence[LabCase], weights: Mapping[str, float] | None, options: FitOptions
 ) -> Sequence[int]:
     if weights is None:
         return range(len(cases))
@@ -296,7 +296,7 @@ def _refuse_one_class(good: Mask) -> None:
         )
 
 
-def counts(data: Labelled) -> dict[str, Any]:
+def counts(data: LabelledCases) -> dict[str, Any]:
     """Return how many labelled cases and questions of each kind there are."""
     return {
         "n_labeled": len(data.cases),

@@ -20,14 +20,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, betaln
 from scipy.stats import beta, binom, chi2_contingency
 
-from guardrail_offline.calibration.deciding_metrics import Gate
+from guardrail_offline.calibration.deciding_metrics import DecidingMetric
 from guardrail_offline.calibration.joint_rule import Vector
 from guardrail_offline.calibration.scored_lab import LabCase
-from guardrail_offline.calibration.split import one_per_group
+from guardrail_offline.calibration.split import Mask, one_per_group
 
 _SLACK = 1e-12
 """Rounding of the distribution functions, so that a bound that holds exactly is not missed."""
@@ -210,13 +209,12 @@ def _pair(votes: Sequence[Mapping[str, str]], one: str, other: str) -> Agreement
     return cohen_kappa(told) if told else None
 
 
-Mask = NDArray[np.bool_]
 _MOST_VALUES = 12
 """A fact with more values than this is a name, not a slice."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class FlagRate:
     """How many of n answers were flagged."""
 
     x: int
@@ -243,9 +241,9 @@ class Rate:
         return f"{self.x} of {self.n} ({self.x / self.n:.1%}, 95 % interval {low:.1%}-{high:.1%})"
 
 
-def rate(flags: Mask) -> Rate:
+def rate(flags: Mask) -> FlagRate:
     """Return how many of some answers are flagged."""
-    return Rate(int(flags.sum()), len(flags))
+    return FlagRate(int(flags.sum()), len(flags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +252,8 @@ class Slice:
 
     fact: str
     value: str
-    false_flags: Rate
-    recall: Rate
+    false_flags: FlagRate
+    recall: FlagRate
 
     def as_json(self) -> dict[str, Any]:
         """Return the slice for the provenance block."""
@@ -319,7 +317,7 @@ class Drift:
         }
 
 
-def own_scores(gate: Gate, cases: Sequence[LabCase], seed: int) -> Vector:
+def own_scores(gate: DecidingMetric, cases: Sequence[LabCase], seed: int) -> Vector:
     """Return a metric's scores of one case a question; infinite where there is none.
 
     A second answer to a question looks much like the first and would pass for a trend.

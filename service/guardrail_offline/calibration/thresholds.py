@@ -9,13 +9,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from guardrail_offline.calibration.deciding_metrics import MIDDLE, Gate
-from guardrail_offline.calibration.fit_options import PROMISING, Options
+from guardrail_offline.calibration.deciding_metrics import MIDDLE, DecidingMetric
+from guardrail_offline.calibration.fit_options import PROMISING, FitOptions
 from guardrail_offline.calibration.joint_rule import (
     LEAST_GOOD,
     JointCut,
+    JointShape,
     Matrix,
-    Shape,
     Vector,
     between,
     choose_shape,
@@ -32,7 +32,7 @@ from guardrail_offline.calibration.single_rules import (
     trade,
     youden_cut,
 )
-from guardrail_offline.calibration.split import Labelled, labelled
+from guardrail_offline.calibration.split import LabelledCases, labelled
 from guardrail_offline.calibration.statistics import (
     anytime_rank,
     average_rank,
@@ -52,21 +52,21 @@ class Fitted:
         gates: Every metric that decides, those with a fitted threshold first.
         cuts: Oriented threshold per gate; minus infinity never flags.
         data: The labelled cases, divided.
-        units: Rows the bound was computed from. Shape (n, gates).
+        units: Rows the bound was computed from. JointShape (n, gates).
         rank: k of the joint rule; 0 for rules per metric.
         tau: The joint cut on the standardised scale, where there is one.
         shape: How the joint rule orders answers.
         options: What was asked for.
     """
 
-    gates: tuple[Gate, ...]
+    gates: tuple[DecidingMetric, ...]
     cuts: tuple[float, ...]
-    data: Labelled
+    data: LabelledCases
     units: Matrix
     rank: int
     tau: float | None
-    shape: Shape | None
-    options: Options
+    shape: JointShape | None
+    options: FitOptions
 
     @property
     def promising(self) -> bool:
@@ -89,8 +89,8 @@ class Fitted:
 def fit(
     lab: ScoredLab,
     passes: Mapping[str, bool],
-    gates: Sequence[Gate],
-    options: Options,
+    gates: Sequence[DecidingMetric],
+    options: FitOptions,
     weights: Mapping[str, float] | None = None,
     previous: Mapping[str, Any] | None = None,
     abstained: Collection[str] = (),
@@ -124,7 +124,7 @@ def fit(
     return _joint(data, tuple(gates), options, previous)
 
 
-def _may_drop_split(options: Options) -> bool:
+def _may_drop_split(options: FitOptions) -> bool:
     """Return whether all labels may go into the bound: the by-ranks rule needs no design part.
 
     The choice depends on how many labels there are and never on a score, or the bound would not
@@ -133,17 +133,20 @@ def _may_drop_split(options: Options) -> bool:
     return options.method == "auto" and not options.learn and options.looks == "fixed"
 
 
-def _count(data: Labelled, options: Options) -> int:
+def _count(data: LabelledCases, options: FitOptions) -> int:
     return len(data.units(data.good & ~data.design, options))
 
 
-def _rank(n: int, options: Options) -> int:
+def _rank(n: int, options: FitOptions) -> int:
     rule = anytime_rank if options.looks == "anytime" else guaranteed_rank
     return rule(n, options.alpha, options.delta)
 
 
 def _joint(
-    data: Labelled, gates: tuple[Gate, ...], options: Options, previous: Mapping[str, Any] | None
+    data: LabelledCases,
+    gates: tuple[DecidingMetric, ...],
+    options: FitOptions,
+    previous: Mapping[str, Any] | None,
 ) -> Fitted:
     fittable = [gate for gate in gates if not gate.metric.boolean]
     width = len(fittable)
@@ -182,12 +185,12 @@ def _checks_only(bound: Matrix, rank: int) -> JointCut | None:
 
 
 def _shape(
-    data: Labelled,
-    gates: Sequence[Gate],
-    options: Options,
+    data: LabelledCases,
+    gates: Sequence[DecidingMetric],
+    options: FitOptions,
     level: float,
     previous: Mapping[str, Any] | None,
-) -> Shape:
+) -> JointShape:
     axes = [gate.axis for gate in gates]
     names = [gate.name for gate in gates]
     if previous is not None:
@@ -222,7 +225,7 @@ def _shape(
 
 
 def cuts_alone(
-    data: Labelled, gates: Sequence[Gate], options: Options
+    data: LabelledCases, gates: Sequence[DecidingMetric], options: FitOptions
 ) -> tuple[tuple[float, ...], Matrix]:
     """Return one oriented cut per gate, and the good units they were read from."""
     good = data.units(data.good, options)
@@ -237,7 +240,7 @@ def cuts_alone(
     return tuple(cuts), good
 
 
-def _alone(good: Vector, bad: Vector, options: Options) -> float:
+def _alone(good: Vector, bad: Vector, options: FitOptions) -> float:
     """Return one metric's oriented cut, before it is put into the metric's range."""
     cut: float | None
     match options.rule:
@@ -256,7 +259,7 @@ def _alone(good: Vector, bad: Vector, options: Options) -> float:
     return -math.inf if cut is None else cut
 
 
-def _placed(cut: float, observed: Vector, gate: Gate, options: Options) -> float:
+def _placed(cut: float, observed: Vector, gate: DecidingMetric, options: FitOptions) -> float:
     """Return a cut as a threshold in range; a recall promise must not be rounded down."""
     if cut == math.inf:
         return gate.axis.high
@@ -265,7 +268,7 @@ def _placed(cut: float, observed: Vector, gate: Gate, options: Options) -> float
     return between(cut, observed, gate.axis)
 
 
-def refuse_too_few(n: int, data: Labelled, options: Options) -> NoReturn:
+def refuse_too_few(n: int, data: LabelledCases, options: FitOptions) -> NoReturn:
     """Say how many questions with a good answer are missing, and about how many labels that is."""
     if options.looks == "anytime":
         needed = labels_needed_anytime(options.alpha, options.delta)
@@ -288,7 +291,7 @@ def refuse_too_few(n: int, data: Labelled, options: Options) -> NoReturn:
     )
 
 
-def refuse_other_division(options: Options, previous: Mapping[str, Any]) -> None:
+def refuse_other_division(options: FitOptions, previous: Mapping[str, Any]) -> None:
     """Refuse to divide questions otherwise than the fit whose shape is kept.
 
     Raises:
@@ -305,7 +308,7 @@ def refuse_other_division(options: Options, previous: Mapping[str, Any]) -> None
             )
 
 
-def refuse_changed(data: Labelled, options: Options, previous: Mapping[str, Any]) -> None:
+def refuse_changed(data: LabelledCases, options: FitOptions, previous: Mapping[str, Any]) -> None:
     """Refuse to look again if answers that an earlier look rests on are gone or have changed.
 
     Raises:
@@ -324,7 +327,7 @@ def refuse_changed(data: Labelled, options: Options, previous: Mapping[str, Any]
 
 
 def refuse_always_flagged(
-    data: Labelled, gates: Sequence[Gate], options: Options, rank: int
+    data: LabelledCases, gates: Sequence[DecidingMetric], options: FitOptions, rank: int
 ) -> NoReturn:
     """Name the metrics that flag good answers whatever the thresholds are."""
     values = data.units(data.good & ~data.design, options)
@@ -340,7 +343,9 @@ def refuse_always_flagged(
     )
 
 
-def refuse_too_few_alone(good: Matrix, bad: Matrix, data: Labelled, options: Options) -> None:
+def refuse_too_few_alone(
+    good: Matrix, bad: Matrix, data: LabelledCases, options: FitOptions
+) -> None:
     """Refuse labels that are too few for a promise about each metric alone."""
     if options.rule == "recall":
         if guaranteed_rank(len(bad), 1 - options.recall, options.delta) == 0:
@@ -361,7 +366,7 @@ def refuse_too_few_alone(good: Matrix, bad: Matrix, data: Labelled, options: Opt
             refuse_too_few(len(good), data, options)
 
 
-def refuse_out_of_reach(cut: float, gate: Gate, options: Options) -> None:
+def refuse_out_of_reach(cut: float, gate: DecidingMetric, options: FitOptions) -> None:
     """Refuse a promise that no threshold of this metric can keep."""
     fitted = not gate.metric.boolean  # a yes/no check is outside the promise of recall
     if options.rule == "recall" and fitted and (cut > gate.axis.high or cut == math.inf):

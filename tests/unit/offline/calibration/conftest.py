@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.calibration.fit import Inputs, Run, run_fit
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.fit import FitInputs, FitResult, run_fit
+from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.labels import Label, labels_jsonl
 from guardrail_offline.calibration.scored_lab import ScoredLab, write_lab
 from tests.unit.offline.calibration import labs
 
-TEN = Options(alpha=0.10, delta=0.10)
+TEN = FitOptions(alpha=0.10, delta=0.10)
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Callable[..., Inputs]:
+def files(tmp_path: Path) -> Callable[..., FitInputs]:
     """Write a lab, its labels and the base policy; return what a fit reads."""
 
-    def write(lab: ScoredLab | None = None, **more: Any) -> Inputs:
+    def write(lab: ScoredLab | None = None, **more: Any) -> FitInputs:
         made, passes = labs.lab(160)
         scored = lab or made
         (tmp_path / "lab.jsonl").write_text("\n".join(write_lab(scored)) + "\n")
@@ -38,14 +38,14 @@ def files(tmp_path: Path) -> Callable[..., Inputs]:
             "labels": tmp_path / "labels.jsonl",
             "base": tmp_path / "base.json",
         }
-        return Inputs(**{**inputs, **more})
+        return FitInputs(**{**inputs, **more})
 
     return write
 
 
-Files = Callable[..., Inputs]
+Files = Callable[..., FitInputs]
 
 
-def run(files: Files, options: Options = TEN, **more: Any) -> Run:
+def run(files: Files, options: FitOptions = TEN, **more: Any) -> FitResult:
     """Return a fit of the files."""
     return run_fit(files(**more), options, labs.SERVING)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from guardrail_offline.calibration.checkup import Checkup, checkup
-from guardrail_offline.calibration.deciding_metrics import gates_of
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.deciding_metrics import deciding_metrics
+from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.labels import Label, verdicts
 from guardrail_offline.calibration.provenance_block import (
     Sources,
@@ -20,7 +20,7 @@ from guardrail_offline.calibration.provenance_block import (
 )
 from guardrail_offline.calibration.scored_lab import ScoredLab
 from guardrail_offline.calibration.statistics import (
-    Rate,
+    FlagRate,
     baseline,
     compare,
     rate,
@@ -38,7 +38,7 @@ def emitted(folder: Path) -> tuple[Policy, dict[str, Any]]:
     """Return a calibrated policy and its block."""
     lab, passes = labs.lab(200)
     base = labs.policy(folder)
-    fitted = fit(lab, passes, gates_of(base, lab), Options(alpha=0.1))
+    fitted = fit(lab, passes, deciding_metrics(base, lab), FitOptions(alpha=0.1))
     words = verdicts([Label(k, "pass" if v else "fail") for k, v in passes.items()], "labels")
     block = block_of(fitted, lab, words, Sources("0" * 64, "every case of the lab"))
     path = folder / "emitted.json"
@@ -166,10 +166,10 @@ def test_the_stability_index_is_zero_for_equal_shares_and_symmetric() -> None:
 
 def test_rates_have_exact_intervals_and_nothing_of_nothing() -> None:
     """In words, too."""
-    assert str(Rate(0, 0)) == "0 of 0"
-    assert Rate(0, 0).share is None
+    assert str(FlagRate(0, 0)) == "0 of 0"
+    assert FlagRate(0, 0).share is None
     assert rate(np.array([True, False])).share == 0.5
-    assert Rate(3, 50).as_json()["ci95"] == pytest.approx([0.012549, 0.165482], abs=1e-6)
+    assert FlagRate(3, 50).as_json()["ci95"] == pytest.approx([0.012549, 0.165482], abs=1e-6)
 
 
 def test_slices_cover_every_answer_and_leave_names_out() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from guardrail_offline.calibration.explanation import explain
 from guardrail_offline.calibration.fit import run_fit
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.labels import Label, labels_jsonl, ledger_of, read_looks
 from guardrail_offline.calibration.provenance_block import file_text
 from guardrail_offline.calibration.scored_lab import ScoredLab
@@ -63,7 +63,7 @@ def test_serving_flags_exactly_what_the_fit_counted(files: Files, tmp_path: Path
 def test_the_same_input_gives_the_same_bytes(files: Files) -> None:
     """Also after other looks have been written down in between."""
     first = file_text(run(files).content)
-    run(files, Options(alpha=0.2))
+    run(files, FitOptions(alpha=0.2))
     assert file_text(run(files).content) == first
 
 
@@ -97,7 +97,7 @@ def test_the_block_says_what_the_thresholds_rest_on(files: Files) -> None:
 def test_a_second_look_is_recorded_and_stated(files: Files, tmp_path: Path) -> None:
     """The promises then hold together with less confidence, and the file says so."""
     run(files)
-    second = run(files, Options(alpha=0.2)).content
+    second = run(files, FitOptions(alpha=0.2)).content
     assert second["calibration"]["looks"]["count"] == 2
     assert second["calibration"]["looks"]["delta_total"] == pytest.approx(0.2)
     assert any("confidence 0.800" in text for text in second["calibration"]["warnings"])
@@ -108,13 +108,13 @@ def test_a_second_look_is_recorded_and_stated(files: Files, tmp_path: Path) -> N
 def test_a_promise_on_average_spends_no_delta(files: Files, tmp_path: Path) -> None:
     """It has none; nor has a comparison. Other looks cost it the words it makes, not a number."""
     run(files)
-    average = run(files, Options(rule="average", alpha=0.1)).content
+    average = run(files, FitOptions(rule="average", alpha=0.1)).content
     assert average["calibration"]["looks"] == {"mode": "fixed", "count": 2, "delta_total": 0.1}
     assert "holds for a rule that no other look chose" in " ".join(explain(average))
     assert any("no other look chose" in text for text in average["calibration"]["warnings"])
-    third = run(files, Options(alpha=0.2)).content
+    third = run(files, FitOptions(alpha=0.2)).content
     assert third["calibration"]["looks"] == {"mode": "fixed", "count": 3, "delta_total": 0.2}
-    compared = run(files, Options(rule="youden")).content
+    compared = run(files, FitOptions(rule="youden")).content
     assert "looked at" not in " ".join(explain(compared))
     assert compared["calibration"]["looks"]["delta_total"] == 0.2
     assert len(read_looks(ledger_of(tmp_path / "labels.jsonl"))) == 3
@@ -122,7 +122,7 @@ def test_a_promise_on_average_spends_no_delta(files: Files, tmp_path: Path) -> N
 
 def test_labels_may_grow_under_an_anytime_rule_for_one_delta(files: Files, tmp_path: Path) -> None:
     """With the earlier file's scales; without them it is another rule and another delta."""
-    options = Options(alpha=0.15, looks="anytime", method="scaled_min")
+    options = FitOptions(alpha=0.15, looks="anytime", method="scaled_min")
     inputs = files()
     whole = (tmp_path / "labels.jsonl").read_text()
     (tmp_path / "labels.jsonl").write_text("".join(whole.splitlines(keepends=True)[:130]))
@@ -141,7 +141,7 @@ def test_an_earlier_shape_is_kept_with_its_division(
     files: Files, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     """Else questions that chose the scales would prove them."""
-    options = Options(alpha=0.15, method="scaled_min")
+    options = FitOptions(alpha=0.15, method="scaled_min")
     (tmp_path / "first.json").write_text(file_text(run(files, options).content))
     (name,) = changes
     with pytest.raises(ConfigurationError, match=f"--{name}: found .*as in --previous"):
@@ -152,7 +152,7 @@ def test_an_earlier_shape_is_kept_with_its_division(
 
 def test_labels_changed_between_looks_at_any_time_are_refused(files: Files, tmp_path: Path) -> None:
     """They may grow; one that is turned around changes what the earlier look saw."""
-    options = Options(alpha=0.15, looks="anytime", method="scaled_min")
+    options = FitOptions(alpha=0.15, looks="anytime", method="scaled_min")
     first = run(files, options)
     (tmp_path / "first.json").write_text(file_text(first.content))
     data = first.fitted.data
@@ -213,7 +213,7 @@ def test_an_abstention_counts_as_read_for_the_worst_answer(files: Files, tmp_pat
     scored, passes = labs.lab(100, reruns=2)
     words = [Label(key, "pass" if good else "fail") for key, good in passes.items()]
     words[1] = Label("q0-1", "abstain")
-    worst = Options(alpha=0.15, unit="worst_of_group")
+    worst = FitOptions(alpha=0.15, unit="worst_of_group")
     (tmp_path / "labels.jsonl").write_text(labels_jsonl(words))
     assert run(files, worst, lab=scored).content["calibration"]["dataset"]["n_abstained"] == 1
     (tmp_path / "labels.jsonl").write_text(labels_jsonl([words[0], *words[2:]]))
@@ -244,7 +244,7 @@ def test_labels_about_one_metric_are_used_where_they_are_asked_for(files: Files)
 
 def test_a_rule_without_a_promise_serves_uncalibrated(files: Files, tmp_path: Path) -> None:
     """And spends nothing, since it promises nothing."""
-    content = run(files, Options(rule="youden")).content
+    content = run(files, FitOptions(rule="youden")).content
     policy = served(tmp_path, content)
     assert not any(cut.calibrated for rule in policy.rules.values() for cut in rule.cuts.values())
     assert explain(content)[0].startswith("Promise: none")
@@ -257,7 +257,7 @@ def test_a_recall_file_is_served_and_says_what_it_rests_on(files: Files, tmp_pat
     cases = tuple(
         c if passes[c.key] else labs.case(c.key, c.group, labs.MISSING) for c in made.cases
     )
-    options = Options(rule="recall", recall=0.5)
+    options = FitOptions(rule="recall", recall=0.5)
     scored = ScoredLab("x", cases, labs.FINGERPRINTS)
     content = run(files, options, lab=scored, metrics=["groundedness"]).content
     assert served(tmp_path, content).warnings == ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.calibration.fit_options import Options, parse_weights
+from guardrail_offline.calibration.fit_options import FitOptions, parse_weights
 from guardrail_service.errors import ConfigurationError
 
 
@@ -36,7 +36,7 @@ def test_what_cannot_be_promised_is_refused_before_labels_are_read(
 ) -> None:
     """By option, with what is expected."""
     with pytest.raises(ConfigurationError, match=says):
-        Options(**options)
+        FitOptions(**options)
 
 
 def test_weights_are_read_from_the_command_line() -> None:

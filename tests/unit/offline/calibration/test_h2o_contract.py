@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.h2o_contract import calibrate, guardrail_json, parse_request
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import ConfigurationError
@@ -42,7 +42,7 @@ def request(n: int = 60, **changes: Any) -> dict[str, Any]:
 
 def answered(content: dict[str, Any], **options: float) -> dict[str, Any]:
     """Return the operation for a request."""
-    return calibrate(parse_request(content), REGISTRY, Options(alpha=0.1, **options))
+    return calibrate(parse_request(content), REGISTRY, FitOptions(alpha=0.1, **options))
 
 
 def test_the_threshold_flags_at_most_its_share_of_what_should_pass() -> None:
@@ -131,7 +131,7 @@ def test_the_seeds_example_round_trips(tmp_path: Path) -> None:
                 for item in content["trainSet"]:
                     item["metricValue"] = float(item["label"])
             parsed = parse_request(content)
-            made = guardrail_json(parsed, calibrate(parsed, REGISTRY, Options(alpha=0.1)))
+            made = guardrail_json(parsed, calibrate(parsed, REGISTRY, FitOptions(alpha=0.1)))
             again["calibrated_thresholds"] |= made["calibrated_thresholds"]
             again["evaluator_ids"] += made["evaluator_ids"]
     shape = {k: set(v) for k, v in example["calibrated_thresholds"].items()}

@@ -16,9 +16,9 @@ from guardrail_offline.calibration.joint_rule import (
     LOGIT_FLOOR,
     Axis,
     JointCut,
+    JointShape,
     Matrix,
     Scale,
-    Shape,
     between,
     by_ranks,
     choose_shape,
@@ -288,7 +288,7 @@ GOOD = GENERATOR.normal(0, 1, (60, 2))
 BAD = GENERATOR.normal(0, 1, (40, 2)) - [3.0, 0.0]
 
 
-def chosen(good: Matrix = GOOD, bad: Matrix = BAD, **options: object) -> Shape:
+def chosen(good: Matrix = GOOD, bad: Matrix = BAD, **options: object) -> JointShape:
     """Return the shape chosen with some options."""
     given = {"level": 0.1, "method": "auto", "weights": [1.0, 1.0], "learn": False} | options
     return choose_shape(FREE_AXES, good, bad, **given)  # type: ignore[arg-type]

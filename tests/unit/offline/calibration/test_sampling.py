@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from guardrail_offline.calibration.fit_options import Options
+from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.sampling import (
     best_promise,
     draw,
@@ -29,7 +29,7 @@ def test_the_table_shown_before_labelling() -> None:
 
 def test_a_plan_counts_bad_answers_and_the_design_part() -> None:
     """105 good questions carry three odd answers at 5 %; half are bad, a fifth is for design."""
-    found = plan(Options(alpha=0.05, delta=0.10, split=0.2), 0.5)
+    found = plan(FitOptions(alpha=0.05, delta=0.10, split=0.2), 0.5)
     assert (found.least, found.comfortable) == (45, 105)
     assert found.labels == 263
     assert found.least_labels == 90
@@ -39,7 +39,7 @@ def test_a_plan_counts_bad_answers_and_the_design_part() -> None:
 
 def test_the_strictest_plan_is_quick() -> None:
     """It takes thousands of millions of labels, and saying so takes no time."""
-    found = plan(Options(alpha=1e-9, delta=0.10), 0.7)
+    found = plan(FitOptions(alpha=1e-9, delta=0.10), 0.7)
     assert found.least == pytest.approx(-math.log(0.10) * 1e9, rel=1e-6)
     assert 1.5 < found.anytime / found.least < 1.6
 

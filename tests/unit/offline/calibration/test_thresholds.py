@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from guardrail_offline.calibration.deciding_metrics import gates_of, matrix
-from guardrail_offline.calibration.fit_options import Looks, Options, Rule
+from guardrail_offline.calibration.deciding_metrics import deciding_metrics, matrix
+from guardrail_offline.calibration.fit_options import FitOptions, Looks, RuleName
 from guardrail_offline.calibration.sampling import draw
 from guardrail_offline.calibration.scored_lab import ScoredLab
 from guardrail_offline.calibration.statistics import guaranteed_rank
@@ -19,13 +19,13 @@ from guardrail_offline.calibration.thresholds import Fitted, fit
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.calibration import labs
 
-TEN = Options(alpha=0.10, delta=0.10)
+TEN = FitOptions(alpha=0.10, delta=0.10)
 
 
-def fitted(folder: Path, options: Options = TEN, questions: int = 200, seed: int = 1) -> Fitted:
+def fitted(folder: Path, options: FitOptions = TEN, questions: int = 200, seed: int = 1) -> Fitted:
     """Return a fit on a synthetic lab."""
     lab, passes = labs.lab(questions, seed)
-    return fit(lab, passes, gates_of(labs.policy(folder), lab), options)
+    return fit(lab, passes, deciding_metrics(labs.policy(folder), lab), options)
 
 
 @pytest.mark.parametrize("method", ["scaled_min", "by_ranks"])
@@ -50,8 +50,8 @@ def test_the_bound_rests_on_one_answer_a_question(tmp_path: Path) -> None:
     policy = labs.policy(tmp_path)
     once, passes_once = labs.lab(150, 3)
     thrice, passes_thrice = labs.lab(150, 3, reruns=3)
-    one = fit(once, passes_once, gates_of(policy, once), TEN)
-    three = fit(thrice, passes_thrice, gates_of(policy, thrice), TEN)
+    one = fit(once, passes_once, deciding_metrics(policy, once), TEN)
+    three = fit(thrice, passes_thrice, deciding_metrics(policy, thrice), TEN)
     assert len(three.units) == len(one.units)
     assert three.rank == one.rank == guaranteed_rank(len(one.units), 0.10, 0.10)
     assert len(three.data.cases) == 3 * len(one.data.cases)
@@ -60,7 +60,7 @@ def test_the_bound_rests_on_one_answer_a_question(tmp_path: Path) -> None:
 def test_no_question_is_on_both_sides_of_the_split(tmp_path: Path) -> None:
     """The part that chooses the shape and the part that proves it share nothing."""
     lab, passes = labs.lab(150, 3, reruns=3)
-    data = fit(lab, passes, gates_of(labs.policy(tmp_path), lab), TEN).data
+    data = fit(lab, passes, deciding_metrics(labs.policy(tmp_path), lab), TEN).data
     groups = np.array(data.groups)
     assert not set(groups[data.design]) & set(groups[~data.design])
     assert 0.2 < data.design.mean() < 0.5
@@ -80,7 +80,7 @@ def test_too_few_labels_are_refused_with_how_many_are_missing(tmp_path: Path) ->
     good = [key for key, word in passes.items() if word][:20]
     bad = [key for key, word in passes.items() if not word][:10]
     few = {key: passes[key] for key in good + bad}
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     with pytest.raises(ConfigurationError) as caught:
         fit(lab, few, gates, TEN)
     assert "20 questions with a good answer" in caught.value.found
@@ -92,7 +92,7 @@ def test_too_few_labels_are_refused_with_how_many_are_missing(tmp_path: Path) ->
 def test_labels_of_one_kind_are_refused(tmp_path: Path, word: bool, says: str) -> None:
     """Either there is no bound, or nobody knows what it catches."""
     lab, passes = labs.lab(100)
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     with pytest.raises(ConfigurationError, match=says):
         fit(lab, dict.fromkeys(passes, word), gates, TEN)
 
@@ -100,7 +100,7 @@ def test_labels_of_one_kind_are_refused(tmp_path: Path, word: bool, says: str) -
 def test_labels_of_other_cases_are_refused(tmp_path: Path) -> None:
     """The message names some and counts them."""
     lab, passes = labs.lab(100)
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     with pytest.raises(ConfigurationError, match="1 of 101 for cases not in synthetic lab"):
         fit(lab, {**passes, "elsewhere": True}, gates, TEN)
 
@@ -108,7 +108,7 @@ def test_labels_of_other_cases_are_refused(tmp_path: Path) -> None:
 def test_one_question_in_two_groups_is_refused(tmp_path: Path) -> None:
     """A split by group would put it on both sides; so would a variant away from its source."""
     lab, passes = labs.lab(100)
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     twin = dataclasses.replace(lab.cases[0], key="twin", group="elsewhere")
     variant = dataclasses.replace(twin, question="Qestion 0?", source=lab.cases[0].key)
     for extra, says in ((twin, "the question of 'q0-0'"), (variant, "a variant of 'q0-0'")):
@@ -126,10 +126,10 @@ def test_checks_that_flag_too_many_good_answers_are_named(tmp_path: Path) -> Non
     )
     broken = ScoredLab(lab.where, failing, lab.fingerprints)
     with pytest.raises(ConfigurationError) as caught:
-        fit(broken, passes, gates_of(labs.policy(tmp_path), broken), TEN)
+        fit(broken, passes, deciding_metrics(labs.policy(tmp_path), broken), TEN)
     assert "groundedness.groundedness" in caught.value.found
     lenient = labs.policy(tmp_path, on_unverified="pass")
-    assert fit(broken, passes, gates_of(lenient, broken), TEN).rank > 0
+    assert fit(broken, passes, deciding_metrics(lenient, broken), TEN).rank > 0
 
 
 def test_missing_scores_and_failed_checks_count_as_flags_within_the_bound(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_missing_scores_and_failed_checks_count_as_flags_within_the_bound(tmp_pa
     cases[first] = labs.case(cases[first].key, cases[first].group, labs.MISSING)
     cases[first + 4] = labs.case(cases[first + 4].key, cases[first + 4].group, language=0.0)
     holed = ScoredLab(lab.where, tuple(cases), lab.fingerprints)
-    found = fit(holed, passes, gates_of(labs.policy(tmp_path), holed), TEN)
+    found = fit(holed, passes, deciding_metrics(labs.policy(tmp_path), holed), TEN)
     flags = found.joint.flags(found.data.values)
     where = {case.key: n for n, case in enumerate(found.data.cases)}
     assert flags[where[cases[first].key]]
@@ -160,7 +160,7 @@ def test_a_rule_per_metric_bounds_each_alone(tmp_path: Path, rule: str) -> None:
 
 @pytest.mark.parametrize("rule", ["false_flag", "average"])
 def test_a_check_that_flags_too_many_good_answers_keeps_no_promise(
-    tmp_path: Path, rule: Rule
+    tmp_path: Path, rule: RuleName
 ) -> None:
     """There is nothing to fit, and its own false flags are promised as any metric's."""
     lab, passes = labs.lab(100)
@@ -168,15 +168,15 @@ def test_a_check_that_flags_too_many_good_answers_keeps_no_promise(
         labs.case(c.key, c.group, language=float(n % 3 > 0)) for n, c in enumerate(lab.cases)
     )
     failing = ScoredLab(lab.where, cases, lab.fingerprints)
-    gates = gates_of(labs.policy(tmp_path), failing)
+    gates = deciding_metrics(labs.policy(tmp_path), failing)
     with pytest.raises(ConfigurationError, match=r"that fail language_mismatch\.model_passes"):
         fit(failing, passes, gates, dataclasses.replace(TEN, rule=rule))
-    assert fit(failing, passes, gates, Options(rule="recall", recall=0.01)).cuts[-1] == 0.5
+    assert fit(failing, passes, gates, FitOptions(rule="recall", recall=0.01)).cuts[-1] == 0.5
 
 
 def test_a_recall_rule_catches_its_share_of_bad_answers(tmp_path: Path) -> None:
     """Per metric, at whatever cost in false flags."""
-    found = fitted(tmp_path, Options(rule="recall", recall=0.5))
+    found = fitted(tmp_path, FitOptions(rule="recall", recall=0.5))
     bad = found.data.values[~found.data.good]
     for j in (0, 1):
         assert (bad[:, j] < found.cuts[j]).mean() >= 0.5
@@ -189,8 +189,8 @@ def test_recall_that_missing_scores_reach_alone_takes_the_end_of_the_range(tmp_p
         c if passes[c.key] else labs.case(c.key, c.group, labs.MISSING) for c in lab.cases
     )
     holed = ScoredLab(lab.where, silent, lab.fingerprints)
-    gates = gates_of(labs.policy(tmp_path), holed, ["groundedness"])
-    found = fit(holed, passes, gates, Options(rule="recall", recall=0.5))
+    gates = deciding_metrics(labs.policy(tmp_path), holed, ["groundedness"])
+    found = fit(holed, passes, gates, FitOptions(rule="recall", recall=0.5))
     assert found.threshold(0) == gates[0].metric.low
     assert found.joint.flags(found.data.values).tolist() == (~found.data.good).tolist()
 
@@ -200,11 +200,11 @@ def test_recall_out_of_reach_is_refused(tmp_path: Path) -> None:
     lab, passes = labs.lab(100)
     best = tuple(c if passes[c.key] else labs.case(c.key, c.group, 1.0, 1.0) for c in lab.cases)
     perfect = ScoredLab(lab.where, best, lab.fingerprints)
-    gates = gates_of(labs.policy(tmp_path), perfect)
+    gates = deciding_metrics(labs.policy(tmp_path), perfect)
     with pytest.raises(ConfigurationError, match="gives its best score"):
-        fit(perfect, passes, gates, Options(rule="recall", recall=0.5))
+        fit(perfect, passes, gates, FitOptions(rule="recall", recall=0.5))
     with pytest.raises(ConfigurationError, match="questions with a bad answer"):
-        fit(perfect, passes, gates, Options(rule="recall", recall=0.99))
+        fit(perfect, passes, gates, FitOptions(rule="recall", recall=0.99))
 
 
 @pytest.mark.parametrize("rule", ["cost", "max_f1", "youden"])
@@ -223,7 +223,7 @@ def test_the_same_input_gives_the_same_thresholds(tmp_path: Path) -> None:
 def test_an_uneven_sample_is_thinned_or_refused(tmp_path: Path) -> None:
     """Weights must cover every labelled case."""
     lab, passes = labs.lab(300)
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     weights = {case.key: 3.0 if n < 150 else 1.0 for n, case in enumerate(lab.cases)}
     data = fit(lab, passes, gates, TEN, weights).data
     assert data.thinned_away > 60
@@ -238,7 +238,7 @@ def test_whole_questions_of_an_uneven_sample_come_out_even(tmp_path: Path) -> No
     Answers to one question must agree about how densely it was drawn.
     """
     lab, passes = labs.lab(600, reruns=5)
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     weights = {case.key: 1.0 + 2.0 * (case.facts["topic"] == "leave") for case in lab.cases}
     data = fit(lab, passes, gates, TEN, weights).data
     topics = Counter({case.group: case.facts["topic"] for case in data.cases}.values())
@@ -254,7 +254,7 @@ def test_the_worst_of_a_question_is_not_known_before_all_its_answers_are_read(
 ) -> None:
     """A promise about any of its good answers cannot rest on those that happen to have a label."""
     lab, passes = labs.lab(100, reruns=3)
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     options = dataclasses.replace(TEN, unit="worst_of_group")
     one_each = {key: word for key, word in passes.items() if key.endswith("-0")}
     with pytest.raises(ConfigurationError) as caught:
@@ -277,7 +277,7 @@ def test_an_earlier_shape_is_kept(tmp_path: Path) -> None:
     assert first.shape is not None
     names = [gate.name for gate in first.gates if not gate.metric.boolean]
     lab, passes = labs.lab(320, 5)
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     second = fit(lab, passes, gates, options, previous=first.shape.as_json(names))
     assert second.shape is not None
     assert second.shape.scales == first.shape.scales
@@ -291,7 +291,7 @@ def test_questions_that_chose_an_earlier_shape_do_not_prove_it(tmp_path: Path) -
     assert first.shape is not None
     kept = first.shape.as_json([gate.name for gate in first.gates if not gate.metric.boolean])
     lab, passes = labs.lab(60)
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     options = dataclasses.replace(TEN, alpha=0.2)
     assert fit(lab, passes, gates, options, previous=kept).data.design.any()
     fewer = dataclasses.replace(TEN, alpha=0.1)
@@ -302,7 +302,7 @@ def test_questions_that_chose_an_earlier_shape_do_not_prove_it(tmp_path: Path) -
 def test_a_label_added_at_any_time_leaves_earlier_answers_in_place(tmp_path: Path) -> None:
     """Else the walk that the anytime rule bounds would have another past at every look."""
     lab, passes = labs.lab(240, reruns=4)
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     options = dataclasses.replace(TEN, alpha=0.2, method="scaled_min", looks="anytime")
     drawn = {item.case.key for item in draw(lab.cases, 240, options.seed)}
     few = {key: word for key, word in passes.items() if (key in drawn) == (int(key[1:-2]) < 180)}
@@ -317,7 +317,7 @@ def test_a_label_added_at_any_time_leaves_earlier_answers_in_place(tmp_path: Pat
 def test_an_uneven_sample_cannot_grow_at_any_time(tmp_path: Path) -> None:
     """Its weights change, and with them what is thinned away."""
     lab, passes = labs.lab(300)
-    gates = gates_of(labs.policy(tmp_path), lab)
+    gates = deciding_metrics(labs.policy(tmp_path), lab)
     options = dataclasses.replace(TEN, method="scaled_min", looks="anytime")
     weights = {case.key: 3.0 if n < 150 else 1.0 for n, case in enumerate(lab.cases)}
     with pytest.raises(ConfigurationError, match="uneven weights with --looks anytime"):
@@ -328,7 +328,7 @@ def test_an_uneven_sample_cannot_grow_at_any_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("looks", ["fixed", "anytime"])
 def test_scales_from_a_handful_of_answers_are_refused(tmp_path: Path, looks: Looks) -> None:
     """Quartiles of seven scores are guesses; nothing falls back to a rule nobody asked for."""
-    options = Options(alpha=0.2, method="scaled_min", split=0.05, looks=looks)
+    options = FitOptions(alpha=0.2, method="scaled_min", split=0.05, looks=looks)
     with pytest.raises(ConfigurationError, match="good questions in the design part"):
         fitted(tmp_path, options, 90)
 
@@ -343,7 +343,7 @@ def test_weights_of_metrics_that_are_not_there_are_refused(tmp_path: Path) -> No
 def test_checks_alone_can_be_calibrated(tmp_path: Path) -> None:
     """A policy of yes/no checks has a false-flag rate, too, and nothing to tune."""
     lab, passes = labs.lab(100)
-    gates = gates_of(labs.policy(tmp_path), lab, ["language_mismatch"])
+    gates = deciding_metrics(labs.policy(tmp_path), lab, ["language_mismatch"])
     found = fit(lab, passes, gates, TEN)
     assert found.shape is None
     assert found.cuts == (0.5,)
@@ -352,4 +352,9 @@ def test_checks_alone_can_be_calibrated(tmp_path: Path) -> None:
     )
     failing = ScoredLab(lab.where, cases, lab.fingerprints)
     with pytest.raises(ConfigurationError, match=r"language_mismatch\.model_passes"):
-        fit(failing, passes, gates_of(labs.policy(tmp_path), failing, ["language_mismatch"]), TEN)
+        fit(
+            failing,
+            passes,
+            deciding_metrics(labs.policy(tmp_path), failing, ["language_mismatch"]),
+            TEN,
+        )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from guardrail_offline.calibration.joint_rule import Axis, Matrix
+from guardrail_offline.calibration.joint_rule import Axis, Matrix, Vector
 from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
 from guardrail_offline.runs.result_files import Score
 from guardrail_service.detectors.registry import MetricSpec
@@ -50,19 +50,29 @@ class DecidingMetric:
         metrics = case.scores[self.rule.spec.id]
         return metrics[self.metric.key] if self.metric.key in metrics else metrics["*"]
 
-    def value(self, case: LabCase) -> float:
-        """Return the case's oriented score, or an infinity that says what its state means."""
-        score = self.score(case)
-        if score.value is None:
-            return (
-                -math.inf
-                if self.rule.on_state(score.state, score.reason).decision == "flag"
-                else math.inf
-            )
-        if self.metric.boolean:
-            failed = crosses(score.value, MIDDLE, self.metric.direction)
-            return -math.inf if failed else math.inf
-        return self.axis.orient(score.value)
+    def scores(self, cases: Sequence[LabCase]) -> list[Score]:
+        """Return the score of every case."""
+        return [self.score(case) for case in cases]
+
+    def values(self, cases: Sequence[LabCase]) -> Vector:
+        """Return every case's oriented score, or an infinity that says what its state means."""
+        scores = self.scores(cases)
+        numbers = np.array([math.nan if s.value is None else s.value for s in scores])
+        found = self._checked(numbers) if self.metric.boolean else self.axis.orient(numbers)
+        missing = {i: s.why_missing for i, s in enumerate(scores) if s.why_missing is not None}
+        flagged = {
+            why: self.rule.on_state(why.state, why.reason).decision == "flag"
+            for why in set(missing.values())
+        }
+        for i, why in missing.items():
+            found[i] = -math.inf if flagged[why] else math.inf
+        return found
+
+    def _checked(self, answers: Vector) -> Vector:
+        """Return minus infinity for every failed yes/no check, plus infinity for the others."""
+        direction = self.metric.direction
+        failed = [answer for answer in np.unique(answers) if crosses(answer, MIDDLE, direction)]
+        return np.where(np.isin(answers, failed), -math.inf, math.inf)
 
 
 def deciding_metrics(
@@ -132,8 +142,7 @@ def _refuse_gaps(gate: DecidingMetric, lab: ScoredLab) -> None:
 
 def matrix(gates: Sequence[DecidingMetric], cases: Sequence[LabCase]) -> Matrix:
     """Return oriented scores, cases in rows and gates in columns."""
-    rows = [[gate.value(case) for gate in gates] for case in cases]
-    return np.array(rows, dtype=np.float64).reshape(len(cases), len(gates))
+    return np.column_stack([gate.values(cases) for gate in gates])
 
 
 def used_fingerprints(

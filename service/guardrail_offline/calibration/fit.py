@@ -29,15 +29,14 @@ from guardrail_offline.calibration.labels import (
 from guardrail_offline.calibration.provenance_block import (
     UNSTATED,
     Sources,
-    block_of,
     guardrail_file,
+    provenance_block,
 )
 from guardrail_offline.calibration.scored_lab import ScoredLab, read_lab, read_records
+from guardrail_offline.calibration.split import LabelledCases
 from guardrail_offline.calibration.thresholds import (
     Fitted,
-    fit,
-    refuse_changed,
-    refuse_other_division,
+    fit_thresholds,
 )
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy
@@ -51,7 +50,7 @@ class FitInputs:
     """What a fit reads.
 
     Attributes:
-        lab: FitResult folder or JSON lines with scores.
+        lab: Run folder or JSON lines with scores.
         labels: File of labels.
         base: Guardrail file whose metrics are fitted and whose rules about missing scores hold;
             the shipped default policy if None.
@@ -108,24 +107,22 @@ def run_fit(inputs: FitInputs, options: FitOptions, serving: Serving) -> FitResu
     gates = deciding_metrics(base, lab, inputs.metrics)
     refuse_mismatch(lab, gates, serving)
     weights, sampling = _sample(inputs.sample, lab, words)
-    previous = _previous(inputs.previous)
-    shape = previous["shape"] if previous else None
-    if previous:
-        refuse_other_division(options, previous)
-    fitted = fit(lab, words.passes, gates, options, weights, shape, words.abstained)
-    if previous:
-        refuse_changed(fitted.data, options, previous)
-    look = _look(fitted, lab, words)
+    previous = _previous(inputs.previous, options)
+    fitted = fit_thresholds(
+        lab, words.passes, gates, options, weights, previous.get("shape"), words.abstained
+    )
+    _refuse_changed(fitted.data, options, previous)
     ledger = ledger_of(inputs.labels)
+    look = _look(fitted, lab, words)
     sources = Sources(
         labels_sha256=hashlib.sha256(inputs.labels.read_bytes()).hexdigest(),
         sampling=sampling,
         models=inputs.models,
         spent=spend(read_looks(ledger), look),
         expires=inputs.expires,
+        labels_about=inputs.about,
     )
-    block = block_of(fitted, lab, words, sources)
-    block["dataset"]["labels_about"] = inputs.about or "the whole answer"
+    block = provenance_block(fitted, lab, words, sources)
     name = inputs.name or f"{base.name}-calibrated"
     content = guardrail_file(fitted, block, base, name, inputs.version)
     if fitted.promising:  # a comparison promises nothing, so it spends nothing
@@ -200,14 +197,15 @@ def _sample(
     return weights, f"stratified, {questions} questions, thinned to an even sample"
 
 
-def _previous(path: Path | None) -> Mapping[str, Any] | None:
-    """Return the calibration block of an earlier file, which has a shape."""
+def _previous(path: Path | None, options: FitOptions) -> Mapping[str, Any]:
+    """Return the calibration block of an earlier file, which has a shape; empty without a file."""
     if path is None:
-        return None
+        return {}
     content = read_json(path)
     block = content.get("calibration") if isinstance(content, Mapping) else None
     if not isinstance(block, Mapping) or not isinstance(block.get("shape"), Mapping):
         raise ConfigurationError(str(path), "no calibration.shape", "a file of the joint rule")
+    _refuse_other_division(options, block)
     return block
 
 
@@ -220,3 +218,40 @@ def _look(fitted: Fitted, lab: ScoredLab, words: HumanVerdicts) -> Look:
         rule.append(fitted.shape.as_json(fitted_names))
     data = [lab.sha256, sorted(words.passes.items())]
     return Look(sha256_of(rule), sha256_of(data), options.risk, options.looks)
+
+
+def _refuse_other_division(options: FitOptions, previous: Mapping[str, Any]) -> None:
+    """Refuse to divide questions otherwise than the fit whose shape is kept.
+
+    Raises:
+        ConfigurationError: If split or seed differ: questions that chose the shape would prove it.
+    """
+    before = previous.get("options")
+    for name in ("split", "seed"):
+        kept = before.get(name) if isinstance(before, Mapping) else None
+        if kept != getattr(options, name):
+            raise ConfigurationError(
+                f"--{name}",
+                str(getattr(options, name)),
+                f"{kept}, as in --previous: questions that chose its scales would prove them",
+            )
+
+
+def _refuse_changed(data: LabelledCases, options: FitOptions, previous: Mapping[str, Any]) -> None:
+    """Refuse to look again if answers that an earlier look rests on are gone or have changed.
+
+    Raises:
+        ConfigurationError: If they are: labels may be added under an anytime rule, and only added.
+    """
+    dataset = previous.get("dataset")
+    before = dataset.get("unit_digests", ()) if isinstance(dataset, Mapping) else ()
+    if options.looks == "fixed" or not before:
+        return
+    now = set(data.unit_digests(data.good & ~data.design, options))
+    changed = [unit for unit in before if unit not in now]
+    if changed:
+        raise ConfigurationError(
+            "--previous",
+            f"{len(changed)} of {len(before)} answers it rests on without their label or score",
+            "labels added and none changed; without --previous this is a new look",
+        )

@@ -26,10 +26,10 @@ Source:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from guardrail_service.types import Direction
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
+Number = TypeVar("Number", float, Vector)
 
 EDGE = 1e-4
 """Shares of the range next to its ends that count as the ends: models saturate there, and the
@@ -73,8 +74,8 @@ class Axis:
     def _up(self) -> bool:
         return self.spec.direction is Direction.HIGHER
 
-    def orient(self, score: float) -> float:
-        """Return a score as a value that is better when higher; the way back is the same."""
+    def orient(self, score: Number) -> Number:
+        """Return scores as values that are better when higher; the way back is the same."""
         return score if self._up else -score
 
     @property
@@ -400,3 +401,46 @@ def _learnt(shape: JointShape, good: Matrix, bad: Matrix, rank: int) -> JointSha
             if recall(tried, good, bad, rank) > recall(best, good, bad, rank) + GAIN:
                 best = tried
     return best
+
+
+def fittable_columns(values: Matrix, width: int) -> Matrix:
+    """Return the columns with thresholds to fit, the first; a failed check flags its row."""
+    failed = np.any(values == -math.inf, axis=1)
+    plain = values[:, :width].copy() if width else np.full((len(values), 1), math.inf)
+    plain[failed] = -math.inf
+    return plain
+
+
+def threshold_intervals(
+    shape: JointShape, units: Matrix, rank: int, draws: int, seed: int
+) -> dict[int, tuple[float, float]]:
+    """Return how far each threshold moves when units are drawn anew (bootstrap, 95 %).
+
+    Args:
+        shape: How the rule orders answers; it stays as it is.
+        units: Good units. Shape (n, at least one column per axis).
+        rank: k of the rule.
+        draws: How many samples are drawn.
+        seed: Which draw.
+
+    Returns:
+        Low and high end on the metric's own scale, by the metric's place; a metric that no draw
+        gives a threshold is left out.
+    """
+    plain = fittable_columns(units, len(shape.axes))
+    found = (shape.cut(plain[indices], rank) for indices in resampled(len(plain), draws, seed))
+    drawn = [cut for cut in found if cut is not None]
+    intervals = {}
+    for j, axis in enumerate(shape.axes):
+        ends = [cut.cuts[j] for cut in drawn if math.isfinite(cut.cuts[j])]
+        if ends:
+            low, high = (axis.orient(float(np.quantile(ends, q))) for q in (0.025, 0.975))
+            intervals[j] = (min(low, high), max(low, high))
+    return intervals
+
+
+def resampled(count: int, draws: int, seed: int) -> Iterable[NDArray[np.intp]]:
+    """Yield index vectors of bootstrap samples of `count` units."""
+    generator = np.random.default_rng(seed)
+    for _ in range(draws):
+        yield generator.integers(0, count, count, dtype=np.intp)

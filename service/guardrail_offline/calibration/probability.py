@@ -115,8 +115,8 @@ def logistic(features: Matrix, target: Vector, steps: int = 50) -> Vector:
     """Return intercept and slopes of a ridge logistic regression, by Newton's method.
 
     Args:
-        features: JointShape (n, m).
-        target: In [0, 1]. JointShape (n,).
+        features: Shape (n, m).
+        target: In [0, 1]. Shape (n,).
         steps: Largest number of Newton steps; it stops when nothing moves.
     """
     design = np.column_stack([np.ones(len(features)), features])

@@ -12,7 +12,7 @@ import numpy as np
 
 from guardrail_offline.calibration.deciding_metrics import DecidingMetric, used_fingerprints
 from guardrail_offline.calibration.fit_options import CONFIDENT, FitOptions
-from guardrail_offline.calibration.joint_rule import JointCut, Vector
+from guardrail_offline.calibration.joint_rule import Vector, threshold_intervals
 from guardrail_offline.calibration.labels import HumanVerdicts, Spent
 from guardrail_offline.calibration.probability import (
     calibration_error,
@@ -25,9 +25,8 @@ from guardrail_offline.calibration.split import (
     DIGEST,
     LabelledCases,
     Mask,
-    chance,
+    chances,
     counts,
-    resampled,
 )
 from guardrail_offline.calibration.statistics import (
     baseline,
@@ -65,6 +64,7 @@ class Sources:
         models: Per role, name and fingerprint of the pack's model.
         spent: Looks at these labels so far.
         expires: ISO date from which the promise has ended.
+        labels_about: The metric whose labels were used; None for those about the whole answer.
     """
 
     labels_sha256: str
@@ -72,6 +72,7 @@ class Sources:
     models: Mapping[str, Any] = field(default_factory=dict)
     spent: Spent = field(default_factory=lambda: Spent(1, 0.0))
     expires: str | None = None
+    labels_about: str | None = None
 
 
 METHODS = {
@@ -84,7 +85,7 @@ METHODS = {
 }
 
 
-def block_of(
+def provenance_block(
     fitted: Fitted, lab: ScoredLab, verdicts: HumanVerdicts, sources: Sources
 ) -> dict[str, Any]:
     """Return the `calibration` block without its two hashes."""
@@ -148,6 +149,7 @@ def _dataset(
         "date_range": list(verdicts.dates) if verdicts.dates else None,
         "group_digests": [digest(group) for group in groups],
         **_units(fitted.data, fitted.options),
+        "labels_about": sources.labels_about or "the whole answer",
     }
 
 
@@ -238,19 +240,22 @@ LEAST = 10
 def per_metric(fitted: Fitted) -> dict[str, dict[str, Any]]:
     """Return what was found about every gate, by evaluator id and metric key."""
     intervals = _intervals(fitted)
+    half: Mask = chances(0, "p_bad", fitted.data.groups) < 0.5
     found: dict[str, dict[str, Any]] = {}
     for j, gate in enumerate(fitted.gates):
         found.setdefault(gate.evaluator_id, {})[gate.metric.key] = _metric(
-            fitted, j, intervals.get(j)
+            fitted, j, intervals.get(j), half
         )
     return found
 
 
-def _metric(fitted: Fitted, j: int, interval: tuple[float, float] | None) -> dict[str, Any]:
+def _metric(
+    fitted: Fitted, j: int, interval: tuple[float, float] | None, half: Mask
+) -> dict[str, Any]:
     gate, data = fitted.gates[j], fitted.data
     values = data.values[:, j]
     below = (values < fitted.cuts[j]) | (values == -math.inf)
-    missing = np.array([gate.score(case).value is None for case in data.cases])
+    missing = [score.value is None for score in gate.scores(data.cases)]
     higher = gate.metric.direction is Direction.HIGHER
     alone = (fitted.units[:, j] < fitted.cuts[j]) | (fitted.units[:, j] == -math.inf)
     return {
@@ -263,7 +268,7 @@ def _metric(fitted: Fitted, j: int, interval: tuple[float, float] | None) -> dic
         "ci95": None if interval is None else list(interval),
         "false_flag": rate(alone).as_json(),
         "recall": rate(below[~data.good & ~data.design]).as_json(),
-        "n_missing": int(missing.sum()),
+        "n_missing": sum(missing),
         "on_missing": {
             "error": written(gate.rule.on_error),
             "not_evaluated": written(gate.rule.on_timeout),
@@ -271,14 +276,12 @@ def _metric(fitted: Fitted, j: int, interval: tuple[float, float] | None) -> dic
             "not_applicable": "pass",
         },
         "baseline": baseline(own_scores(gate, data.cases, fitted.options.seed)),
-        "p_bad": _p_bad(gate, values, data.good, data.groups),
+        "p_bad": _p_bad(gate, values, data.good, half),
         "status": "calibrated" if fitted.promising else "fitted_without_promise",
     }
 
 
-def _p_bad(
-    gate: DecidingMetric, values: Vector, good: Mask, groups: list[str]
-) -> dict[str, Any] | None:
+def _p_bad(gate: DecidingMetric, values: Vector, good: Mask, half: Mask) -> dict[str, Any] | None:
     """Return how well P(bad) read from this metric alone holds on questions it was not learnt on.
 
     For reading; no threshold is compared with it.
@@ -287,7 +290,6 @@ def _p_bad(
     bad = (~good).astype(np.float64)
     if gate.metric.boolean or usable.sum() < LEAST:
         return None
-    half = np.array([chance(0, "p_bad", group) < 0.5 for group in groups])
     said = np.full(len(values), math.nan)
     method = None
     for learn in (half, ~half):
@@ -305,24 +307,11 @@ def _p_bad(
 
 
 def _intervals(fitted: Fitted) -> dict[int, tuple[float, float]]:
-    """Return how far each joint threshold moves when units are drawn anew (bootstrap, 95 %)."""
+    """Return how far each joint threshold moves when units are drawn anew."""
     if fitted.shape is None:
         return {}
-    width = len(fitted.shape.axes)
-    plain = fitted.units[:, :width].copy()
-    plain[np.any(fitted.units == -math.inf, axis=1)] = -math.inf
-    drawn: list[JointCut] = []
-    for indices in resampled(len(plain), BOOTSTRAPS, fitted.options.seed):
-        cut = fitted.shape.cut(plain[indices], fitted.rank)
-        if cut is not None:
-            drawn.append(cut)
-    found = {}
-    for j, axis in enumerate(fitted.shape.axes):
-        ends = [cut.cuts[j] for cut in drawn if math.isfinite(cut.cuts[j])]
-        if ends:
-            low, high = (axis.orient(float(np.quantile(ends, q))) for q in (0.025, 0.975))
-            found[j] = (min(low, high), max(low, high))
-    return found
+    seed = fitted.options.seed
+    return threshold_intervals(fitted.shape, fitted.units, fitted.rank, BOOTSTRAPS, seed)
 
 
 def guardrail_file(
@@ -332,7 +321,7 @@ def guardrail_file(
 
     Args:
         fitted: The thresholds.
-        block: What `block_of` wrote.
+        block: What `provenance_block` wrote.
         base: Where actions, parameters and the meaning of missing scores come from.
         name: Of the new policy.
         version: Of the new policy.

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from guardrail_offline.calibration.explanation import explain
-from guardrail_offline.calibration.joint_rule import Axis, JointCut, Matrix, Vector, fit_scales
+from guardrail_offline.calibration.joint_rule import (
+    Axis,
+    JointCut,
+    Matrix,
+    Vector,
+    fit_scales,
+    fittable_columns,
+)
 from guardrail_offline.calibration.probability import logistic, sigmoid
 from guardrail_offline.calibration.single_rules import NAIVE
 from guardrail_offline.calibration.split import LabelledCases, chance
@@ -140,7 +147,7 @@ def histograms(fitted: Fitted) -> Figure:
     gates = [(j, g) for j, g in enumerate(fitted.gates) if not g.metric.boolean]
     figure, cells = _grid(max(1, len(gates)))
     for (j, gate), cell in zip(gates, cells, strict=False):
-        scores = np.array([gate.axis.orient(v) for v in fitted.data.values[:, j].tolist()])
+        scores = gate.axis.orient(fitted.data.values[:, j])
         # One set of edges for both, or equal scores stand in different places.
         edges = np.histogram_bin_edges(scores[np.isfinite(scores)], bins=20).tolist()
         for mask, colour, name in (
@@ -220,9 +227,7 @@ def _cut_at(fitted: Fitted, alpha: float) -> JointCut | None:
     if not rank or fitted.shape is None:
         return None
     width = len(fitted.shape.axes)
-    plain = fitted.units[:, :width].copy()
-    plain[np.any(fitted.units == -math.inf, axis=1)] = -math.inf
-    cut = fitted.shape.cut(plain, rank)
+    cut = fitted.shape.cut(fittable_columns(fitted.units, width), rank)
     return None if cut is None else JointCut((*cut.cuts, *fitted.cuts[width:]), rank)
 
 
@@ -288,7 +293,7 @@ def suspects(data: LabelledCases, axes: list[Axis]) -> list[Suspect]:
     how probable its label is. A detector's blind spots look like wrong labels here and are not.
 
     Args:
-        data: LabelledCases cases; the first columns of their values belong to `axes`.
+        data: Labelled cases; the first columns of their values belong to `axes`.
         axes: The metrics that have a threshold to fit.
     """
     if not axes or min(data.good.sum(), (~data.good).sum()) < FOLDS:

@@ -22,7 +22,7 @@ class Trade:
     """What every possible cut of one metric does to the labelled answers.
 
     Attributes:
-        cuts: Every observed value, then infinity (flag everything). JointShape (c,).
+        cuts: Every observed value, then infinity (flag everything). Shape (c,).
         false_flags: Good answers below each cut.
         caught: Bad answers below each cut.
     """

@@ -8,7 +8,7 @@ question. Every draw is made by hash, so it is repeatable.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from guardrail_offline.calibration.deciding_metrics import DecidingMetric, matrix
 from guardrail_offline.calibration.fit_options import FitOptions
-from guardrail_offline.calibration.joint_rule import Matrix
+from guardrail_offline.calibration.joint_rule import Matrix, Vector
 from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.provenance import sha256_of
@@ -27,6 +27,11 @@ def chance(seed: int, *names: str) -> float:
     """Return a number in [0, 1) that depends on nothing but its arguments."""
     text = "\x1f".join((str(seed), *names)).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") / 2.0**64
+
+
+def chances(seed: int, name: str, groups: Sequence[str]) -> Vector:
+    """Return a number in [0, 1) per group, equal for equal groups; `name` says what is drawn."""
+    return np.array([chance(seed, name, group) for group in groups], dtype=np.float64)
 
 
 def is_design(group: str, share: float, seed: int) -> bool:
@@ -84,13 +89,6 @@ def worst_per_group(values: Matrix, groups: Sequence[str]) -> tuple[Matrix, list
     return np.array(rows).reshape(len(members), values.shape[1]), list(members)
 
 
-def resampled(count: int, draws: int, seed: int) -> Iterable[np.ndarray[Any, np.dtype[np.intp]]]:
-    """Yield index vectors of bootstrap samples of `count` units."""
-    generator = np.random.default_rng(seed)
-    for _ in range(draws):
-        yield generator.integers(0, count, count, dtype=np.intp)
-
-
 Mask = NDArray[np.bool_]
 
 DIGEST = 12
@@ -104,12 +102,12 @@ class LabelledCases:
 
     Attributes:
         cases: All that are used, in the order of the lab.
-        good: Which of them a human passed. JointShape (n,).
-        design: Which of them choose the rule's shape and prove nothing. JointShape (n,).
-        values: Oriented scores per gate; see `gates`. JointShape (n, gates).
+        good: Which of them a human passed. Shape (n,).
+        design: Which of them choose the rule's shape and prove nothing. Shape (n,).
+        values: Oriented scores per gate; see `gates`. Shape (n, gates).
         speaks: Which of them may stand for their question. Where labels may be added at any time,
             only the answer drawn from all of the lab's, labelled or not: were it drawn from the
-            labelled ones, a later label could put another in its place. JointShape (n,).
+            labelled ones, a later label could put another in its place. Shape (n,).
         thinned_away: Cases left out to turn a weighted sample into an even one.
     """
 
@@ -124,6 +122,10 @@ class LabelledCases:
     def groups(self) -> list[str]:
         """Return each case's question."""
         return [case.group for case in self.cases]
+
+    def proving(self, options: FitOptions) -> Matrix:
+        """Return the good observations that the bound is proved on, one row each."""
+        return self.units(self.good & ~self.design, options)
 
     def units(self, which: Mask, options: FitOptions) -> Matrix:
         """Return independent observations among the cases a mask picks, one row each."""

@@ -323,8 +323,8 @@ def own_scores(gate: DecidingMetric, cases: Sequence[LabCase], seed: int) -> Vec
     A second answer to a question looks much like the first and would pass for a trend.
     """
     drawn = one_per_group([case.key for case in cases], [case.group for case in cases], seed)
-    scores = (gate.score(cases[i]).value for i in drawn)
-    return np.array([math.inf if s is None else s for s in scores], dtype=np.float64)
+    scores = gate.scores([cases[i] for i in drawn])
+    return np.array([math.inf if s.value is None else s.value for s in scores], dtype=np.float64)
 
 
 def baseline(values: Vector) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from guardrail_offline.calibration.joint_rule import (
     Vector,
     between,
     choose_shape,
+    fittable_columns,
     shape_from_json,
 )
 from guardrail_offline.calibration.sampling import COMFORT
@@ -52,7 +53,7 @@ class Fitted:
         gates: Every metric that decides, those with a fitted threshold first.
         cuts: Oriented threshold per gate; minus infinity never flags.
         data: The labelled cases, divided.
-        units: Rows the bound was computed from. JointShape (n, gates).
+        units: Rows the bound was computed from. Shape (n, gates).
         rank: k of the joint rule; 0 for rules per metric.
         tau: The joint cut on the standardised scale, where there is one.
         shape: How the joint rule orders answers.
@@ -86,7 +87,7 @@ class Fitted:
         return self.gates[index].axis.orient(cut) if math.isfinite(cut) else None
 
 
-def fit(
+def fit_thresholds(
     lab: ScoredLab,
     passes: Mapping[str, bool],
     gates: Sequence[DecidingMetric],
@@ -115,13 +116,21 @@ def fit(
         cuts, units = cuts_alone(data, gates, options)
         return Fitted(tuple(gates), cuts, data, units, 0, None, None, options)
     data = labelled(lab, passes, gates, options, weights, abstained=abstained)
-    if (
-        previous is None
-        and _may_drop_split(options)
-        and _rank(_count(data, options), options) < COMFORT
-    ):
+    units = data.proving(options)
+    if previous is None and _may_drop_split(options) and _rank(len(units), options) < COMFORT:
         data = labelled(lab, passes, gates, options, weights, 0.0, abstained)
-    return _joint(data, tuple(gates), options, previous)
+        units = data.proving(options)
+    rank = _rank(len(units), options)
+    if rank == 0:
+        refuse_too_few(len(units), data, options)
+    fittable = [gate for gate in gates if not gate.metric.boolean]
+    shape = _shape(data, fittable, options, rank / len(units), previous) if fittable else None
+    cut = _cut(shape, units, rank, data.values)
+    if cut is None:
+        refuse_always_flagged(units, gates, options, rank)
+    checks = [MIDDLE] * (len(gates) - len(fittable))
+    cuts = (*cut.cuts, *checks)
+    return Fitted(tuple(gates), cuts, data, units, rank, cut.tau, shape, options)
 
 
 def _may_drop_split(options: FitOptions) -> bool:
@@ -133,55 +142,21 @@ def _may_drop_split(options: FitOptions) -> bool:
     return options.method == "auto" and not options.learn and options.looks == "fixed"
 
 
-def _count(data: LabelledCases, options: FitOptions) -> int:
-    return len(data.units(data.good & ~data.design, options))
-
-
 def _rank(n: int, options: FitOptions) -> int:
     rule = anytime_rank if options.looks == "anytime" else guaranteed_rank
     return rule(n, options.alpha, options.delta)
 
 
-def _joint(
-    data: LabelledCases,
-    gates: tuple[DecidingMetric, ...],
-    options: FitOptions,
-    previous: Mapping[str, Any] | None,
-) -> Fitted:
-    fittable = [gate for gate in gates if not gate.metric.boolean]
-    width = len(fittable)
-    bound = _plain(data.units(data.good & ~data.design, options), width)
-    rank = _rank(len(bound), options)
-    if rank == 0:
-        refuse_too_few(len(bound), data, options)
-    shape = _shape(data, fittable, options, rank / len(bound), previous) if width else None
-    observed = data.values[:, :width]
-    cut = shape.cut(bound, rank, observed) if shape else _checks_only(bound, rank)
-    if cut is None:
-        refuse_always_flagged(data, gates, options, rank)
-    return Fitted(
-        gates=gates,
-        cuts=(*cut.cuts[:width], *[MIDDLE] * (len(gates) - width)),
-        data=data,
-        units=data.units(data.good & ~data.design, options),
-        rank=rank,
-        tau=cut.tau,
-        shape=shape,
-        options=options,
-    )
+def _cut(shape: JointShape | None, units: Matrix, rank: int, observed: Matrix) -> JointCut | None:
+    """Return the cut at a rank, or None if failed checks and missing scores use up all of it.
 
-
-def _plain(values: Matrix, width: int) -> Matrix:
-    """Return the columns with thresholds to fit; a failed check flags the whole row."""
-    failed = np.any(values == -math.inf, axis=1)
-    plain = values[:, :width].copy() if width else np.full((len(values), 1), math.inf)
-    plain[failed] = -math.inf
-    return plain
-
-
-def _checks_only(bound: Matrix, rank: int) -> JointCut | None:
-    """Return an empty cut where only yes/no checks decide, or None if they flag too much."""
-    return JointCut((), rank) if int(np.sum(bound == -math.inf)) < rank else None
+    Without a shape only yes/no checks decide, and there is no threshold to cut at.
+    """
+    if shape is None:
+        flagged = np.any(units == -math.inf, axis=1)
+        return JointCut((), rank) if int(flagged.sum()) < rank else None
+    width = len(shape.axes)
+    return shape.cut(fittable_columns(units, width), rank, observed[:, :width])
 
 
 def _shape(
@@ -205,7 +180,7 @@ def _shape(
         raise ConfigurationError("--weight", repr(unknown[0]), ", ".join(names))
     width = len(gates)
     method = "scaled_min" if options.looks == "anytime" else options.method
-    good = _plain(data.units(data.good & data.design, options), width)
+    good = fittable_columns(data.units(data.good & data.design, options), width)
     if method == "scaled_min" and len(good) < LEAST_GOOD:
         raise ConfigurationError(
             "labels",
@@ -216,7 +191,7 @@ def _shape(
     return choose_shape(
         axes,
         good,
-        _plain(data.values[~data.good & data.design], width),
+        fittable_columns(data.values[~data.good & data.design], width),
         level,
         method if data.design.any() else "by_ranks",
         [options.weights.get(name, 1.0) for name in names],
@@ -291,46 +266,10 @@ def refuse_too_few(n: int, data: LabelledCases, options: FitOptions) -> NoReturn
     )
 
 
-def refuse_other_division(options: FitOptions, previous: Mapping[str, Any]) -> None:
-    """Refuse to divide questions otherwise than the fit whose shape is kept.
-
-    Raises:
-        ConfigurationError: If split or seed differ: questions that chose the shape would prove it.
-    """
-    before = previous.get("options")
-    for name in ("split", "seed"):
-        kept = before.get(name) if isinstance(before, Mapping) else None
-        if kept != getattr(options, name):
-            raise ConfigurationError(
-                f"--{name}",
-                str(getattr(options, name)),
-                f"{kept}, as in --previous: questions that chose its scales would prove them",
-            )
-
-
-def refuse_changed(data: LabelledCases, options: FitOptions, previous: Mapping[str, Any]) -> None:
-    """Refuse to look again if answers that an earlier look rests on are gone or have changed.
-
-    Raises:
-        ConfigurationError: If they are: labels may be added under an anytime rule, and only added.
-    """
-    dataset = previous.get("dataset")
-    before = dataset.get("unit_digests", ()) if isinstance(dataset, Mapping) else ()
-    now = set(data.unit_digests(data.good & ~data.design, options))
-    changed = [unit for unit in before if unit not in now]
-    if options.looks == "anytime" and changed:
-        raise ConfigurationError(
-            "--previous",
-            f"{len(changed)} of {len(before)} answers it rests on without their label or score",
-            "labels added and none changed; without --previous this is a new look",
-        )
-
-
 def refuse_always_flagged(
-    data: LabelledCases, gates: Sequence[DecidingMetric], options: FitOptions, rank: int
+    values: Matrix, gates: Sequence[DecidingMetric], options: FitOptions, rank: int
 ) -> NoReturn:
     """Name the metrics that flag good answers whatever the thresholds are."""
-    values = data.units(data.good & ~data.design, options)
     flagged = np.any(values == -math.inf, axis=1)
     by_gate = {gate.name: int(np.sum(values[:, j] == -math.inf)) for j, gate in enumerate(gates)}
     worst = sorted((name for name in by_gate if by_gate[name]), key=lambda name: -by_gate[name])

@@ -14,9 +14,9 @@ from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.labels import Label, verdicts
 from guardrail_offline.calibration.provenance_block import (
     Sources,
-    block_of,
     file_text,
     guardrail_file,
+    provenance_block,
 )
 from guardrail_offline.calibration.scored_lab import ScoredLab
 from guardrail_offline.calibration.statistics import (
@@ -27,7 +27,7 @@ from guardrail_offline.calibration.statistics import (
     slices,
     stability_index,
 )
-from guardrail_offline.calibration.thresholds import fit
+from guardrail_offline.calibration.thresholds import fit_thresholds
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy
 from guardrail_service.policy.file import load_file
@@ -38,9 +38,9 @@ def emitted(folder: Path) -> tuple[Policy, dict[str, Any]]:
     """Return a calibrated policy and its block."""
     lab, passes = labs.lab(200)
     base = labs.policy(folder)
-    fitted = fit(lab, passes, deciding_metrics(base, lab), FitOptions(alpha=0.1))
+    fitted = fit_thresholds(lab, passes, deciding_metrics(base, lab), FitOptions(alpha=0.1))
     words = verdicts([Label(k, "pass" if v else "fail") for k, v in passes.items()], "labels")
-    block = block_of(fitted, lab, words, Sources("0" * 64, "every case of the lab"))
+    block = provenance_block(fitted, lab, words, Sources("0" * 64, "every case of the lab"))
     path = folder / "emitted.json"
     path.write_text(file_text(guardrail_file(fitted, block, base, "mine", "1")))
     return load_file(path, labs.SERVING).policy, block

@@ -25,6 +25,7 @@ from guardrail_offline.calibration.joint_rule import (
     fit_scale,
     fit_scales,
     recall,
+    resampled,
     scaled_min,
     schedule,
     shape_from_json,
@@ -333,3 +334,10 @@ def test_a_shape_reads_back_as_written() -> None:
         assert shape_from_json(shape.as_json(["a", "b"]), ["a", "b"], FREE_AXES) == shape
     with pytest.raises(KeyError):
         shape_from_json(chosen().as_json(["a", "b"]), ["a", "c"], FREE_AXES)
+
+
+def test_bootstrap_draws_repeat() -> None:
+    """With the seed."""
+    one, other = (np.array(list(resampled(20, 5, 4))) for _ in range(2))
+    assert np.array_equal(one, other)
+    assert one.shape == (5, 20)

@@ -9,7 +9,6 @@ from guardrail_offline.calibration.split import (
     chance,
     is_design,
     one_per_group,
-    resampled,
     thinned,
     worst_per_group,
 )
@@ -74,10 +73,3 @@ def test_the_worst_of_a_group_stands_for_all_of_it() -> None:
     rows, order = worst_per_group(values, ["a", "a", "b"])
     assert order == ["a", "b"]
     assert rows.tolist() == [[0.1, 0.2], [0.7, 0.7]]
-
-
-def test_bootstrap_draws_repeat() -> None:
-    """With the seed."""
-    one, other = (np.array(list(resampled(20, 5, 4))) for _ in range(2))
-    assert np.array_equal(one, other)
-    assert one.shape == (5, 20)

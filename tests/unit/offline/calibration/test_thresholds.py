@@ -15,7 +15,7 @@ from guardrail_offline.calibration.fit_options import FitOptions, Looks, RuleNam
 from guardrail_offline.calibration.sampling import draw
 from guardrail_offline.calibration.scored_lab import ScoredLab
 from guardrail_offline.calibration.statistics import guaranteed_rank
-from guardrail_offline.calibration.thresholds import Fitted, fit
+from guardrail_offline.calibration.thresholds import Fitted, fit_thresholds
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.calibration import labs
 
@@ -25,7 +25,7 @@ TEN = FitOptions(alpha=0.10, delta=0.10)
 def fitted(folder: Path, options: FitOptions = TEN, questions: int = 200, seed: int = 1) -> Fitted:
     """Return a fit on a synthetic lab."""
     lab, passes = labs.lab(questions, seed)
-    return fit(lab, passes, deciding_metrics(labs.policy(folder), lab), options)
+    return fit_thresholds(lab, passes, deciding_metrics(labs.policy(folder), lab), options)
 
 
 @pytest.mark.parametrize("method", ["scaled_min", "by_ranks"])
@@ -50,8 +50,8 @@ def test_the_bound_rests_on_one_answer_a_question(tmp_path: Path) -> None:
     policy = labs.policy(tmp_path)
     once, passes_once = labs.lab(150, 3)
     thrice, passes_thrice = labs.lab(150, 3, reruns=3)
-    one = fit(once, passes_once, deciding_metrics(policy, once), TEN)
-    three = fit(thrice, passes_thrice, deciding_metrics(policy, thrice), TEN)
+    one = fit_thresholds(once, passes_once, deciding_metrics(policy, once), TEN)
+    three = fit_thresholds(thrice, passes_thrice, deciding_metrics(policy, thrice), TEN)
     assert len(three.units) == len(one.units)
     assert three.rank == one.rank == guaranteed_rank(len(one.units), 0.10, 0.10)
     assert len(three.data.cases) == 3 * len(one.data.cases)
@@ -60,7 +60,7 @@ def test_the_bound_rests_on_one_answer_a_question(tmp_path: Path) -> None:
 def test_no_question_is_on_both_sides_of_the_split(tmp_path: Path) -> None:
     """The part that chooses the shape and the part that proves it share nothing."""
     lab, passes = labs.lab(150, 3, reruns=3)
-    data = fit(lab, passes, deciding_metrics(labs.policy(tmp_path), lab), TEN).data
+    data = fit_thresholds(lab, passes, deciding_metrics(labs.policy(tmp_path), lab), TEN).data
     groups = np.array(data.groups)
     assert not set(groups[data.design]) & set(groups[~data.design])
     assert 0.2 < data.design.mean() < 0.5
@@ -82,7 +82,7 @@ def test_too_few_labels_are_refused_with_how_many_are_missing(tmp_path: Path) ->
     few = {key: passes[key] for key in good + bad}
     gates = deciding_metrics(labs.policy(tmp_path), lab)
     with pytest.raises(ConfigurationError) as caught:
-        fit(lab, few, gates, TEN)
+        fit_thresholds(lab, few, gates, TEN)
     assert "20 questions with a good answer" in caught.value.found
     assert "at least 22" in caught.value.expected
     assert "2 more, about 3 more labelled questions" in caught.value.expected
@@ -94,7 +94,7 @@ def test_labels_of_one_kind_are_refused(tmp_path: Path, word: bool, says: str) -
     lab, passes = labs.lab(100)
     gates = deciding_metrics(labs.policy(tmp_path), lab)
     with pytest.raises(ConfigurationError, match=says):
-        fit(lab, dict.fromkeys(passes, word), gates, TEN)
+        fit_thresholds(lab, dict.fromkeys(passes, word), gates, TEN)
 
 
 def test_labels_of_other_cases_are_refused(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_labels_of_other_cases_are_refused(tmp_path: Path) -> None:
     lab, passes = labs.lab(100)
     gates = deciding_metrics(labs.policy(tmp_path), lab)
     with pytest.raises(ConfigurationError, match="1 of 101 for cases not in synthetic lab"):
-        fit(lab, {**passes, "elsewhere": True}, gates, TEN)
+        fit_thresholds(lab, {**passes, "elsewhere": True}, gates, TEN)
 
 
 def test_one_question_in_two_groups_is_refused(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_one_question_in_two_groups_is_refused(tmp_path: Path) -> None:
     for extra, says in ((twin, "the question of 'q0-0'"), (variant, "a variant of 'q0-0'")):
         leaking = ScoredLab(lab.where, (*lab.cases, extra), lab.fingerprints)
         with pytest.raises(ConfigurationError, match=says):
-            fit(leaking, passes, gates, TEN)
+            fit_thresholds(leaking, passes, gates, TEN)
 
 
 def test_checks_that_flag_too_many_good_answers_are_named(tmp_path: Path) -> None:
@@ -126,10 +126,10 @@ def test_checks_that_flag_too_many_good_answers_are_named(tmp_path: Path) -> Non
     )
     broken = ScoredLab(lab.where, failing, lab.fingerprints)
     with pytest.raises(ConfigurationError) as caught:
-        fit(broken, passes, deciding_metrics(labs.policy(tmp_path), broken), TEN)
+        fit_thresholds(broken, passes, deciding_metrics(labs.policy(tmp_path), broken), TEN)
     assert "groundedness.groundedness" in caught.value.found
     lenient = labs.policy(tmp_path, on_unverified="pass")
-    assert fit(broken, passes, deciding_metrics(lenient, broken), TEN).rank > 0
+    assert fit_thresholds(broken, passes, deciding_metrics(lenient, broken), TEN).rank > 0
 
 
 def test_missing_scores_and_failed_checks_count_as_flags_within_the_bound(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_missing_scores_and_failed_checks_count_as_flags_within_the_bound(tmp_pa
     cases[first] = labs.case(cases[first].key, cases[first].group, labs.MISSING)
     cases[first + 4] = labs.case(cases[first + 4].key, cases[first + 4].group, language=0.0)
     holed = ScoredLab(lab.where, tuple(cases), lab.fingerprints)
-    found = fit(holed, passes, deciding_metrics(labs.policy(tmp_path), holed), TEN)
+    found = fit_thresholds(holed, passes, deciding_metrics(labs.policy(tmp_path), holed), TEN)
     flags = found.joint.flags(found.data.values)
     where = {case.key: n for n, case in enumerate(found.data.cases)}
     assert flags[where[cases[first].key]]
@@ -170,8 +170,11 @@ def test_a_check_that_flags_too_many_good_answers_keeps_no_promise(
     failing = ScoredLab(lab.where, cases, lab.fingerprints)
     gates = deciding_metrics(labs.policy(tmp_path), failing)
     with pytest.raises(ConfigurationError, match=r"that fail language_mismatch\.model_passes"):
-        fit(failing, passes, gates, dataclasses.replace(TEN, rule=rule))
-    assert fit(failing, passes, gates, FitOptions(rule="recall", recall=0.01)).cuts[-1] == 0.5
+        fit_thresholds(failing, passes, gates, dataclasses.replace(TEN, rule=rule))
+    assert (
+        fit_thresholds(failing, passes, gates, FitOptions(rule="recall", recall=0.01)).cuts[-1]
+        == 0.5
+    )
 
 
 def test_a_recall_rule_catches_its_share_of_bad_answers(tmp_path: Path) -> None:
@@ -190,7 +193,7 @@ def test_recall_that_missing_scores_reach_alone_takes_the_end_of_the_range(tmp_p
     )
     holed = ScoredLab(lab.where, silent, lab.fingerprints)
     gates = deciding_metrics(labs.policy(tmp_path), holed, ["groundedness"])
-    found = fit(holed, passes, gates, FitOptions(rule="recall", recall=0.5))
+    found = fit_thresholds(holed, passes, gates, FitOptions(rule="recall", recall=0.5))
     assert found.threshold(0) == gates[0].metric.low
     assert found.joint.flags(found.data.values).tolist() == (~found.data.good).tolist()
 
@@ -202,9 +205,9 @@ def test_recall_out_of_reach_is_refused(tmp_path: Path) -> None:
     perfect = ScoredLab(lab.where, best, lab.fingerprints)
     gates = deciding_metrics(labs.policy(tmp_path), perfect)
     with pytest.raises(ConfigurationError, match="gives its best score"):
-        fit(perfect, passes, gates, FitOptions(rule="recall", recall=0.5))
+        fit_thresholds(perfect, passes, gates, FitOptions(rule="recall", recall=0.5))
     with pytest.raises(ConfigurationError, match="questions with a bad answer"):
-        fit(perfect, passes, gates, FitOptions(rule="recall", recall=0.99))
+        fit_thresholds(perfect, passes, gates, FitOptions(rule="recall", recall=0.99))
 
 
 @pytest.mark.parametrize("rule", ["cost", "max_f1", "youden"])
@@ -225,11 +228,11 @@ def test_an_uneven_sample_is_thinned_or_refused(tmp_path: Path) -> None:
     lab, passes = labs.lab(300)
     gates = deciding_metrics(labs.policy(tmp_path), lab)
     weights = {case.key: 3.0 if n < 150 else 1.0 for n, case in enumerate(lab.cases)}
-    data = fit(lab, passes, gates, TEN, weights).data
+    data = fit_thresholds(lab, passes, gates, TEN, weights).data
     assert data.thinned_away > 60
     del weights["q0-0"]
     with pytest.raises(ConfigurationError, match="no weight for 1 labelled cases"):
-        fit(lab, passes, gates, TEN, weights)
+        fit_thresholds(lab, passes, gates, TEN, weights)
 
 
 def test_whole_questions_of_an_uneven_sample_come_out_even(tmp_path: Path) -> None:
@@ -240,13 +243,13 @@ def test_whole_questions_of_an_uneven_sample_come_out_even(tmp_path: Path) -> No
     lab, passes = labs.lab(600, reruns=5)
     gates = deciding_metrics(labs.policy(tmp_path), lab)
     weights = {case.key: 1.0 + 2.0 * (case.facts["topic"] == "leave") for case in lab.cases}
-    data = fit(lab, passes, gates, TEN, weights).data
+    data = fit_thresholds(lab, passes, gates, TEN, weights).data
     topics = Counter({case.group: case.facts["topic"] for case in data.cases}.values())
     assert topics["leave"] == 300
     assert topics["travel"] == pytest.approx(100, abs=30)
     weights["q1-0"] = 3.0
     with pytest.raises(ConfigurationError, match="'q1-1' than for other answers to its question"):
-        fit(lab, passes, gates, TEN, weights)
+        fit_thresholds(lab, passes, gates, TEN, weights)
 
 
 def test_the_worst_of_a_question_is_not_known_before_all_its_answers_are_read(
@@ -258,16 +261,16 @@ def test_the_worst_of_a_question_is_not_known_before_all_its_answers_are_read(
     options = dataclasses.replace(TEN, unit="worst_of_group")
     one_each = {key: word for key, word in passes.items() if key.endswith("-0")}
     with pytest.raises(ConfigurationError) as caught:
-        fit(lab, one_each, gates, options)
+        fit_thresholds(lab, one_each, gates, options)
     assert "100 of 100 labelled questions ('q0-1')" in caught.value.found
     assert "--whole-questions" in caught.value.expected
     whole = {key: word for key, word in passes.items() if int(key[1:-2]) < 60}
-    assert len(set(fit(lab, whole, gates, options).data.groups)) == 60
+    assert len(set(fit_thresholds(lab, whole, gates, options).data.groups)) == 60
     told = {key: word for key, word in whole.items() if key != "q5-2"}
     with pytest.raises(ConfigurationError, match=r"1 of 60 labelled questions \('q5-2'\)"):
-        fit(lab, told, gates, options)
-    assert fit(lab, told, gates, options, abstained=["q5-2"]).rank
-    assert fit(lab, one_each, gates, TEN).rank
+        fit_thresholds(lab, told, gates, options)
+    assert fit_thresholds(lab, told, gates, options, abstained=["q5-2"]).rank
+    assert fit_thresholds(lab, one_each, gates, TEN).rank
 
 
 def test_an_earlier_shape_is_kept(tmp_path: Path) -> None:
@@ -278,11 +281,11 @@ def test_an_earlier_shape_is_kept(tmp_path: Path) -> None:
     names = [gate.name for gate in first.gates if not gate.metric.boolean]
     lab, passes = labs.lab(320, 5)
     gates = deciding_metrics(labs.policy(tmp_path), lab)
-    second = fit(lab, passes, gates, options, previous=first.shape.as_json(names))
+    second = fit_thresholds(lab, passes, gates, options, previous=first.shape.as_json(names))
     assert second.shape is not None
     assert second.shape.scales == first.shape.scales
     with pytest.raises(ConfigurationError, match="--previous"):
-        fit(lab, passes, gates, options, previous=first.shape.as_json(["a.b", "c.d"]))
+        fit_thresholds(lab, passes, gates, options, previous=first.shape.as_json(["a.b", "c.d"]))
 
 
 def test_questions_that_chose_an_earlier_shape_do_not_prove_it(tmp_path: Path) -> None:
@@ -293,10 +296,10 @@ def test_questions_that_chose_an_earlier_shape_do_not_prove_it(tmp_path: Path) -
     lab, passes = labs.lab(60)
     gates = deciding_metrics(labs.policy(tmp_path), lab)
     options = dataclasses.replace(TEN, alpha=0.2)
-    assert fit(lab, passes, gates, options, previous=kept).data.design.any()
+    assert fit_thresholds(lab, passes, gates, options, previous=kept).data.design.any()
     fewer = dataclasses.replace(TEN, alpha=0.1)
     with pytest.raises(ConfigurationError, match="more"):
-        fit(lab, dict(list(passes.items())[:35]), gates, fewer, previous=kept)
+        fit_thresholds(lab, dict(list(passes.items())[:35]), gates, fewer, previous=kept)
 
 
 def test_a_label_added_at_any_time_leaves_earlier_answers_in_place(tmp_path: Path) -> None:
@@ -306,12 +309,12 @@ def test_a_label_added_at_any_time_leaves_earlier_answers_in_place(tmp_path: Pat
     options = dataclasses.replace(TEN, alpha=0.2, method="scaled_min", looks="anytime")
     drawn = {item.case.key for item in draw(lab.cases, 240, options.seed)}
     few = {key: word for key, word in passes.items() if (key in drawn) == (int(key[1:-2]) < 180)}
-    looks = [fit(lab, words, gates, options).data for words in (few, passes)]
+    looks = [fit_thresholds(lab, words, gates, options).data for words in (few, passes)]
     before, after = (data.unit_digests(data.good & ~data.design, options) for data in looks)
     assert set(before) < set(after)
     others = {key: word for key, word in passes.items() if key not in drawn}
     with pytest.raises(ConfigurationError, match="240 more whose drawn answer has no label"):
-        fit(lab, others, gates, options)
+        fit_thresholds(lab, others, gates, options)
 
 
 def test_an_uneven_sample_cannot_grow_at_any_time(tmp_path: Path) -> None:
@@ -321,8 +324,8 @@ def test_an_uneven_sample_cannot_grow_at_any_time(tmp_path: Path) -> None:
     options = dataclasses.replace(TEN, method="scaled_min", looks="anytime")
     weights = {case.key: 3.0 if n < 150 else 1.0 for n, case in enumerate(lab.cases)}
     with pytest.raises(ConfigurationError, match="uneven weights with --looks anytime"):
-        fit(lab, passes, gates, options, weights)
-    assert fit(lab, passes, gates, options, dict.fromkeys(weights, 3.0)).rank
+        fit_thresholds(lab, passes, gates, options, weights)
+    assert fit_thresholds(lab, passes, gates, options, dict.fromkeys(weights, 3.0)).rank
 
 
 @pytest.mark.parametrize("looks", ["fixed", "anytime"])
@@ -344,7 +347,7 @@ def test_checks_alone_can_be_calibrated(tmp_path: Path) -> None:
     """A policy of yes/no checks has a false-flag rate, too, and nothing to tune."""
     lab, passes = labs.lab(100)
     gates = deciding_metrics(labs.policy(tmp_path), lab, ["language_mismatch"])
-    found = fit(lab, passes, gates, TEN)
+    found = fit_thresholds(lab, passes, gates, TEN)
     assert found.shape is None
     assert found.cuts == (0.5,)
     cases = tuple(
@@ -352,7 +355,7 @@ def test_checks_alone_can_be_calibrated(tmp_path: Path) -> None:
     )
     failing = ScoredLab(lab.where, cases, lab.fingerprints)
     with pytest.raises(ConfigurationError, match=r"language_mismatch\.model_passes"):
-        fit(
+        fit_thresholds(
             failing,
             passes,
             deciding_metrics(labs.policy(tmp_path), failing, ["language_mismatch"]),

@@ -133,7 +133,7 @@ def test_every_model_detector_judges(client: TestClient, pack: Path) -> None:
     assert set(found["bias"]["metrics"]) == {"fairness_bias"}
     spans = found["hallucination"]["spans"]
     # The first claim is copied from a passage; one logit knows no label but not_mentioned.
-    assert [span["label"] for span in spans] == ["verbatim", "not_mentioned"]
+    assert [span["label"] for span in spans] == ["supported", "not_mentioned"]
     supported = [span["score"] for span in spans]
     assert found["hallucination"]["metrics"]["hallucination"]["score"] == min(supported)
 

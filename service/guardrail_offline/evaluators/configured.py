@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ import guardrail_offline.evaluators  # noqa: F401 - importing registers the eval
 from guardrail_offline.evaluators.catalogue import CATALOGUE, AnyEvaluator, Common
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.policy.file import canonical, load_defaults
-from guardrail_service.server.runtime import default_thresholds_file
+from guardrail_service.policy.file import canonical, shipped_thresholds
 from guardrail_service.types import MetricSpec
 
 EVERY = "*"
@@ -188,13 +186,8 @@ def _check_thresholds(evaluator: AnyEvaluator, common: Common) -> None:
             raise ConfigurationError(where, str(value), f"{metric.low} to {metric.high}")
 
 
-@lru_cache(maxsize=1)
-def _defaults() -> Values:
-    return load_defaults(default_thresholds_file())
-
-
 def _shipped(evaluator_id: str, metric: MetricSpec) -> float | None:
-    return _defaults().get(evaluator_id, {}).get(metric.key)
+    return shipped_thresholds().get(evaluator_id, {}).get(metric.key)
 
 
 def _first(*values: float | None) -> float | None:

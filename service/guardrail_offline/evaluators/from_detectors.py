@@ -23,6 +23,8 @@ from guardrail_offline.evaluators.catalogue import (
 )
 from guardrail_offline.runs.result_files import Details, Result
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, DetectorSpec, Parameters
+from guardrail_service.policy.decide import crosses, labelled
+from guardrail_service.policy.file import shipped_thresholds
 from guardrail_service.types import MetricSpec, Outcome, Role, Span, State
 
 
@@ -77,18 +79,27 @@ def _of_case(detector: AnyDetector, case: Case, parameters: Parameters) -> Param
 def _result(outcome: Outcome, spec: DetectorSpec) -> Result:
     if outcome.missing is not None:
         raise Unavailable(outcome.missing.state, outcome.missing.reason)
-    found = Result.of(outcome.scores, [_span(span) for span in outcome.spans])
+    found = Result.of(outcome.scores, [_span(span, spec) for span in outcome.spans])
     away = [m.key for m in spec.metrics if m.optional and m.key not in outcome.scores]
     missing = Result.missing(away, State.NOT_APPLICABLE, "not_in_model")
     return replace(found, scores={**found.scores, **missing.scores})
 
 
-def _span(span: Span) -> Details:
+def _span(span: Span, spec: DetectorSpec) -> Details:
+    span = labelled(span, _crosses(span, spec))
     found = {key: value for key, value in asdict(span).items() if key in _KEPT and value}
     found |= {"start": span.start, "end": span.end, "score": span.score}
     if span.evidence:
         found["context"] = span.evidence[0].context
     return found
+
+
+def _crosses(span: Span, spec: DetectorSpec) -> bool:
+    """Return whether a span's score is on the wrong side of the shipped threshold."""
+    cut = shipped_thresholds().get(spec.id, {}).get(span.metric or "")
+    if cut is None or span.score is None or span.metric is None:
+        return False
+    return crosses(span.score, cut, spec.metric(span.metric).direction)
 
 
 _KEPT = frozenset({"label", "metric", "attributes"})

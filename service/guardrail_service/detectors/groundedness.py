@@ -156,5 +156,15 @@ def _spans(
         context, passage = found[column]
         score = float(row[column])
         evidence = (Evidence(context, passage.start, passage.end, score),)
-        spans.append(Span(window.start, window.end, "unsupported", score, "groundedness", evidence))
+        spans.append(
+            Span(
+                window.start,
+                window.end,
+                "supported",
+                score,
+                "groundedness",
+                evidence,
+                crossed="not_mentioned",
+            )
+        )
     return tuple(spans)

@@ -153,7 +153,11 @@ def judge(rule: Rule, outcome: Outcome) -> DetectorResult:
         reason=outcome.reason,
         flagged=(crossed or missing) and not rule.report_only,
         metrics=metrics,
-        spans=tuple(_labelled(span) for span in outcome.spans if _kept(rule, span)),
+        spans=tuple(
+            labelled(span, crossed=span.metric is not None and span.score is not None)
+            for span in outcome.spans
+            if _kept(rule, span)
+        ),
         coverage=outcome.coverage,
     )
     return dataclasses.replace(
@@ -197,11 +201,11 @@ def _kept(rule: Rule, span: Span) -> bool:
     return crosses(span.score, cut.threshold, rule.spec.metric(span.metric).direction)
 
 
-def _labelled(span: Span) -> Span:
-    """Return a span that is shown; one with a score of its own is shown because that crosses."""
-    if span.crossed is None or span.metric is None or span.score is None:
-        return span
-    return dataclasses.replace(span, label=span.crossed, crossed=None)
+def labelled(span: Span, crossed: bool) -> Span:
+    """Return a span with the label that fits the side of the threshold its score is on."""
+    return dataclasses.replace(
+        span, label=span.crossed if crossed and span.crossed else span.label, crossed=None
+    )
 
 
 def asked_action(rule: Rule, result: DetectorResult) -> Action:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -30,6 +31,7 @@ from guardrail_service.policy.provenance import (
     canonical as canonical,
 )  # read here by its many users
 from guardrail_service.policy.provenance import doubts
+from guardrail_service.resources import configs_dir
 from guardrail_service.types import Action, Role
 
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -215,6 +217,17 @@ def load_defaults(path: Path) -> Thresholds:
         detector: {key: float(entry["threshold"]) for key, entry in metrics.items()}
         for detector, metrics in found.items()
     }
+
+
+@cache
+def shipped_thresholds() -> Thresholds:
+    """Return the thresholds of detectors for which no file says one."""
+    return load_defaults(default_thresholds_file())
+
+
+def default_thresholds_file() -> Path:
+    """Return the file with the shipped thresholds."""
+    return configs_dir() / "defaults" / "thresholds.json"
 
 
 def load_presets(path: Path) -> dict[str, Thresholds]:

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_service.detectors.registry import REGISTRY
@@ -23,9 +22,15 @@ from guardrail_service.inference.queue.cost import CostModel
 from guardrail_service.inference.queue.scheduler import Peeks, Scheduler, Warms
 from guardrail_service.inference.session_kinds import golden_form, open_sessions
 from guardrail_service.policy.decide import Policy
-from guardrail_service.policy.file import Serving, load_defaults, load_policies, load_presets
+from guardrail_service.policy.file import (
+    Serving,
+    default_thresholds_file,
+    load_defaults,
+    load_policies,
+    load_presets,
+)
 from guardrail_service.policy.fingerprints import fingerprints
-from guardrail_service.resources import configs_dir, packs_dir
+from guardrail_service.resources import packs_dir
 from guardrail_service.settings import CacheSettings, Settings
 from guardrail_service.text import language
 from guardrail_service.types import ROLES, Role
@@ -194,11 +199,6 @@ def refuse_unread(pack: Pack) -> None:
                 f"{pack.folder}: manifest.json: roles: found {role!r}, which no detector of the "
                 f"configurations reads; expected {choices(role, known, 'role')}"
             )
-
-
-def default_thresholds_file() -> Path:
-    """Return the file with the shipped default thresholds."""
-    return configs_dir() / "defaults" / "thresholds.json"
 
 
 def run_golden(

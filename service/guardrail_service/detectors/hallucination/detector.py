@@ -36,7 +36,10 @@ from guardrail_service.types import Coverage, Direction, Evidence, Outcome, Row,
 
 ROLE: Final = "grounding"
 OUTPUTS = ("probabilities", "places", "cosines")
-LABELS = ("contradicted", "not_mentioned")
+SUPPORTED = "supported"
+AGAINST = ("contradicted", "not_mentioned")
+FOUND_BY = "found_by"
+"""Attribute of a span: `model`, or `verbatim` where a passage says the claim word by word."""
 _SOURCES = (
     r"(?:the|this|these|your|any|provided|given|available|retrieved) (?:[a-z-]+ ){0,2}"
     r"(?:documents?|documentation|passages?|texts?|sources?|contexts?|excerpts?|materials?)"
@@ -318,13 +321,17 @@ def _spans(
 
 def _settled(window: Window, copy: verbatim.Copy) -> Span:
     shown = Evidence(*copy, verbatim.SUPPORT)
-    label, score = verbatim.LABEL, verbatim.SUPPORT
-    return Span(window.start, window.end, label, score, "hallucination", (shown,))
+    how = {FOUND_BY: "verbatim"}
+    at = (window.start, window.end)
+    return Span(*at, SUPPORTED, verbatim.SUPPORT, "hallucination", (shown,), attributes=how)
 
 
 def _span(window: Window, output: RowOutput, places: Sequence[Place]) -> Span:
     supported, *against = (float(p) for p in output["probabilities"])
-    label = LABELS[int(np.argmax(against))]
+    why = AGAINST[int(np.argmax(against))]
+    label = SUPPORTED if supported >= max(against) else why
     best = places[int(output["places"][0])]
     shown = Evidence(best.context, best.window.start, best.window.end, supported)
-    return Span(window.start, window.end, label, supported, "hallucination", (shown,))
+    how = {FOUND_BY: "model"}
+    at = (window.start, window.end)
+    return Span(*at, label, supported, "hallucination", (shown,), attributes=how, crossed=why)

@@ -26,7 +26,6 @@ GATE_VERSION: Final = "rag-guardrail-verbatim/2"
 """Part of the evidence fingerprint: whoever changes a rule here changes scores and thresholds."""
 SUPPORT: Final = 0.99
 """P(supported) of a settled claim. Not 1: a copied sentence can still be out of place."""
-LABEL: Final = "verbatim"
 LEAST_WORDS = 4
 """Shorter claims ("He did not.", "Five euros.") hang on what stands around them."""
 CANDIDATES = 16

@@ -89,7 +89,8 @@ def test_the_least_supported_claim_decides_and_says_why() -> None:
         {IN_SUMMER: (0.9, 0.06, 0.04), AT_SEVEN: (0.2, 0.7, 0.1)},
     )
     assert found.scores == {"hallucination": pytest.approx(0.2)}
-    assert [span.label for span in found.spans] == ["contradicted", "contradicted"]
+    assert [span.label for span in found.spans] == ["supported", "contradicted"]
+    assert [span.crossed for span in found.spans] == ["contradicted", "contradicted"]
     assert [span.score for span in found.spans] == [pytest.approx(0.9), pytest.approx(0.2)]
     evidence = found.spans[1].evidence[0]
     assert CONTEXTS[evidence.context].text[evidence.start : evidence.end] == SECOND
@@ -139,7 +140,8 @@ def test_a_copied_claim_is_supported_without_the_model() -> None:
     found = judge(Sample(answer, None, CONTEXTS), {IN_SUMMER: (0.3, 0.6, 0.1)})
     copied, read = found.spans
     assert (copied.start, copied.end) == (0, len(SECOND))
-    assert (copied.score, copied.label, copied.metric) == (SUPPORT, "verbatim", "hallucination")
+    assert (copied.score, copied.label, copied.metric) == (SUPPORT, "supported", "hallucination")
+    assert (copied.attributes, read.attributes) == ({"found_by": "verbatim"}, {"found_by": "model"})
     shown = copied.evidence[0]
     assert (shown.context, shown.start, shown.end, shown.score) == (1, 0, len(SECOND), SUPPORT)
     assert (read.score, read.label) == (pytest.approx(0.3), "contradicted")

@@ -2,7 +2,10 @@
 
 Callers that wait for each other's turn, or arrivals that do not wait. Open-loop latency counts from
 the intended send time, so a generator or a connection that falls behind makes the measured latency
-worse, never better (no coordinated omission).
+worse, never better (no coordinated omission). Locust cannot: its users wait for their replies.
+
+The connection is our own because generator and service share a machine: a request costs 20 to 40 us
+of processor time here, and 1.0, 2.5 and 4.7 ms with httpx and 1, 32 and 200 callers.
 """
 
 from __future__ import annotations

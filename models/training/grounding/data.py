@@ -82,7 +82,7 @@ def chosen(texts: Texts, claim: int, sentences: list[int], most: int, tokens: in
     return [sentences[i] for i in kept], [float(cosines[i]) for i in kept]
 
 
-class Sampler:
+class PairSampler:
     """Draws training examples, seeded by step so that a resumed run goes on as it would have.
 
     Claims of one passage are drawn together, as they share its states and contrast with each other;

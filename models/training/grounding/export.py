@@ -18,7 +18,7 @@ import onnx
 import torch
 from data import Texts, collate
 from encode import pack_tokenizer
-from head import Head, Model
+from head import GroundingModel, Head
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -41,10 +41,10 @@ PENALTY = 0.02
 INPUTS = ["claim", "passage", "claim_features", "passage_features", "match", "pair"]
 
 
-class Served(nn.Module):
+class ServedGrounding(nn.Module):
     """The head on one pair, without batch axis and masks, with the last layer fitted on dev."""
 
-    def __init__(self, head: Head, last: Last) -> None:
+    def __init__(self, head: Head, last: GroundingLast) -> None:
         super().__init__()
         self.head, self.last = head, last
 
@@ -64,7 +64,7 @@ class Served(nn.Module):
         return torch.cat([supported[:, None], against], dim=-1)[0]
 
 
-class Last(nn.Module):
+class GroundingLast(nn.Module):
     """Log-odds of "supported" from the head's and a few evidence features, calibrated."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ def halve_weights(path: Path) -> None:
 
 @torch.no_grad()
 def development(
-    model: Model, cache: Path, config: dict[str, Any], pack: Path
+    model: GroundingModel, cache: Path, config: dict[str, Any], pack: Path
 ) -> tuple[Tensor, Tensor, Tensor, list[str]]:
     """Return logits, pair features, labels and sources of the development pairs.
 
@@ -128,7 +128,7 @@ def development(
 
 def fit_last(
     logits: Tensor, pairs: Tensor, labels: Tensor, sources: list[str], without: str | None = None
-) -> Last:
+) -> GroundingLast:
     """Return the last layer with the least log loss, each source weighing the same.
 
     Every source has its own intercept while fitting, as base rates differ; their mean is kept.
@@ -137,7 +137,7 @@ def fit_last(
     rows = torch.tensor([i for i, s in enumerate(sources) if s != without])
     own = torch.tensor([names.index(sources[i]) for i in rows])
     weight = 1.0 / torch.bincount(own, minlength=len(names))[own]
-    last, shift = Last(), torch.zeros(len(names), requires_grad=True)
+    last, shift = GroundingLast(), torch.zeros(len(names), requires_grad=True)
     optimizer = torch.optim.LBFGS([*last.parameters(), shift], max_iter=200)
 
     def cost() -> Tensor:
@@ -155,7 +155,9 @@ def fit_last(
     return last.requires_grad_(False)
 
 
-def report(logits: Tensor, pairs: Tensor, labels: Tensor, sources: list[str], last: Last) -> None:
+def report(
+    logits: Tensor, pairs: Tensor, labels: Tensor, sources: list[str], last: GroundingLast
+) -> None:
     """Print ROC areas per source: head, with the last layer, and with one not fitted on it."""
     names = np.array(sources)
     odds = (logits[:, 0] - torch.logsumexp(logits[:, 1:], dim=-1)).numpy()
@@ -171,7 +173,7 @@ def report(logits: Tensor, pairs: Tensor, labels: Tensor, sources: list[str], la
         print(name, "head {:.3f} fused {:.3f} fused without this source {:.3f}".format(*areas))
 
 
-def write_head(served: Served, width: int, target: Path) -> None:
+def write_head(served: ServedGrounding, width: int, target: Path) -> None:
     """Write the head's graph, weights in fp16."""
     n, m = 9, 31
     example = (
@@ -212,7 +214,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     config = json.loads(arguments.config.read_text(encoding="utf-8"))
-    model = Model(upper_layers(source_folder()), {**config, "dropout": 0.0})
+    model = GroundingModel(upper_layers(source_folder()), {**config, "dropout": 0.0})
     model.load_state_dict(torch.load(arguments.weights, weights_only=True))
     model.eval()
     found = development(model, arguments.cache, config, arguments.pack)
@@ -225,7 +227,7 @@ def main() -> None:
     for folder in (states, head):
         folder.mkdir(parents=True, exist_ok=True)
     write_branch(model.branch, states / "model.onnx", "states", arguments.precision)
-    write_head(Served(model.head, last), config["width"], head / "model.onnx")
+    write_head(ServedGrounding(model.head, last), config["width"], head / "model.onnx")
     for folder in (states, head):
         print(f"{folder.name}: {(folder / 'model.onnx').stat().st_size:,} bytes")
 

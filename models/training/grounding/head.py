@@ -53,7 +53,7 @@ class Attention(nn.Module):
         return self.out(read.transpose(1, 2).reshape(batch, -1, self.heads * self.size))
 
 
-class Layer(nn.Module):
+class BranchLayer(nn.Module):
     """Read the passage, compare, then let the claim's tokens see each other."""
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
@@ -112,7 +112,7 @@ class Head(nn.Module):
         self.passage_facts = nn.Linear(PASSAGE_FEATURES, width)
         self.nothing = nn.Parameter(torch.randn(1, 1, width) * 0.1)
         self.norm_claim, self.norm_passage = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.layers = nn.ModuleList([Layer(width, heads, dropout) for _ in range(layers)])
+        self.layers = nn.ModuleList([BranchLayer(width, heads, dropout) for _ in range(layers)])
         self.back = Back(width, heads)
         self.weight = nn.Linear(width, 2)
         self.out = nn.Sequential(
@@ -157,7 +157,7 @@ class Head(nn.Module):
         return torch.cat([mean, worst, weighed, pair, covered, least], dim=-1)
 
 
-class Tail(nn.Module):
+class GroundingTail(nn.Module):
     """Projects the upper layers' output to the width that the head reads."""
 
     def __init__(self, width: int) -> None:
@@ -169,13 +169,13 @@ class Tail(nn.Module):
         return self.token(states)
 
 
-class Model(nn.Module):
+class GroundingModel(nn.Module):
     """Branch and head together, as they are trained."""
 
     def __init__(self, layers: nn.ModuleList, config: dict[str, Any]) -> None:
         super().__init__()
         width = config["width"]
-        self.branch = Branch(layers, Tail(width))
+        self.branch = Branch(layers, GroundingTail(width))
         self.head = Head(width, config["heads"], config["layers"], config["dropout"])
 
     def upper(self) -> list[nn.Parameter]:

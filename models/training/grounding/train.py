@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
-from data import Sampler, Texts, collate
+from data import PairSampler, Texts, collate
 from encode import pack_tokenizer
-from head import Model
+from head import GroundingModel
 from joint import JointModel
 from onnx import numpy_helper
 from torch import Tensor
@@ -56,7 +56,10 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def supported(
-    model: Model | JointModel, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]
+    model: GroundingModel | JointModel,
+    rows: list[dict[str, Any]],
+    texts: Texts,
+    config: dict[str, Any],
 ) -> Any:
     """Return P(supported) of each pair."""
     model.eval()
@@ -73,7 +76,7 @@ def supported(
 
 
 def development(
-    model: Model, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]
+    model: GroundingModel, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]
 ) -> dict[str, float]:
     """Return the ROC area per source and their mean.
 
@@ -98,7 +101,7 @@ def development(
     return {**areas, "macro": float(np.mean(list(areas.values())))}
 
 
-def start_head(model: Model, path: Path) -> int:
+def start_head(model: GroundingModel, path: Path) -> int:
     """Copy what fits from an exported head into the model; return how many arrays.
 
     A head exported before the branch existed has its projection inside: that becomes the tail.
@@ -123,7 +126,7 @@ def start_head(model: Model, path: Path) -> int:
     return len(fitting)
 
 
-class Run:
+class GroundingRun:
     """One training run with its state on disk."""
 
     def __init__(
@@ -138,13 +141,13 @@ class Run:
         dev = [r for r in rows_of(cache / "dev.jsonl") if self.texts.length(r["claim"])]
         # By claim, so that a claim's several passages stay together.
         self.dev = [r for r in dev if r["claim"] % config["dev_share"] == 0]
-        self.sampler = Sampler(rows_of(cache / "train.jsonl"), self.texts, config)
+        self.sampler = PairSampler(rows_of(cache / "train.jsonl"), self.texts, config)
         print(f"loaded after {time.monotonic() - started:.0f} s", flush=True)
         layers = upper_layers(source_folder())
         for module in layers.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0  # a third of the time on a CPU, for a run of barely one epoch
-        made = JointModel if config.get("joint") else Model
+        made = JointModel if config.get("joint") else GroundingModel
         self.model = made(layers, config)
         if start:
             print(f"starts from {start_head(self.model, start)} arrays of {start}", flush=True)
@@ -246,7 +249,7 @@ def main() -> None:
     config = json.loads(arguments.config.read_text(encoding="utf-8"))
     if arguments.steps:
         config = {**config, "steps": arguments.steps, "evaluate_every": arguments.steps}
-    Run(config, arguments.cache, arguments.run, arguments.pack, arguments.start).go()
+    GroundingRun(config, arguments.cache, arguments.run, arguments.pack, arguments.start).go()
 
 
 if __name__ == "__main__":

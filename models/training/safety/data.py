@@ -16,7 +16,7 @@ DRAWN = 2048
 CHUNK_TOKENS = 2048
 
 
-class Batch(NamedTuple):
+class SentenceBatch(NamedTuple):
     """Some comments: padded chunks of sentences, whose comment each is, and what is known."""
 
     chunks: list[tuple[Tensor, Tensor]]
@@ -27,7 +27,7 @@ class Batch(NamedTuple):
     """Label of the combined bias score: 0, 1, or -1 where it is not known."""
 
 
-class Source:
+class TextSource:
     """One source's sentences and labels."""
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -55,7 +55,7 @@ def _fair(row: dict[str, Any]) -> int:
     return int(row.get("fair", 0)) if row["task"] in ("neutral", "written") else -1
 
 
-Place = tuple[Source, int]
+Place = tuple[TextSource, int]
 
 
 def batches(places: list[Place], tokens: int) -> list[list[Place]]:
@@ -73,7 +73,7 @@ def batches(places: list[Place], tokens: int) -> list[list[Place]]:
     return [*found, current] if current else found
 
 
-def collate(places: list[Place]) -> Batch:
+def collate(places: list[Place]) -> SentenceBatch:
     """Return a batch of some comments."""
     pieces = [(s, i) for i, (source, row) in enumerate(places) for s in source.sentences(row)]
     pieces.sort(key=lambda piece: len(piece[0]))
@@ -84,7 +84,7 @@ def collate(places: list[Place]) -> Batch:
             current = []
         current.append(states)
     chunks.append(_padded(current))
-    return Batch(
+    return SentenceBatch(
         chunks,
         torch.tensor([owner for _, owner in pieces]),
         torch.from_numpy(np.stack([s.values[r] for s, r in places])),
@@ -103,10 +103,10 @@ def _padded(rows: list[Any]) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(states).float(), torch.from_numpy(mask)
 
 
-class Sampler:
+class SentenceSampler:
     """Draws batches without end, seeded so that a resumed run goes on as it would have."""
 
-    def __init__(self, sources: dict[str, Source], config: dict[str, Any]) -> None:
+    def __init__(self, sources: dict[str, TextSource], config: dict[str, Any]) -> None:
         self.config = config
         self.places = [(s, row) for s in sources.values() for row in range(len(s.rows))]
         shares = [config["weights"].get(n, 1.0) for n, s in sources.items() for _ in s.rows]

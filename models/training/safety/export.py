@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from data import Source, batches, collate
+from data import TextSource, batches, collate
 from network import open_branch
 from texts import BIAS, TOXICITY, TRAINED
 from torch import Tensor, nn
@@ -33,7 +33,7 @@ ordinary answer has many sentences. Chosen so that 2 % of 120 Wikipedia passages
 none of them trained on, are above .61 (16 % were)."""
 
 
-class Last(nn.Module):
+class SafetyLast(nn.Module):
     """Calibrated log-odds of each label: a weighted sum of trained ones, and a constant."""
 
     def __init__(self) -> None:
@@ -51,10 +51,10 @@ class Last(nn.Module):
         return odds @ functional.softplus(self.weight).T + self.constant
 
 
-class Served(nn.Module):
+class ServedSafety(nn.Module):
     """The tail with calibration: from token states to ten probabilities."""
 
-    def __init__(self, tail: nn.Module, last: Last) -> None:
+    def __init__(self, tail: nn.Module, last: SafetyLast) -> None:
         super().__init__()
         self.tail = tail
         # Constants in the graph instead of softplus at run time.
@@ -75,7 +75,7 @@ def combined(bias: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def sentence_odds(branch: Branch, source: Source, tokens: int = 4096) -> tuple[Any, Any]:
+def sentence_odds(branch: Branch, source: TextSource, tokens: int = 4096) -> tuple[Any, Any]:
     """Return every sentence's trained log-odds, and which comment it belongs to."""
     branch.eval()
     rows, owners = [], []
@@ -87,9 +87,9 @@ def sentence_odds(branch: Branch, source: Source, tokens: int = 4096) -> tuple[A
     return torch.cat(rows), torch.cat(owners)
 
 
-def fit(found: dict[str, tuple[Tensor, Tensor]], sources: dict[str, Source]) -> Last:
+def fit(found: dict[str, tuple[Tensor, Tensor]], sources: dict[str, TextSource]) -> SafetyLast:
     """Return calibration fitted on the largest value over each comment's sentences."""
-    last = Last()
+    last = SafetyLast()
     optimizer = torch.optim.Adam(last.parameters(), lr=0.05)
     names = [TRAINED.index(name) for name in (*TOXICITY, *BIAS)]
     for _ in range(FIT_STEPS):
@@ -107,7 +107,7 @@ def fit(found: dict[str, tuple[Tensor, Tensor]], sources: dict[str, Source]) -> 
     return last
 
 
-def shifted(last: Last) -> Last:
+def shifted(last: SafetyLast) -> SafetyLast:
     """Return the calibration with the constants of `SHIFT` added."""
     with torch.no_grad():
         for row, name in enumerate((*TOXICITY, *BIAS)):
@@ -148,7 +148,7 @@ def main() -> None:
     branch = open_branch(arguments.source, config["hidden"], 0.0)
     branch.load_state_dict(torch.load(arguments.weights, weights_only=True))
     names = sorted(path.stem for path in arguments.cache.glob("dev_*.npz"))
-    sources = {name: Source(arguments.cache, name) for name in names}
+    sources = {name: TextSource(arguments.cache, name) for name in names}
     path = arguments.weights.with_name("dev_odds.npz")
     found = kept_odds(path, arguments.weights)
     if found is None:
@@ -162,7 +162,7 @@ def main() -> None:
         parts = {TRAINED[c]: round(float(weight[row, c]), 3) for c in PARTS[name]}
         print(name, parts, round(float(last.constant[row].detach()), 3), flush=True)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    served = Branch(branch.layers, Served(branch.tail, last))
+    served = Branch(branch.layers, ServedSafety(branch.tail, last))
     write_branch(served, arguments.out, "probabilities", arguments.precision)
     print(f"{arguments.out.name}: {arguments.out.stat().st_size:,} bytes")
 

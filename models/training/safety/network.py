@@ -13,7 +13,7 @@ from branch_graph import Branch, upper_layers
 from embedding_graph import DIM
 
 
-class Tail(nn.Module):
+class SafetyTail(nn.Module):
     """From token states to one number per trained label.
 
     Args:
@@ -47,4 +47,4 @@ class Tail(nn.Module):
 def open_branch(source: Path, hidden: int, dropout: float) -> Branch:
     """Return the untrained branch: the encoder's upper layers and a new tail."""
     transformers_logging.set_verbosity_error()  # else it reports the pooling head left out
-    return Branch(upper_layers(source), Tail(hidden, dropout))
+    return Branch(upper_layers(source), SafetyTail(hidden, dropout))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from data import Batch, Sampler, Source, batches, collate
+from data import SentenceBatch, SentenceSampler, TextSource, batches, collate
 from network import open_branch
 from texts import BIAS, TRAINED
 from torch import Tensor
@@ -38,7 +38,7 @@ DEV = {
 """What is measured on each source's development texts."""
 
 
-def sentence_odds(branch: Branch, batch: Batch) -> Tensor:
+def sentence_odds(branch: Branch, batch: SentenceBatch) -> Tensor:
     """Return every sentence's log-odds, in the order of `batch.owner`."""
     with autocast():
         found = [branch(states, mask) for states, mask in batch.chunks]
@@ -60,7 +60,7 @@ def fairness(odds: Tensor) -> tuple[Tensor, Tensor]:
     return torch.log(-torch.expm1(silent.clamp(max=-1e-6))), silent
 
 
-def loss_of(odds: Tensor, batch: Batch, scale: Tensor) -> Tensor:
+def loss_of(odds: Tensor, batch: SentenceBatch, scale: Tensor) -> Tensor:
     """Return the mean loss over what is known, and of the combined bias score."""
     each = F.binary_cross_entropy_with_logits(odds, batch.values, reduction="none")
     weights = batch.weights * scale * torch.where(batch.values > 0.5, POSITIVE, 1.0)
@@ -76,7 +76,7 @@ POSITIVE = torch.tensor([_RARE.get(name, 1.0) for name in TRAINED])
 
 
 @torch.no_grad()
-def scores(branch: Branch, source: Source, tokens: int = 4096) -> Any:
+def scores(branch: Branch, source: TextSource, tokens: int = 4096) -> Any:
     """Return the largest log-odds over each comment's sentences (comments, labels)."""
     branch.eval()
     found = np.zeros((len(source.rows), len(TRAINED)), np.float32)
@@ -92,7 +92,7 @@ def scores(branch: Branch, source: Source, tokens: int = 4096) -> Any:
     return found
 
 
-def areas(odds: Any, source: Source, labels: tuple[str, ...]) -> dict[str, float]:
+def areas(odds: Any, source: TextSource, labels: tuple[str, ...]) -> dict[str, float]:
     """Return the ROC area of some labels of one source's development texts."""
     found = {}
     for label in labels:
@@ -108,7 +108,7 @@ def areas(odds: Any, source: Source, labels: tuple[str, ...]) -> dict[str, float
     return found
 
 
-def development(branch: Branch, sources: dict[str, Source]) -> dict[str, float]:
+def development(branch: Branch, sources: dict[str, TextSource]) -> dict[str, float]:
     """Return the ROC areas by source and label, and the mean over sources."""
     found: dict[str, float] = {}
     means = []
@@ -120,7 +120,7 @@ def development(branch: Branch, sources: dict[str, Source]) -> dict[str, float]:
     return {**found, "macro": float(np.mean(means))}
 
 
-class Run:
+class SafetyRun:
     """One training run with its state on disk."""
 
     def __init__(self, config: dict[str, Any], cache: Path, folder: Path, source: Path) -> None:
@@ -130,9 +130,9 @@ class Run:
         folder.mkdir(parents=True, exist_ok=True)
         names = sorted(path.stem for path in cache.glob("*.npz"))
         started = time.monotonic()
-        self.dev = {n[4:]: Source(cache, n) for n in names if n.startswith("dev_")}
-        self.sampler = Sampler(
-            {n: Source(cache, n) for n in names if not n.startswith("dev_")}, config
+        self.dev = {n[4:]: TextSource(cache, n) for n in names if n.startswith("dev_")}
+        self.sampler = SentenceSampler(
+            {n: TextSource(cache, n) for n in names if not n.startswith("dev_")}, config
         )
         print(f"loaded after {time.monotonic() - started:.0f} s", flush=True)
         shape = (source, config["hidden"], config["dropout"])
@@ -173,7 +173,7 @@ class Run:
         torch.save(state, partial)
         partial.rename(self.folder / "state.pt")
 
-    def one_step(self, batch: Batch, spent: float = 0.0) -> float:
+    def one_step(self, batch: SentenceBatch, spent: float = 0.0) -> float:
         """Take a step on a batch, return the loss."""
         share = rate_at(self.step, self.config, spent)
         for group in self.optimizer.param_groups:
@@ -249,7 +249,7 @@ def main() -> None:
     config = json.loads(arguments.config.read_text(encoding="utf-8"))
     if arguments.steps:
         config = {**config, "steps": arguments.steps, "evaluate_every": arguments.steps}
-    Run(config, arguments.cache, arguments.run, arguments.source).go()
+    SafetyRun(config, arguments.cache, arguments.run, arguments.source).go()
 
 
 if __name__ == "__main__":

@@ -52,11 +52,14 @@ def evaluators_list(
 
     The ones that need a judge are listed and marked; they decline until one is configured.
     """
+    from guardrail_offline.evaluators.catalogue import CATALOGUE
     from guardrail_offline.evaluators.description import describe, markdown, of_suite
 
     if page:
         typer.echo(markdown(), nl=False)
         return
+    for broken in CATALOGUE.load_installed():
+        err.print(f"[yellow]note[/yellow] {plain(str(broken))}")
     specs = of_suite(suite)
     if as_json:
         out.print_json(json.dumps([describe(spec) for spec in specs]))

@@ -418,6 +418,7 @@ def h2o_command(
     from guardrail_service.policy.file import read_json
 
     parsed = parse_request(read_json(request))
+    REGISTRY.load_plugins([parsed.evaluator])
     operation = calibrate(parsed, REGISTRY, FitOptions(alpha=alpha, delta=delta))
     out.print_json(json.dumps(operation))
     if "error" in operation:

@@ -6,12 +6,11 @@ those that compare reruns of a question override `evaluate`.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
@@ -22,8 +21,16 @@ from guardrail_offline.evaluators.case_view import Unavailable, View
 from guardrail_offline.evaluators.pack_models import Models
 from guardrail_offline.runs.result_files import Result
 from guardrail_service.detectors import registry
-from guardrail_service.detectors.registry import Parameters
-from guardrail_service.errors import ConfigurationError, NotScorable, RowFailed, raised_at
+from guardrail_service.detectors.registry import Parameters, Problem
+from guardrail_service.errors import (
+    ConfigurationError,
+    NotScorable,
+    PluginError,
+    RowFailed,
+    choices,
+    raised_at,
+)
+from guardrail_service.plugins import DETECTORS, EVALUATORS, installed, named_classes
 from guardrail_service.types import Direction, MetricSpec, Role, State
 
 _LOG = logging.getLogger(__name__)
@@ -40,10 +47,6 @@ RUN_CLASSES: Mapping[RunClass, str] = {
 Input = Literal[
     "question", "answer", "expected", "contexts", "condition", "schema", "artifacts", "reruns"
 ]
-Problem = Literal[
-    "accuracy", "retrieval", "privacy", "security", "fairness", "data quality", "stability",
-    "efficiency", "cost", "runtime",
-]  # fmt: skip
 HIGHER, LOWER = Direction.HIGHER, Direction.LOWER
 
 
@@ -90,6 +93,11 @@ class EvaluatorSpec:
     avid: str = "P0200"
     tags: tuple[str, ...] = ()
     per_model: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the id and the names in other suites: everything that stands for it."""
+        return tuple(name for name in (self.id, self.h2o_id, *self.also) if name)
 
     @property
     def primary(self) -> MetricSpec:
@@ -213,10 +221,32 @@ AnyEvaluator = Evaluator[Any]
 E = TypeVar("E", bound=type[AnyEvaluator])
 
 
+Source = Callable[[Collection[str], Collection[str]], Iterable[AnyEvaluator]]
+"""Gives the evaluators of other distributions that some names ask for, which are not known yet."""
+
+
+def plugged_in(wanted: Collection[str], known: Collection[str]) -> Iterator[AnyEvaluator]:
+    """Yield the evaluators that other distributions bring under these names.
+
+    Raises:
+        PluginError: If one that is asked for by its id cannot be loaded.
+    """
+    base: type[AnyEvaluator] = Evaluator  # type: ignore[type-abstract]  # its subclasses are meant
+    for found in named_classes(EVALUATORS, base, EvaluatorSpec, wanted, known):
+        yield found()
+
+
 @dataclass
 class Catalogue:
-    """Evaluators by id. A duplicate is an error; an unknown name lists what exists."""
+    """Evaluators by id. A duplicate is an error; an unknown name gets suggestions.
 
+    Attributes:
+        sources: Asked for a name that is not known, in this order.
+        plugged: Ids that one of the sources brought.
+    """
+
+    sources: list[Source] = field(default_factory=lambda: [plugged_in])
+    plugged: set[str] = field(default_factory=set)
     _evaluators: dict[str, AnyEvaluator] = field(default_factory=dict)
 
     def register(self, cls: E) -> E:
@@ -228,32 +258,57 @@ class Catalogue:
         """Add one evaluator.
 
         Raises:
-            ConfigurationError: If its id is taken.
+            ConfigurationError: If one of its names is taken.
         """
         spec = evaluator.spec
-        ids = {name for other in self.specs() for name in (other.id, other.h2o_id) if name}
-        if spec.id in ids or spec.h2o_id in ids:
-            raise ConfigurationError(f"evaluator {spec.id!r}", "an id that is taken", "a new id")
+        if taken := self.known().intersection(spec.names):
+            found = f"an id that is taken: {min(taken)!r}"
+            raise ConfigurationError(f"evaluator {spec.id!r}", found, "a new id")
         self._evaluators[spec.id] = evaluator
+
+    def known(self) -> set[str]:
+        """Return every name that stands for an evaluator."""
+        return {name for spec in self.specs() for name in spec.names}
 
     def specs(self) -> tuple[EvaluatorSpec, ...]:
         """Return every spec in the order of registration."""
-        return tuple(evaluator.spec for evaluator in self._evaluators.values())
+        return tuple(evaluator.spec for evaluator in self)
 
     def find(self, name: str, where: str = "--evaluators") -> AnyEvaluator:
         """Return an evaluator by our id, H2O's id or another suite's `suite:name`.
 
+        A name that is not known is looked for in the distributions that are installed.
+
         Raises:
             ConfigurationError: If there is none; near misses are suggested.
+            PluginError: If a distribution brings the name, and it cannot be loaded.
         """
+        if name in self._evaluators:
+            return self._evaluators[name]
+        if name not in self.known():
+            self._plug_in(name)
         for evaluator in self:
-            spec = evaluator.spec
-            if name in (spec.id, spec.h2o_id) or name in spec.also:
+            if name in evaluator.spec.names:
                 return evaluator
-        known = [n for s in self.specs() for n in (s.id, s.h2o_id, *s.also) if n]
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-        hint = f"a known id; did you mean {near[0]!r}?" if near else "one of " + ", ".join(known)
+        known = self.known() | set(installed(EVALUATORS)) | set(installed(DETECTORS))
+        hint = choices(name, known, "evaluator id")
         raise ConfigurationError(where, f"unknown evaluator {name!r}", hint)
+
+    def load_installed(self) -> list[PluginError]:
+        """Add everything that other distributions bring; return why some cannot be loaded."""
+        broken = []
+        for name in {**installed(EVALUATORS), **installed(DETECTORS)}:
+            try:
+                self.find(name)
+            except PluginError as error:
+                broken.append(error)
+        return broken
+
+    def _plug_in(self, name: str) -> None:
+        for source in self.sources:
+            for found in source({name}, self.known()):
+                self.add(found)
+                self.plugged.add(found.spec.id)
 
     def __iter__(self) -> Iterator[AnyEvaluator]:
         return iter(self._evaluators.values())
@@ -266,7 +321,7 @@ class Catalogue:
 
 
 CATALOGUE = Catalogue()
-"""Where built-in evaluators register themselves."""
+"""Where built-in evaluators register themselves, and plug-ins come in when they are named."""
 
 evaluator: Callable[[E], E] = CATALOGUE.register
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-import guardrail_offline.evaluators  # noqa: F401 - importing registers the evaluators
 from guardrail_offline.evaluators.catalogue import CATALOGUE, AnyEvaluator, Common
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
@@ -36,7 +35,7 @@ class Configured:
     @property
     def evaluator(self) -> AnyEvaluator:
         """Return the evaluator."""
-        return CATALOGUE[self.id]
+        return CATALOGUE.find(self.id)
 
     def thresholds(self) -> dict[str, float | None]:
         """Return the cut of each metric: the run's, else the shipped one, else the suite's."""
@@ -62,7 +61,8 @@ def configure(
     """Return the evaluators to run, in the order of the catalogue.
 
     Args:
-        names: Ids of ours, of H2O or `suite:name`; `all`; `deterministic` for run class D.
+        names: Ids of ours, of H2O or `suite:name`, or of a plug-in; `all` that are shipped;
+            `deterministic` for those of run class D.
         assignments: Each `EVALUATOR.key=value`; the value is JSON, or text if it is none. The
             evaluator `*` stands for every one that has the key.
         file: JSON, {evaluator: {key: value}}; assignments come after it.
@@ -91,12 +91,13 @@ def config_sha256(configured: Iterable[Configured], fingerprints: Mapping[str, s
 def _wanted(names: Sequence[str]) -> list[AnyEvaluator]:
     if not names:
         raise ConfigurationError("--evaluators", "none", f"ids, or one of {', '.join(GROUPS)}")
+    shipped = {spec.id: spec for spec in CATALOGUE.specs() if spec.id not in CATALOGUE.plugged}
     chosen: set[str] = set()
     for name in names:
         if name == "all":
-            chosen.update(spec.id for spec in CATALOGUE.specs())
+            chosen.update(shipped)
         elif name == "deterministic":
-            chosen.update(s.id for s in CATALOGUE.specs() if s.run_class == "D")
+            chosen.update(name for name, spec in shipped.items() if spec.run_class == "D")
         else:
             chosen.add(CATALOGUE.find(name).spec.id)
     return [evaluator for evaluator in CATALOGUE if evaluator.spec.id in chosen]

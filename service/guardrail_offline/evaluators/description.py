@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import guardrail_offline.evaluators  # noqa: F401 - importing registers the evaluators
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     RUN_CLASSES,

@@ -6,7 +6,7 @@ added, or plugged in, is an evaluator without another line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -138,14 +138,19 @@ def _run_class(roles: frozenset[Role]) -> RunClass:
     return "E" if roles == {"embedding"} else "N" if "grounding" in roles else "T"
 
 
-def register() -> None:
-    """Add an evaluator for every published detector that has none yet."""
-    known = {spec.id for spec in CATALOGUE.specs()}
-    for spec in REGISTRY.specs():
-        if spec.id in known:
-            continue
-        has_code = spec.id in REGISTRY
-        CATALOGUE.add(FromDetector(REGISTRY[spec.id]) if has_code else Declared(spec))
+def plugged_in(wanted: Collection[str], known: Collection[str]) -> Iterator[FromDetector]:
+    """Yield the detectors that other distributions bring under these names, as evaluators.
+
+    Raises:
+        PluginError: If one that is asked for by its id cannot be loaded.
+    """
+    REGISTRY.load_plugins(wanted)
+    for detector in REGISTRY:
+        if detector.spec.id not in known and set(wanted).intersection(detector.spec.names):
+            yield FromDetector(detector)
 
 
-register()
+for _published in REGISTRY.specs():
+    _has_code = _published.id in REGISTRY
+    CATALOGUE.add(FromDetector(REGISTRY[_published.id]) if _has_code else Declared(_published))
+CATALOGUE.sources.append(plugged_in)

@@ -14,12 +14,12 @@ from guardrail_offline.evaluators.catalogue import (
     boolean_metrics,
     evaluator,
 )
+from guardrail_offline.evaluators.rule_verdicts import classifier_score
 from guardrail_offline.evaluators.shared.support import (
     SupportParameters,
     answer_claims,
     verdicts,
 )
-from guardrail_offline.evaluators.yes_no_rules import classifier_score
 from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.types import MetricSpec, State
 

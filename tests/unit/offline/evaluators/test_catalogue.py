@@ -88,7 +88,7 @@ def test_an_evaluator_is_found_by_any_name_and_near_misses_are_suggested() -> No
         assert catalogue.find(name).spec.id == "given"
     with pytest.raises(ConfigurationError, match="did you mean 'given'"):
         catalogue.find("givne")
-    with pytest.raises(ConfigurationError, match=r"one of given, h2o\.Given"):
+    with pytest.raises(ConfigurationError, match=r"one of given, h2o\.Given, ragas:given"):
         catalogue.find("something else")
 
 

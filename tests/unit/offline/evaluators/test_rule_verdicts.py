@@ -7,7 +7,7 @@ import pytest
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.case_view import View
 from guardrail_offline.evaluators.catalogue import CATALOGUE
-from guardrail_offline.evaluators.yes_no_rules import (
+from guardrail_offline.evaluators.rule_verdicts import (
     added_groups,
     contact_spans,
     sexist_spans,

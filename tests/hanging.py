@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Mapping
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE, Evaluator, EvaluatorSpec
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.types import MetricSpec
@@ -31,7 +31,7 @@ class Misbehaves(Evaluator[Marked]):
             name, name, "Misbehaves.", (MetricSpec(name),), frozenset({"answer"}), "D"
         )
 
-    def judge(self, view: View, parameters: Marked) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: Marked) -> Mapping[str, float]:
         """Return 1; or hang, or end the process."""
         if view.question == HANGS == self.spec.id:
             threading.Event().wait()

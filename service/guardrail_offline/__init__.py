@@ -8,18 +8,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from guardrail_offline.evaluators.case_view import Unavailable, View
+    from guardrail_offline.evaluators.case_view import CaseView, Unavailable
     from guardrail_offline.evaluators.catalogue import (
         Common,
         Evaluator,
         EvaluatorSpec,
         NoParameters,
     )
-    from guardrail_offline.runs.result_files import Result, Score
+    from guardrail_offline.evaluators.result import Result, Score
     from guardrail_service.detectors.registry import Parameters
     from guardrail_service.types import MetricSpec, NoValue, State
 
 __all__ = [
+    "CaseView",
     "Common",
     "Evaluator",
     "EvaluatorSpec",
@@ -31,14 +32,13 @@ __all__ = [
     "Score",
     "State",
     "Unavailable",
-    "View",
 ]
 _CATALOGUE = "guardrail_offline.evaluators.catalogue"
 _HOMES = {
     "Unavailable": "guardrail_offline.evaluators.case_view",
-    "View": "guardrail_offline.evaluators.case_view",
-    "Result": "guardrail_offline.runs.result_files",
-    "Score": "guardrail_offline.runs.result_files",
+    "CaseView": "guardrail_offline.evaluators.case_view",
+    "Result": "guardrail_offline.evaluators.result",
+    "Score": "guardrail_offline.evaluators.result",
     "Parameters": "guardrail_service.detectors.registry",
     "MetricSpec": "guardrail_service.types",
     "NoValue": "guardrail_service.types",

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_offline.datasets.cases import Case, Lab, Model, group_of
-from guardrail_offline.datasets.columns import Place, case_of
+from guardrail_offline.datasets.columns import RowPlace, case_of
 from guardrail_offline.datasets.labs import open_lab
 from guardrail_offline.evaluators.catalogue import CATALOGUE, EvaluatorSpec
 from guardrail_offline.evaluators.configured import Configured, configure
-from guardrail_offline.evaluators.pack_models import Models
+from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.shared.claim_scores import harmonic_mean
 from guardrail_offline.runs.leaderboards import leaderboard
-from guardrail_offline.runs.result_files import Result
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_offline.runs.worker import models_for, score
 from guardrail_service.types import Passage
@@ -96,7 +95,7 @@ def _cases(dataset: Any) -> Iterator[Case]:
         return
     rows = _rows_of(dataset) if isinstance(dataset, Mapping) else dataset
     for number, row in enumerate(rows, start=1):
-        yield case_of(row, Place("dataset", number))
+        yield case_of(row, RowPlace("dataset", number))
 
 
 def _rows_of(columns: Mapping[str, Sequence[Any]]) -> Iterator[Mapping[str, Any]]:
@@ -246,7 +245,7 @@ class Leaderboard:
 
     def _run(self) -> None:
         try:
-            models: Models = models_for([self._configured], self._pack)
+            models = models_for([self._configured], self._pack)
             found = score(list(enumerate(self._lab.cases)), [self._configured], models)
             for index, case in enumerate(self._lab.cases):
                 self._tally.add(case.model, found[index][self._configured.id])

@@ -154,14 +154,14 @@ def evaluate(
     """
     from guardrail_offline.datasets.labs import open_lab
     from guardrail_offline.evaluators.configured import configure
-    from guardrail_offline.runs.execution import Options, evaluate_lab
+    from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 
     configured = configure(_names(evaluators), set_ or (), settings)
     with _progress() as (begin, advance):
         summary = evaluate_lab(
             open_lab(lab),
             configured,
-            Options(
+            RunOptions(
                 out_dir,
                 settings_from(model_pack=pack).model_pack,
                 workers or os.cpu_count() or 1,

@@ -16,7 +16,7 @@ from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.catalogue import CATALOGUE, AnyEvaluator, Catalogue
 from guardrail_offline.evaluators.configured import Configured, configure
 from guardrail_offline.evaluators.description import describe, markdown
-from guardrail_offline.runs.result_files import Result
+from guardrail_offline.evaluators.result import Result
 from guardrail_offline.runs.worker import score
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage, State
@@ -199,7 +199,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
@@ -223,7 +223,7 @@ class Greets(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return 1 if it does."""
         return {"greets": float("hello" in view.answer.casefold())}
 '''

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Collection, Sequence
 
 from guardrail_offline.evaluators.configured import Configured
-from guardrail_offline.evaluators.pack_models import Models
+from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.runs import worker
 from guardrail_offline.runs.shards import Layout
 from guardrail_service.commands.main import main
@@ -20,7 +20,7 @@ def first_only(
     layout: Layout,
     shard: int,
     configured: Sequence[Configured],
-    models: Models,
+    models: PackModels,
     without: Collection[str],
     begin: worker.Begin,
 ) -> int:

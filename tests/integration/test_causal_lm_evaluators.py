@@ -6,7 +6,7 @@ import pytest
 
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.configured import configure
-from guardrail_offline.evaluators.pack_models import Models, load_models
+from guardrail_offline.evaluators.pack_models import PackModels, load_models
 from guardrail_offline.runs.worker import score
 from tests import tiny_language, tiny_pack
 
@@ -19,14 +19,14 @@ RIGHT, WRONG, UNRELATED = (
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
+def models(tmp_path_factory: pytest.TempPathFactory) -> PackModels:
     """A pack that serves `causal_lm`, loaded as a run loads it."""
     folder = tiny_pack.build(tmp_path_factory.mktemp("language") / "pack")
     tiny_language.add(folder)
     return load_models(str(folder))
 
 
-def value(models: Models, evaluator: str, metric: str, case: Case) -> float:
+def value(models: PackModels, evaluator: str, metric: str, case: Case) -> float:
     """Return one metric of one case."""
     found = score([(0, case)], configure([evaluator]), models)[0][evaluator].scores[metric]
     assert found.value is not None, found.reason
@@ -54,7 +54,7 @@ def value(models: Models, evaluator: str, metric: str, case: Case) -> float:
     ],
 )
 def test_known_answer_52_a_wrong_word_surprises_and_scrambled_words_surprise_most(
-    models: Models, fluent: str, one_wrong: str, scrambled: str
+    models: PackModels, fluent: str, one_wrong: str, scrambled: str
 ) -> None:
     """None of these texts stands in what the model was made from. Known answer 52."""
     assert fluent not in " ".join(tiny_language.PROSE.split())
@@ -67,7 +67,7 @@ def test_known_answer_52_a_wrong_word_surprises_and_scrambled_words_surprise_mos
 
 @pytest.mark.parametrize("metric", ["factuality", "consistency", "relevance"])
 def test_known_answer_52_a_summary_of_its_source_is_likelier_than_a_wrong_one(
-    models: Models, metric: str
+    models: PackModels, metric: str
 ) -> None:
     """Right < one wrong name < another subject, as in GPTScore's. Known answer 52."""
     name = "summarization_without_reference_gptscore"
@@ -84,7 +84,7 @@ def test_known_answer_52_a_summary_of_its_source_is_likelier_than_a_wrong_one(
     ],
 )
 def test_known_answer_52_with_a_reference_the_nearer_answer_is_likelier(
-    models: Models, evaluator: str, metric: str
+    models: PackModels, evaluator: str, metric: str
 ) -> None:
     """The mean of both ways, each after the other text."""
     cases = [Case("k", "q", answer, RIGHT) for answer in (RIGHT, WRONG, UNRELATED)]
@@ -93,7 +93,9 @@ def test_known_answer_52_with_a_reference_the_nearer_answer_is_likelier(
     assert len(set(found)) == 3
 
 
-def test_question_answering_asks_how_likely_yes_is_after_the_conversation(models: Models) -> None:
+def test_question_answering_asks_how_likely_yes_is_after_the_conversation(
+    models: PackModels,
+) -> None:
     """The row as GPTScore writes it, spelled out here and given to the model itself."""
     row = (
         "Answer the question based on the conversation between a human and AI. Question: Are the "
@@ -107,7 +109,7 @@ def test_question_answering_asks_how_likely_yes_is_after_the_conversation(models
     assert found > 0
 
 
-def test_a_text_longer_than_the_model_reads_has_no_value(models: Models) -> None:
+def test_a_text_longer_than_the_model_reads_has_no_value(models: PackModels) -> None:
     """Nothing is cut, so nothing is judged by its beginning."""
     found = score([(0, Case("k", "q", "river " * 5000))], configure(["perplexity"]), models)
     missing = found[0]["perplexity"].scores["perplexity"]

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from guardrail_offline.datasets.labs import open_lab
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.configured import configure
-from guardrail_offline.runs.execution import Options, Summary, evaluate_lab
+from guardrail_offline.runs.execution import RunOptions, Summary, evaluate_lab
 from guardrail_offline.runs.result_files import read_run
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.inference.pack import read_manifest
@@ -47,7 +47,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(tmp_path_factory: pytest.TempPathFactory, pack: Path) -> tuple[Path, Summary]:
     """Every evaluator on the whole lab, once for all tests here."""
     out = tmp_path_factory.mktemp("lab") / "out"
-    options = Options(out, str(pack), shard_rows=25)
+    options = RunOptions(out, str(pack), shard_rows=25)
     return out, evaluate_lab(open_lab(LAB), configure(["all"]), options)
 
 
@@ -65,7 +65,7 @@ def test_without_a_judge_every_evaluator_computes_but_the_agent_and_the_own_prom
 
 def test_the_shipped_pack_declines_what_asks_a_language_model(tmp_path: Path) -> None:
     """With the role it lacks, on every case."""
-    summary = evaluate_lab(open_lab(LAB), configure(sorted(LANGUAGE)), Options(tmp_path / "out"))
+    summary = evaluate_lab(open_lab(LAB), configure(sorted(LANGUAGE)), RunOptions(tmp_path / "out"))
     assert LANGUAGE
     assert set(summary.declined) == LANGUAGE
     assert summary.missing == {name: {"missing_role:causal_lm": 73} for name in LANGUAGE}
@@ -212,7 +212,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of a run that nobody stopped, in one process."""
     out = tmp_path_factory.mktemp("plain") / "out"
-    evaluate_lab(open_lab(LAB), configure(PLAIN.split(",")), Options(out, shard_rows=4))
+    evaluate_lab(open_lab(LAB), configure(PLAIN.split(",")), RunOptions(out, shard_rows=4))
     return contents(out)
 
 
@@ -239,7 +239,7 @@ def test_two_processes_write_the_same_bytes_as_one(
 ) -> None:
     """Shards do not know who scores them."""
     out = tmp_path / "out"
-    options = Options(out, workers=2, shard_rows=4)
+    options = RunOptions(out, workers=2, shard_rows=4)
     evaluate_lab(open_lab(LAB), configure(PLAIN.split(",")), options)
     assert contents(out) == undisturbed
 
@@ -247,13 +247,13 @@ def test_two_processes_write_the_same_bytes_as_one(
 def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
     """Results of two settings must not mix."""
     lab, out = open_lab(LAB), tmp_path / "out"
-    evaluate_lab(lab, configure(["bleu"]), Options(out))
+    evaluate_lab(lab, configure(["bleu"]), RunOptions(out))
     with pytest.raises(ConfigurationError, match="config_sha256, evaluators"):
-        evaluate_lab(lab, configure(["rouge"]), Options(out))
+        evaluate_lab(lab, configure(["rouge"]), RunOptions(out))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").write_text("mine")
     with pytest.raises(ConfigurationError, match="other files"):
-        evaluate_lab(lab, configure(["rouge"]), Options(tmp_path / "other"))
+        evaluate_lab(lab, configure(["rouge"]), RunOptions(tmp_path / "other"))
 
 
 def test_declined_evaluators_end_the_command_with_one(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from guardrail_offline.datasets.cases import Case, Lab, question_group
 from guardrail_offline.datasets.labs import lab_source
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.configured import configure
-from guardrail_offline.runs.execution import Options, evaluate_lab
+from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 from guardrail_offline.runs.pool import Pool, WorkerLost
 from guardrail_offline.runs.result_files import read_run
 from guardrail_offline.runs.shards import Layout, cut
@@ -47,7 +47,7 @@ def test_an_evaluator_that_hangs_becomes_an_error_and_the_run_goes_on(tmp_path: 
     """Its cases of that shard only; other evaluators and other shards have their numbers."""
     finished: list[int] = []
     source = lab_source(lab(*QUESTIONS, "hangs"))
-    options = Options(
+    options = RunOptions(
         tmp_path / "out", workers=2, shard_rows=4, step_limit_s=LIMIT_S,
         advance=finished.append,
     )  # fmt: skip
@@ -71,7 +71,9 @@ def test_a_run_with_a_time_limit_writes_the_same_bytes_as_one_without(tmp_path: 
     for name, limit in (("free", None), ("limited", LIMIT_S)):
         out = tmp_path / name
         source = lab_source(lab(*QUESTIONS))
-        evaluate_lab(source, configure(["rouge"]), Options(out, shard_rows=4, step_limit_s=limit))
+        evaluate_lab(
+            source, configure(["rouge"]), RunOptions(out, shard_rows=4, step_limit_s=limit)
+        )
         files = sorted(path for path in out.rglob("*") if path.is_file())
         written.append({str(path.relative_to(out)): path.read_bytes() for path in files})
     assert written[0] == written[1]
@@ -80,7 +82,7 @@ def test_a_run_with_a_time_limit_writes_the_same_bytes_as_one_without(tmp_path: 
 def test_a_process_that_ends_stops_the_run_and_the_next_one_goes_on(tmp_path: Path) -> None:
     """Nothing says what the fault was, so nothing is made up; finished shards stay."""
     source, out = lab_source(lab(*QUESTIONS, "dies")), tmp_path / "out"
-    options = Options(out, workers=2, shard_rows=4, step_limit_s=LIMIT_S)
+    options = RunOptions(out, workers=2, shard_rows=4, step_limit_s=LIMIT_S)
     with pytest.raises(WorkerLost, match="a process ended with 9"):
         evaluate_lab(source, configure(["dies"]), options)
     assert not (out / "summary.json").exists()

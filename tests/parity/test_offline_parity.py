@@ -12,7 +12,7 @@ import pytest
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.datasets.labs import open_lab
 from guardrail_offline.evaluators.configured import configure
-from guardrail_offline.evaluators.pack_models import Models, load_models
+from guardrail_offline.evaluators.pack_models import PackModels, load_models
 from guardrail_offline.runs.worker import score
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.guard.overrides import Override
@@ -24,13 +24,13 @@ CASES = [case for case in open_lab(LAB).cases() if case.answer]
 
 
 @pytest.fixture(scope="module")
-def models() -> Models:
+def models() -> PackModels:
     """The embedded pack as the offline suite loads it."""
     return load_models("embedded")
 
 
 @pytest.fixture(scope="module")
-def runtime(tmp_path_factory: pytest.TempPathFactory, models: Models) -> Iterator[Runtime]:
+def runtime(tmp_path_factory: pytest.TempPathFactory, models: PackModels) -> Iterator[Runtime]:
     """The embedded pack as the service loads it, with every detector that it can serve."""
     ids = [d.spec.id for d in REGISTRY if d.spec.roles <= models.roles]
     path = tmp_path_factory.mktemp("config") / "all.json"
@@ -55,7 +55,7 @@ def online(runtime: Runtime, case: Case) -> dict[str, Any]:
     }
 
 
-def offline(models: Models, case: Case, names: list[str]) -> dict[str, Any]:
+def offline(models: PackModels, case: Case, names: list[str]) -> dict[str, Any]:
     """Return the same from the evaluators."""
     results = score([(0, case)], configure(names), models)[0]
     found: dict[str, Any] = {}
@@ -68,7 +68,7 @@ def offline(models: Models, case: Case, names: list[str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.key for case in CASES])
 def test_a_case_scores_the_same_in_the_guard_and_in_the_suite(
-    runtime: Runtime, models: Models, case: Case
+    runtime: Runtime, models: PackModels, case: Case
 ) -> None:
     """All metrics of all detectors, states and reasons included."""
     expected = online(runtime, case)

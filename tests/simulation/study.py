@@ -27,9 +27,9 @@ from guardrail_offline.calibration.joint_rule import Axis, JointCut, choose_shap
 from guardrail_offline.calibration.single_rules import NAIVE
 from guardrail_offline.calibration.statistics import (
     average_rank,
-    exact_interval,
     guaranteed_rank,
 )
+from guardrail_offline.intervals import exact_interval
 from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.types import Direction
 

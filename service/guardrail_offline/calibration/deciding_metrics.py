@@ -14,7 +14,7 @@ import numpy as np
 
 from guardrail_offline.calibration.joint_rule import Axis, Matrix, Vector
 from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
-from guardrail_offline.runs.result_files import Score
+from guardrail_offline.evaluators.result import Score
 from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy, Rule, crosses

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_offline.datasets.cases import PERTURBATION_SOURCE, question_group
-from guardrail_offline.runs.result_files import EvaluatorResults, Score, read_run
+from guardrail_offline.evaluators.result import Score
+from guardrail_offline.runs.result_files import EvaluatorResults, read_run
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy
 from guardrail_service.policy.provenance import sha256_of

@@ -27,6 +27,7 @@ from guardrail_offline.calibration.deciding_metrics import DecidingMetric
 from guardrail_offline.calibration.joint_rule import Vector
 from guardrail_offline.calibration.scored_lab import LabCase
 from guardrail_offline.calibration.split import Mask, one_per_group
+from guardrail_offline.intervals import exact_interval
 
 _SLACK = 1e-12
 """Rounding of the distribution functions, so that a bound that holds exactly is not missed."""
@@ -118,16 +119,6 @@ def _least(low: int, enough: Callable[[int], bool]) -> int:
 def share_bound(n: int, rank: int, delta: float) -> float:
     """Return what the flagged share stays below with confidence 1 - `delta`, for one look."""
     return float(beta.ppf(1 - delta, rank, n - rank + 1)) if rank <= n else 1.0
-
-
-def exact_interval(x: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the Clopper-Pearson interval of a share x/n; (0, 1) where n is 0."""
-    if n == 0:
-        return 0.0, 1.0
-    tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, x, n - x + 1)) if x else 0.0
-    high = float(beta.ppf(1 - tail, x + 1, n - x)) if x < n else 1.0
-    return low, high
 
 
 @dataclass(frozen=True, slots=True)

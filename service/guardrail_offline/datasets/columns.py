@@ -41,7 +41,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """Names of a case's fields in H2O Eval Studio, Ragas (0.1 and 0.2) and Open RAG Eval."""
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """Where a record stands, for messages."""
 
     file: str
@@ -54,7 +54,7 @@ class Place(NamedTuple):
         )
 
 
-def case_of(record: Mapping[str, Any], place: Place) -> Case:
+def case_of(record: Mapping[str, Any], place: RowPlace) -> Case:
     """Return the case of one record. Columns of no known name are left out.
 
     A cell of a table may hold JSON, or what Python's `str` writes, where a list or an object is
@@ -98,7 +98,7 @@ def case_of(record: Mapping[str, Any], place: Place) -> Case:
 class _Cells:
     """One record's values by our names."""
 
-    def __init__(self, record: Mapping[str, Any], place: Place) -> None:
+    def __init__(self, record: Mapping[str, Any], place: RowPlace) -> None:
         self._record = record
         self._place = place
 

@@ -19,7 +19,7 @@ from guardrail_offline.datasets.cases import (
     model_json,
     models_of,
 )
-from guardrail_offline.datasets.columns import Place, case_of
+from guardrail_offline.datasets.columns import RowPlace, case_of
 from guardrail_offline.datasets.literals import is_json
 from guardrail_service.errors import ConfigurationError
 
@@ -92,7 +92,7 @@ def _cases(path: Path, records: Iterable[Any]) -> Iterator[Case]:
             raise ConfigurationError(
                 f"{path}: row {number}", type(record).__name__, "a JSON object"
             )
-        yield case_of(record, Place(str(path), number))
+        yield case_of(record, RowPlace(str(path), number))
 
 
 def _suite_records(path: Path, tests: Any) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from guardrail_offline.datasets.cases import Case, Lab, Model
-from guardrail_offline.datasets.columns import Place, case_of
+from guardrail_offline.datasets.columns import RowPlace, case_of
 from guardrail_offline.datasets.h2o_labs import read_json
 from guardrail_offline.datasets.tables import read_records
 from guardrail_service.errors import ConfigurationError
@@ -73,7 +73,7 @@ def file_sha256(path: Path) -> str:
 
 def _rows(path: Path) -> Iterator[Case]:
     for number, record in enumerate(read_records(path), start=1):
-        yield _located(case_of(record, Place(str(path), number)), path, number)
+        yield _located(case_of(record, RowPlace(str(path), number)), path, number)
 
 
 def _located(case: Case, lab: Path, row: int) -> Case:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
     LOWER,
     UNBOUNDED,
@@ -17,7 +17,7 @@ from guardrail_offline.evaluators.catalogue import (
     EvaluatorSpec,
     evaluator,
 )
-from guardrail_offline.runs.result_files import Result, Score
+from guardrail_offline.evaluators.result import Result, Score
 from guardrail_service.detectors.json_schema.strict_json import StrictJsonError, parse_json
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
@@ -143,7 +143,7 @@ class AgentSanityCheck(Evaluator[AgentSanityParameters]):
     )
     parameters = AgentSanityParameters
 
-    def judge(self, view: View, parameters: AgentSanityParameters) -> Result:
+    def judge(self, view: CaseView, parameters: AgentSanityParameters) -> Result:
         """Return the share and the numbers; a folder that is not there is an error."""
         if view.case.artifacts is None:
             raise Unavailable(State.NOT_APPLICABLE, "no_artifacts")

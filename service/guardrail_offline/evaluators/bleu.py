@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
@@ -88,7 +88,7 @@ class Bleu(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return BLEU for each order by itself."""
         expected, actual = [view.expected.split()], view.answer.split()
         return {

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.pack_models import Models
+from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_service.detectors.hallucination.detector import claim_texts, judged
 from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.detectors.shared.comparison import unverifiable
@@ -34,7 +34,7 @@ class Claim(NamedTuple):
     text: str
 
 
-class View:
+class CaseView:
     """Lazy views of one case, shared by all evaluators of a run.
 
     Args:
@@ -42,7 +42,7 @@ class View:
         models: What can be asked.
     """
 
-    def __init__(self, case: Case, models: Models) -> None:
+    def __init__(self, case: Case, models: PackModels) -> None:
         self.case = case
         self.models = models
 

@@ -17,9 +17,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import Unavailable, View
-from guardrail_offline.evaluators.pack_models import Models
-from guardrail_offline.runs.result_files import Result
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
+from guardrail_offline.evaluators.pack_models import PackModels
+from guardrail_offline.evaluators.result import Result
 from guardrail_service.detectors import registry
 from guardrail_service.detectors.registry import Parameters, Problem
 from guardrail_service.errors import (
@@ -150,14 +150,14 @@ class Evaluator(ABC, Generic[P]):
     parameters: type[P]
 
     @abstractmethod
-    def judge(self, view: View, parameters: P) -> Result | Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: P) -> Result | Mapping[str, float]:
         """Return the metrics of one case.
 
         Raises:
             Unavailable: If there is no value, with the state and the reason.
         """
 
-    def evaluate(self, views: Sequence[View], parameters: P) -> list[Result]:
+    def evaluate(self, views: Sequence[CaseView], parameters: P) -> list[Result]:
         """Return a result per case; a case that fails does not stop the next one."""
         return [self.guarded(partial(self.judge, view, parameters)) for view in views]
 
@@ -205,7 +205,7 @@ class Evaluator(ABC, Generic[P]):
         return Result(ordered, result.spans, result.details)
 
 
-def unmet(spec: EvaluatorSpec, models: Models) -> str | None:
+def unmet(spec: EvaluatorSpec, models: PackModels) -> str | None:
     """Return why an evaluator cannot run on any case with these models, or None."""
     if spec.needs_judge:
         return "needs_judge"

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 import re2
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
+from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.shared.claim_scores import claim_f1
 from guardrail_offline.evaluators.shared.support import SupportParameters
-from guardrail_offline.runs.result_files import Result
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.types import MetricSpec, State
 
@@ -87,7 +87,7 @@ class Citations(Evaluator[CitationParameters]):
     )
     parameters = CitationParameters
 
-    def judge(self, view: View, parameters: CitationParameters) -> Result:
+    def judge(self, view: CaseView, parameters: CitationParameters) -> Result:
         """Return the scores; not applicable to an answer that cites nothing at all."""
         answer = view.answer
         view.refuse_abstention()
@@ -108,7 +108,7 @@ def cited(text: str) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
-def _places(view: View) -> dict[str, str]:
+def _places(view: CaseView) -> dict[str, str]:
     """Return the passages by their number from 1 and by their own id, which comes first."""
     passages = view.case.contexts or ()
     numbered = {str(number): passage.text for number, passage in enumerate(passages, start=1)}
@@ -116,7 +116,7 @@ def _places(view: View) -> dict[str, str]:
 
 
 def _part(
-    view: View,
+    view: CaseView,
     text: str,
     names: Sequence[str],
     places: dict[str, str],

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import LOWER, Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.embeddings import question_relevancy, similarity
+from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.shared.claim_scores import (
     Verdicts,
     any_claim,
@@ -30,14 +31,13 @@ from guardrail_offline.evaluators.shared.support import (
     verdicts,
     verdicts_by_passage,
 )
-from guardrail_offline.runs.result_files import Result
 from guardrail_service.types import MetricSpec
 
 _H2O = "h2o_sonar.evaluators."
 _TAGS = ("nli", "nist:valid-reliable", "sr11-7:outcomes-analysis")
 
 
-def faithfulness(view: View, parameters: SupportParameters) -> Result:
+def faithfulness(view: CaseView, parameters: SupportParameters) -> Result:
     """Return the share of the answer's claims that the passages support."""
     texts = [passage.text for passage in view.contexts]
     judged = judged_claims(view, answer_claims(view), texts)
@@ -45,19 +45,19 @@ def faithfulness(view: View, parameters: SupportParameters) -> Result:
     return Result.of({"faithfulness": value}, spans(judged, "faithfulness"))
 
 
-def context_precision(view: View, parameters: SupportParameters) -> float:
+def context_precision(view: CaseView, parameters: SupportParameters) -> float:
     """Return how high the passages that support something expected are ranked."""
     table = verdicts_by_passage(view, expected_claims(view), parameters)
     return average_precision(any_claim(table).tolist())
 
 
-def context_recall(view: View, parameters: SupportParameters) -> float:
+def context_recall(view: CaseView, parameters: SupportParameters) -> float:
     """Return the share of expected claims that the passages support."""
     texts = [passage.text for passage in view.contexts]
     return share(verdicts(view, expected_claims(view), texts, parameters).tolist())
 
 
-def _relevant(view: View, parameters: SupportParameters) -> Verdicts:
+def _relevant(view: CaseView, parameters: SupportParameters) -> Verdicts:
     return any_claim(verdicts_by_passage(view, expected_claims(view), parameters))
 
 
@@ -82,7 +82,7 @@ class Faithfulness(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: View, parameters: SupportParameters) -> Result:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Result:
         """Return the share, with every claim as a scored part."""
         return faithfulness(view, parameters)
 
@@ -108,7 +108,7 @@ class ContextPrecision(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Mapping[str, float]:
         """Return average precision over the passages."""
         return {"context_precision": context_precision(view, parameters)}
 
@@ -133,7 +133,7 @@ class ContextUtilization(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Mapping[str, float]:
         """Return average precision over the passages."""
         table = verdicts_by_passage(view, answer_claims(view), parameters)
         return {"context_utilization": average_precision(any_claim(table).tolist())}
@@ -160,7 +160,7 @@ class ContextRecall(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Mapping[str, float]:
         """Return the share."""
         return {"context_recall": context_recall(view, parameters)}
 
@@ -196,7 +196,7 @@ class AnswerCorrectness(Evaluator[CorrectnessParameters]):
     )
     parameters = CorrectnessParameters
 
-    def judge(self, view: View, parameters: CorrectnessParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: CorrectnessParameters) -> Mapping[str, float]:
         """Return the weighted mean; a cosine below 0 counts as no similarity."""
         claimed = verdicts(view, answer_claims(view), [view.expected], parameters)
         wanted = verdicts(view, expected_claims(view), [view.answer], parameters)
@@ -229,7 +229,7 @@ class NoiseSensitivity(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Mapping[str, float]:
         """Return the shares for relevant and for other passages."""
         claims = answer_claims(view)
         correct = verdicts(view, claims, [view.expected], parameters)
@@ -268,7 +268,7 @@ class Ragas(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Mapping[str, float]:
         """Return the mean and its four parts."""
         score = faithfulness(view, parameters).scores["faithfulness"].value
         parts = {
@@ -311,7 +311,7 @@ class RagChecker(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Mapping[str, float]:
         """Return the eleven metrics."""
         claims, wanted = answer_claims(view), expected_claims(view)
         return rag_checker(

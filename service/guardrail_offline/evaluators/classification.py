@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
-from guardrail_offline.runs.result_files import Result, Score
+from guardrail_offline.evaluators.result import Result, Score
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State
@@ -95,7 +95,7 @@ class Classification(Evaluator[ClassificationParameters]):
     )
     parameters = ClassificationParameters
 
-    def judge(self, view: View, parameters: ClassificationParameters) -> Result:
+    def judge(self, view: CaseView, parameters: ClassificationParameters) -> Result:
         """Return 1.0 or 0.0, and the two labels for the model's confusion matrix."""
         expected, predicted = label_of(view.expected), label_of(view.answer)
         if not 0 < len(expected.split()) <= parameters.max_label_words:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
     HIGHER,
     LOWER,
@@ -20,8 +20,8 @@ from guardrail_offline.evaluators.catalogue import (
     evaluator,
 )
 from guardrail_offline.evaluators.embeddings import bert_score, token_vectors
+from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.rouge import rouge
-from guardrail_offline.runs.result_files import Result
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State
@@ -30,7 +30,7 @@ MIN_RUNS = 3
 """Two answers make one pair, of which there is no spread; Open RAG Eval asks for three, too."""
 
 
-class Spread(NamedTuple):
+class ScoreSpread(NamedTuple):
     """Statistics of one metric over reruns.
 
     `cv` is the standard deviation over the mean's size, `adjusted` the mean over 1 + the standard
@@ -46,7 +46,7 @@ class Spread(NamedTuple):
     adjusted: float
 
 
-def spread(values: Sequence[float], least: int = MIN_RUNS) -> Spread:
+def spread(values: Sequence[float], least: int = MIN_RUNS) -> ScoreSpread:
     """Return the statistics of at least `least` values; `cv` is None where the mean is 0.
 
     Raises:
@@ -58,7 +58,7 @@ def spread(values: Sequence[float], least: int = MIN_RUNS) -> Spread:
     mean, std = float(numbers.mean()), float(numbers.std())
     low, median, high = (float(q) for q in np.percentile(numbers, (25, 50, 75)))
     variance = float(numbers.var())
-    return Spread(
+    return ScoreSpread(
         mean, variance, std, std / abs(mean) if mean else None, median, high - low, mean / (1 + std)
     )
 
@@ -105,20 +105,22 @@ class Consistency(Evaluator[ConsistencyParameters]):
     )
     parameters = ConsistencyParameters
 
-    def judge(self, view: View, parameters: ConsistencyParameters) -> Result:
+    def judge(self, view: CaseView, parameters: ConsistencyParameters) -> Result:
         """Return that one answer alone cannot be consistent."""
         raise Unavailable(State.NOT_APPLICABLE, "too_few_runs")
 
-    def evaluate(self, views: Sequence[View], parameters: ConsistencyParameters) -> list[Result]:
+    def evaluate(
+        self, views: Sequence[CaseView], parameters: ConsistencyParameters
+    ) -> list[Result]:
         """Return for every case the statistics of its model's reruns of its question."""
-        runs: dict[tuple[str, str], list[View]] = defaultdict(list)
+        runs: dict[tuple[str, str], list[CaseView]] = defaultdict(list)
         for view in views:
             runs[view.case.model, view.case.question].append(view)
         found = {key: self.guarded(partial(_of_runs, run, parameters)) for key, run in runs.items()}
         return [found[view.case.model, view.case.question] for view in views]
 
 
-def _of_runs(views: Sequence[View], parameters: ConsistencyParameters) -> Mapping[str, float]:
+def _of_runs(views: Sequence[CaseView], parameters: ConsistencyParameters) -> Mapping[str, float]:
     _ = views[0].question  # without one nothing says that the answers belong together
     answers = [view.case.answer for view in views if (view.case.answer or "").strip()]
     if len(answers) < parameters.min_runs:
@@ -137,7 +139,7 @@ def _of_runs(views: Sequence[View], parameters: ConsistencyParameters) -> Mappin
     }
 
 
-def _statistic(found: Spread, name: str) -> float:
+def _statistic(found: ScoreSpread, name: str) -> float:
     value: float | None = getattr(found, name)
     # The mean is 0 only if no pair shares anything: then the spread is 0 too, and so is its share.
     return 0.0 if value is None else value

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
@@ -28,7 +28,7 @@ _EMBEDDING: frozenset[Role] = frozenset({"embedding"})
 _TAGS = ("semantic-similarity", "nist:valid-reliable")
 
 
-def whole_vector(view: View, text: str) -> Array:
+def whole_vector(view: CaseView, text: str) -> Array:
     """Return one unit vector for a text of any length, shape (dim,).
 
     A text longer than the model reads is the mean of its parts, each weighed by its length:
@@ -45,12 +45,12 @@ def whole_vector(view: View, text: str) -> Array:
     return mean / length
 
 
-def similarity(view: View, left: str, right: str) -> float:
+def similarity(view: CaseView, left: str, right: str) -> float:
     """Return the cosine of two whole texts, in [-1, 1]."""
     return float(cosines(whole_vector(view, left)[None], whole_vector(view, right)[None])[0, 0])
 
 
-def question_relevancy(view: View) -> float:
+def question_relevancy(view: CaseView) -> float:
     """Return the best cosine of the question with a sentence of the answer.
 
     An abstention is unavailable: it is about the question and does not answer it.
@@ -61,7 +61,7 @@ def question_relevancy(view: View) -> float:
     return float(cosines(question, view.models.embed(view.pieces(answer))).max())
 
 
-def chunk_scores(view: View) -> list[float]:
+def chunk_scores(view: CaseView) -> list[float]:
     """Return each passage's best cosine of a sentence with the question, best rank first."""
     question = view.models.embed(view.pieces(view.question))
     return [
@@ -114,13 +114,13 @@ def bert_score(expected: Array, actual: Array) -> BertScore:
     return BertScore(precision, recall, f1)
 
 
-def token_vectors(view: View, text: str) -> Array:
+def token_vectors(view: CaseView, text: str) -> Array:
     """Return a text's token embeddings, shape (n, dim); a long text's windows one after another."""
     pieces = [text] if _fits(view, text) else view.pieces(text)
     return np.concatenate([view.models.token_vectors(piece) for piece in pieces])
 
 
-def _fits(view: View, text: str) -> bool:
+def _fits(view: CaseView, text: str) -> bool:
     windower = view.models.windowers["embedding"]
     return len(windower.tokens(text)) <= windower.max_tokens
 
@@ -144,7 +144,7 @@ class AnswerSimilarity(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return the cosine."""
         return {"answer_similarity": similarity(view, view.expected, view.answer)}
 
@@ -171,7 +171,7 @@ class AnswerSentenceSimilarity(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return mean and minimum."""
         answer = view.models.embed(view.pieces(view.answer))
         mean, least = sentence_similarity(
@@ -200,7 +200,7 @@ class AnswerRelevancy(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return the best cosine."""
         return {"answer_relevancy": question_relevancy(view)}
 
@@ -236,7 +236,7 @@ class ContextMrr(Evaluator[MrrParameters]):
     )
     parameters = MrrParameters
 
-    def judge(self, view: View, parameters: MrrParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: MrrParameters) -> Mapping[str, float]:
         """Return the reciprocal rank."""
         cut = parameters.mrr_relevant_chunk_threshold
         relevant = [score >= cut for score in chunk_scores(view)]
@@ -244,7 +244,7 @@ class ContextMrr(Evaluator[MrrParameters]):
         return {"mean_reciprocal_rank": rank}
 
 
-class ContextRelevancyParameters(Parameters):
+class RelevantSentencesParameters(Parameters):
     """When a sentence is relevant.
 
     Attributes:
@@ -256,7 +256,7 @@ class ContextRelevancyParameters(Parameters):
 
 
 @evaluator
-class ContextRelevancy(Evaluator[ContextRelevancyParameters]):
+class ContextRelevancy(Evaluator[RelevantSentencesParameters]):
     """Relevant passage sentences / passage sentences."""
 
     spec = EvaluatorSpec(
@@ -274,9 +274,9 @@ class ContextRelevancy(Evaluator[ContextRelevancyParameters]):
         problem="retrieval",
         tags=_TAGS,
     )
-    parameters = ContextRelevancyParameters
+    parameters = RelevantSentencesParameters
 
-    def judge(self, view: View, parameters: ContextRelevancyParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: RelevantSentencesParameters) -> Mapping[str, float]:
         """Return the share."""
         question = view.models.embed(view.pieces(view.question))
         texts = [piece for passage in view.contexts for piece in view.pieces(passage.text)]
@@ -309,7 +309,7 @@ class BertScoreEvaluator(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return F1, precision and recall."""
         found = bert_score(token_vectors(view, view.expected), token_vectors(view, view.answer))
         return {f"bertscore_{key}": value for key, value in found._asdict().items()}

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 import re2
 
-from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
@@ -92,7 +92,7 @@ class ContextEntitiesRecall(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return the share; an entity is found if the passages have it as an entity or as text."""
         wanted = entities([view.expected])
         if not wanted:

@@ -12,7 +12,7 @@ from typing import Any
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     Evaluator,
@@ -21,7 +21,7 @@ from guardrail_offline.evaluators.catalogue import (
     NoParameters,
     RunClass,
 )
-from guardrail_offline.runs.result_files import Details, Result
+from guardrail_offline.evaluators.result import Details, Result
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, DetectorSpec, Parameters
 from guardrail_service.policy.decide import crosses, labelled
 from guardrail_service.policy.file import shipped_thresholds
@@ -40,7 +40,7 @@ class FromDetector(Evaluator[Any]):
         self.spec = _spec(detector.spec)
         self.parameters = detector.parameters
 
-    def judge(self, view: View, parameters: Parameters) -> Result:
+    def judge(self, view: CaseView, parameters: Parameters) -> Result:
         """Return what the detector's encode and reduce say about the case."""
         if "answer" in self.detector.spec.inputs:
             _ = view.answer
@@ -52,7 +52,7 @@ class FromDetector(Evaluator[Any]):
         return _result(outcome, self.detector.spec)
 
 
-class Declared(Evaluator[Any]):
+class DeclaredDetector(Evaluator[Any]):
     """A published detector this build has no code for."""
 
     parameters = NoParameters
@@ -60,7 +60,7 @@ class Declared(Evaluator[Any]):
     def __init__(self, spec: DetectorSpec) -> None:
         self.spec = _spec(spec)
 
-    def judge(self, view: View, parameters: Parameters) -> Result:
+    def judge(self, view: CaseView, parameters: Parameters) -> Result:
         """Return that there is no code."""
         raise Unavailable(State.NOT_EVALUATED, "not_in_this_build")
 
@@ -152,5 +152,7 @@ def plugged_in(wanted: Collection[str], known: Collection[str]) -> Iterator[From
 
 for _published in REGISTRY.specs():
     _has_code = _published.id in REGISTRY
-    CATALOGUE.add(FromDetector(REGISTRY[_published.id]) if _has_code else Declared(_published))
+    CATALOGUE.add(
+        FromDetector(REGISTRY[_published.id]) if _has_code else DeclaredDetector(_published)
+    )
 CATALOGUE.sources.append(plugged_in)

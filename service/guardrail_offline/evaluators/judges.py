@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     LOWER,
@@ -14,13 +14,13 @@ from guardrail_offline.evaluators.catalogue import (
     boolean_metrics,
     evaluator,
 )
+from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.evaluators.rule_verdicts import classifier_score
 from guardrail_offline.evaluators.shared.support import (
     SupportParameters,
     answer_claims,
     verdicts,
 )
-from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.types import MetricSpec, State
 
 _H2O = "h2o_sonar.evaluators."
@@ -35,7 +35,7 @@ class NeedsJudge(Evaluator[NoParameters]):
     def __init__(self, spec: EvaluatorSpec) -> None:
         self.spec = spec
 
-    def judge(self, view: View, parameters: NoParameters) -> Result:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Result:
         """Return that there is no judge."""
         raise Unavailable(State.NOT_EVALUATED, NEEDS_JUDGE)
 
@@ -112,7 +112,7 @@ class AspectCritique(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: View, parameters: SupportParameters) -> Result:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Result:
         """Return the aspects that have a surrogate, and for the rest that they need a judge."""
         _ = view.answer
         missing = Score.missing(State.NOT_EVALUATED, NEEDS_JUDGE)
@@ -123,14 +123,14 @@ class AspectCritique(Evaluator[SupportParameters]):
         return Result(scores)
 
 
-def _highest(view: View, labels: Sequence[str]) -> Score:
+def _highest(view: CaseView, labels: Sequence[str]) -> Score:
     """Return the highest of some labels of the toxicity classifier, of those it has."""
     found = [classifier_score(view, "toxicity", label) for label in labels]
     values = [value for value in found if value is not None]
     return Score(max(values)) if values else Score.missing(State.NOT_EVALUATED, "not_in_this_build")
 
 
-def _correctness(view: View, parameters: SupportParameters) -> Score:
+def _correctness(view: CaseView, parameters: SupportParameters) -> Score:
     """Return 1 if what is known to be true supports every claim, 0 if it does not."""
     if not (view.models.judges_support and "embedding" in view.models.roles):
         return Score.missing(State.NOT_EVALUATED, "missing_role:grounding")

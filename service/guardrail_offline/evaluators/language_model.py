@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     LOWER,
@@ -73,12 +73,12 @@ class Perplexity(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return the perplexity of the answer."""
         return {"perplexity": perplexity(view.models.log_probabilities("", view.answer))}
 
 
-Texts = Callable[[View], Sequence[tuple[str, str]]]
+Texts = Callable[[CaseView], Sequence[tuple[str, str]]]
 
 
 class GptScore(Evaluator[NoParameters]):
@@ -104,12 +104,12 @@ class GptScore(Evaluator[NoParameters]):
         self._prompts = dict(prompts)
         self._texts = texts
 
-    def judge(self, view: View, parameters: NoParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return one number per aspect."""
         pairs = self._texts(view)
         return {key: self._score(view, prompt, pairs) for key, prompt in self._prompts.items()}
 
-    def _score(self, view: View, prompt: str, pairs: Sequence[tuple[str, str]]) -> float:
+    def _score(self, view: CaseView, prompt: str, pairs: Sequence[tuple[str, str]]) -> float:
         scores = []
         for first, target in pairs:
             start = self._frame.replace("{prompt}", prompt).replace("{first}", first)
@@ -117,16 +117,16 @@ class GptScore(Evaluator[NoParameters]):
         return sum(scores) / len(scores)
 
 
-def _both_ways(view: View) -> list[tuple[str, str]]:
+def _both_ways(view: CaseView) -> list[tuple[str, str]]:
     expected, answer = view.expected, view.answer
     return [(expected, answer), (answer, expected)]
 
 
-def _conversation(view: View) -> list[tuple[str, str]]:
+def _conversation(view: CaseView) -> list[tuple[str, str]]:
     return [(f"Human: {view.question} AI: {view.answer}", "Yes")]
 
 
-def _summary(view: View) -> list[tuple[str, str]]:
+def _summary(view: CaseView) -> list[tuple[str, str]]:
     return [(view.question, view.answer)]
 
 

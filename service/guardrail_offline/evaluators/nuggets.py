@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.embeddings import chunk_scores
 from guardrail_offline.evaluators.pack_models import Array
+from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.evaluators.retrieval import UmbrelaParameters, grades
 from guardrail_offline.evaluators.shared.support import SURROGATE, SupportParameters
-from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State
@@ -105,7 +105,7 @@ class Nuggets(Evaluator[NuggetParameters]):
     )
     parameters = NuggetParameters
 
-    def judge(self, view: View, parameters: NuggetParameters) -> Result:
+    def judge(self, view: CaseView, parameters: NuggetParameters) -> Result:
         """Return the six scores."""
         answer = view.answer
         view.refuse_abstention()
@@ -121,7 +121,7 @@ class Nuggets(Evaluator[NuggetParameters]):
         return Result(nugget_scores(nuggets), details={"nuggets": len(nuggets)})
 
 
-def _create(view: View, parameters: NuggetParameters) -> tuple[list[str], Array]:
+def _create(view: CaseView, parameters: NuggetParameters) -> tuple[list[str], Array]:
     """Return the nuggets nearest to the question, and their cosines with it."""
     graded = grades(chunk_scores(view), parameters.umbrela_bins)
     useful = [p for p, g in zip(view.contexts, graded, strict=True) if g >= LEAST_GRADE]

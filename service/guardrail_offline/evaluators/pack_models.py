@@ -52,7 +52,7 @@ class Support(NamedTuple):
     """Index of the text that speaks to the claim most."""
 
 
-class Models:
+class PackModels:
     """The sessions of a pack by role.
 
     Args:
@@ -159,7 +159,7 @@ class Models:
         return outputs
 
 
-def load_models(pack: str) -> Models:
+def load_models(pack: str) -> PackModels:
     """Return the models of a shipped pack or of a folder with a manifest.
 
     Raises:
@@ -171,4 +171,4 @@ def load_models(pack: str) -> Models:
     from guardrail_service.server.runtime import serving_for
 
     loaded = load_pack(resolve(pack, packs_dir()))
-    return Models(open_sessions(loaded), serving_for(loaded).fingerprints)
+    return PackModels(open_sessions(loaded), serving_for(loaded).fingerprints)

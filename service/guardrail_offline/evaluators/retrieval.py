@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from pydantic import Field, field_validator
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.embeddings import chunk_scores
+from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.evaluators.shared.claim_scores import (
     average_precision,
     precision_at,
     reciprocal_rank,
 )
-from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State
@@ -98,7 +98,7 @@ class Umbrela(Evaluator[UmbrelaParameters]):
     )
     parameters = UmbrelaParameters
 
-    def judge(self, view: View, parameters: UmbrelaParameters) -> Result:
+    def judge(self, view: CaseView, parameters: UmbrelaParameters) -> Result:
         """Return the metrics; the grades are in the details."""
         graded = grades(chunk_scores(view), parameters.umbrela_bins)
         return Result(retrieval_scores(graded), details={"umbrela_scores": graded})

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import re2
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
@@ -120,7 +120,7 @@ class Rouge(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return the three F1 values."""
         found = rouge(view.expected, view.answer)
         return {key: value.f1 for key, value in found.items()}

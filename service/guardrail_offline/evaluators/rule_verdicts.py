@@ -8,7 +8,7 @@ from typing import Any
 import re2
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     Evaluator,
@@ -18,7 +18,7 @@ from guardrail_offline.evaluators.catalogue import (
     evaluator,
     verdict,
 )
-from guardrail_offline.runs.result_files import Details, Result
+from guardrail_offline.evaluators.result import Details, Result
 from guardrail_service.detectors.pii import detector as pii
 from guardrail_service.detectors.pii.detector import PIIParameters
 from guardrail_service.detectors.registry import REGISTRY, Parameters
@@ -125,7 +125,7 @@ class ContactInformation(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Result:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Result:
         """Return whether there is none."""
         return _judged(contact_spans(view.answer))
 
@@ -161,7 +161,7 @@ class Sexism(Evaluator[SexismParameters]):
     )
     parameters = SexismParameters
 
-    def judge(self, view: View, parameters: SexismParameters) -> Result:
+    def judge(self, view: CaseView, parameters: SexismParameters) -> Result:
         """Return whether neither finds anything; the details say what looked."""
         spans = sexist_spans(view.answer)
         gender = classifier_score(view, "bias", "gender")
@@ -190,12 +190,12 @@ class Stereotypes(Evaluator[NoParameters]):
     )
     parameters = NoParameters
 
-    def judge(self, view: View, parameters: NoParameters) -> Result:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Result:
         """Return whether no such word was added."""
         return _judged(added_groups(view.question, view.answer))
 
 
-def classifier_score(view: View, detector: str, metric: str) -> float | None:
+def classifier_score(view: CaseView, detector: str, metric: str) -> float | None:
     """Return a detector's metric for the answer, or None where this pack or build has none."""
     if detector not in REGISTRY:
         return None

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import re2
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
     LOWER,
     UNBOUNDED,
@@ -139,7 +139,7 @@ class StepAlignment(Evaluator[StepParameters]):
     )
     parameters = StepParameters
 
-    def judge(self, view: View, parameters: StepParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: StepParameters) -> Mapping[str, float]:
         """Return the edits and how many steps each side has."""
         wanted = [step for passage in view.contexts for step in steps(passage.text)]
         given = steps(view.answer)
@@ -154,11 +154,13 @@ class StepAlignment(Evaluator[StepParameters]):
         }
 
 
-def _similarity(view: View, wanted: Sequence[str], given: Sequence[str]) -> npt.NDArray[np.float64]:
+def _similarity(
+    view: CaseView, wanted: Sequence[str], given: Sequence[str]
+) -> npt.NDArray[np.float64]:
     if not given:
         return np.zeros((len(wanted), 0))
     return cosines(_vectors(view, wanted), _vectors(view, given))
 
 
-def _vectors(view: View, texts: Iterable[str]) -> npt.NDArray[np.float64]:
+def _vectors(view: CaseView, texts: Iterable[str]) -> npt.NDArray[np.float64]:
     return np.stack([whole_vector(view, text) for text in texts])

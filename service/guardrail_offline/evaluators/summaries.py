@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
@@ -18,6 +18,7 @@ from guardrail_offline.evaluators.catalogue import (
     verdict,
 )
 from guardrail_offline.evaluators.pack_models import Array
+from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.evaluators.rouge import rouge
 from guardrail_offline.evaluators.shared.claim_scores import share
 from guardrail_offline.evaluators.shared.support import (
@@ -27,7 +28,6 @@ from guardrail_offline.evaluators.shared.support import (
     expected_claims,
     verdicts,
 )
-from guardrail_offline.runs.result_files import Result, Score
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State
@@ -125,7 +125,7 @@ class Summarization(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: View, parameters: SupportParameters) -> Result:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Result:
         """Return completeness, support by the whole source, and SummaC's zero-shot score."""
         summary = [claim.text for claim in view.claims(view.answer)]
         source = list(view.evidence([view.question]))
@@ -149,7 +149,7 @@ class Summarization(Evaluator[SupportParameters]):
         )
 
 
-def _completeness(view: View, source: Sequence[str], supported: Sequence[str]) -> Score:
+def _completeness(view: CaseView, source: Sequence[str], supported: Sequence[str]) -> Score:
     vectors = view.models.embed(source)
     summary = view.models.embed(supported) if supported else vectors[:0]
     try:
@@ -191,7 +191,7 @@ class SummarizationJudge(Evaluator[SummaryRuleParameters]):
     )
     parameters = SummaryRuleParameters
 
-    def judge(self, view: View, parameters: SummaryRuleParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SummaryRuleParameters) -> Mapping[str, float]:
         """Return whether all three least values are reached."""
         expected, answer = view.expected, view.answer
         overlap = rouge(expected, answer)["rouge_l"].f1

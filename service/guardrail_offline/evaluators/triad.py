@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.embeddings import chunk_scores, question_relevancy
 from guardrail_offline.evaluators.shared.support import (
@@ -40,7 +40,7 @@ class RagTriad(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: View, parameters: SupportParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Mapping[str, float]:
         """Return the three."""
         claims = answer_claims(view)
         judged = judged_claims(view, claims, [passage.text for passage in view.contexts])

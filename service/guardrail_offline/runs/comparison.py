@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import binomtest, t
 
 from guardrail_offline.datasets.cases import is_nameless
-from guardrail_offline.runs.result_files import EvaluatorResults, ScoredCase, read_run
+from guardrail_offline.runs.result_files import EvaluatorResults, ResultRow, read_run
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Direction
 
@@ -112,7 +112,7 @@ def compare(before: Path, after: Path) -> Comparison:
 
 
 def _matching(
-    before: Iterable[ScoredCase], after: Iterable[ScoredCase]
+    before: Iterable[ResultRow], after: Iterable[ResultRow]
 ) -> tuple[Matching, list[str]]:
     """Return what pairs cases, and what to say about it.
 
@@ -134,7 +134,7 @@ def _matching(
 
 
 def _nameless(
-    after: Path, before_rows: Iterable[ScoredCase], after_rows: Iterable[ScoredCase]
+    after: Path, before_rows: Iterable[ResultRow], after_rows: Iterable[ResultRow]
 ) -> list[str]:
     """Return what to say about cases that only their row tells apart.
 
@@ -174,7 +174,7 @@ def _of_evaluator(
             yield _difference(before.evaluator, key, metric.direction, means, unpaired)
 
 
-def _by_partner(rows: Sequence[ScoredCase], matching: Matching) -> dict[Any, ScoredCase]:
+def _by_partner(rows: Sequence[ResultRow], matching: Matching) -> dict[Any, ResultRow]:
     if matching == "key":
         return {row.key: row for row in rows}
     seen: dict[str, int] = defaultdict(int)

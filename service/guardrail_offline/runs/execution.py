@@ -14,13 +14,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from guardrail_offline.datasets.cases import model_from_json, model_json
 from guardrail_offline.datasets.labs import LabSource
 from guardrail_offline.evaluators.configured import Configured, config_sha256
-from guardrail_offline.runs.insights import CaseNotes
+from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
 from guardrail_offline.runs.pool import Pool
-from guardrail_offline.runs.problems import insights, problems
+from guardrail_offline.runs.problems import problems
+from guardrail_offline.runs.run_folder import SUMMARY, is_cut, planned, sweep
 from guardrail_offline.runs.score_tables import (
     OPEN_RAG_EVAL,
     OpenRagEvalSheet,
@@ -30,32 +30,23 @@ from guardrail_offline.runs.score_tables import (
 )
 from guardrail_offline.runs.shards import (
     Layout,
-    Plan,
-    Scored,
+    ScoredCase,
+    ShardPlan,
     by_group,
     cut,
     read_scored,
     whole_file,
     write_json,
-    written_name,
 )
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_offline.runs.worker import models_for, write_scores
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 SHARD_ROWS = 200
-MANIFEST = "manifest.json"
-SUMMARY = "summary.json"
-OUTPUTS = frozenset({
-    MANIFEST, SUMMARY, "scores.parquet", "open_rag_eval.csv", "leaderboards.json",
-    "leaderboards.md", "flips.json", "problems.json", "insights.json",
-})  # fmt: skip
-"""Files of a run, beside its result files and shards."""
-_WANTED = "an empty folder, or a run to go on with"
 
 
 @dataclass(frozen=True)
-class Options:
+class RunOptions:
     """How a run is carried out; nothing here moves a score that is computed.
 
     Attributes:
@@ -98,7 +89,7 @@ class Summary:
     declined: tuple[str, ...] = field(default=())
 
 
-def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: Options) -> Summary:
+def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: RunOptions) -> Summary:
     """Run evaluators over a lab and write everything under `options.out`.
 
     A finished run whose shards were deleted is not computed again: what it found is returned.
@@ -111,30 +102,16 @@ def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: Opti
     layout = Layout(options.out)
     fingerprints = fingerprints_of(configured, options.pack)
     manifest = _manifest(lab, configured, options, fingerprints)
-    plan = _planned(lab, layout, manifest, options)
-    _sweep(layout, plan, configured)
+    plan = planned(lab, layout, manifest)
+    sweep(layout, plan, configured)
     options.begin(plan.cases)
-    if not _is_cut(layout, plan):
+    if not is_cut(layout, plan):
         if (layout.out / SUMMARY).exists():
             options.advance(plan.cases)
             return _stored(layout.out / SUMMARY)
         cut(lab, layout, options.shard_rows)
     _score(layout, plan, configured, options)
     return _assemble(layout, plan, configured, fingerprints, options)
-
-
-def _sweep(layout: Layout, plan: Plan, configured: Sequence[Configured]) -> None:
-    """Remove what an earlier run was writing when it was stopped; only files of our own names."""
-    shards = range(plan.shards)
-    written = {
-        layout.out: OUTPUTS,
-        layout.work: {path(n).name for n in shards for path in (layout.cases, layout.scores)},
-        layout.out / "results": {f"{one.id}.json" for one in configured},
-    }
-    for folder, names in written.items():
-        for leftover in folder.glob(".*.tmp"):
-            if written_name(leftover) in names:
-                leftover.unlink()
 
 
 def fingerprints_of(configured: Sequence[Configured], pack: str) -> dict[str, str]:
@@ -153,7 +130,7 @@ def fingerprints_of(configured: Sequence[Configured], pack: str) -> dict[str, st
 def _manifest(
     lab: LabSource,
     configured: Sequence[Configured],
-    options: Options,
+    options: RunOptions,
     fingerprints: Mapping[str, str],
 ) -> dict[str, Any]:
     return {
@@ -167,69 +144,6 @@ def _manifest(
     }
 
 
-def _planned(lab: LabSource, layout: Layout, manifest: dict[str, Any], options: Options) -> Plan:
-    """Return the plan of an earlier run of the same thing, or cut the lab."""
-    _refuse_a_file(layout.out)
-    path = layout.out / MANIFEST
-    if path.exists():
-        found, plan = _recorded(path)
-        if found != manifest:
-            different = sorted(k for k in {**found, **manifest} if found.get(k) != manifest.get(k))
-            raise ConfigurationError(
-                str(layout.out), f"a run with other {', '.join(different)}", "an empty folder"
-            )
-        return plan
-    if any(_others(layout)):
-        raise ConfigurationError(str(layout.out), "other files", _WANTED)
-    plan = cut(lab, layout, options.shard_rows)
-    described = asdict(plan) | {"models": [model_json(model) for model in plan.models]}
-    write_json(path, manifest | {"plan": described})
-    return plan
-
-
-def _refuse_a_file(out: Path) -> None:
-    nearest = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not nearest.is_dir():
-        raise ConfigurationError(str(nearest), "a file", "a folder")
-
-
-def _recorded(path: Path) -> tuple[dict[str, Any], Plan]:
-    """Return what a manifest says beside the plan, and the plan."""
-    try:
-        found = json.loads(path.read_text("utf-8"))
-        plan = found.pop("plan")
-        models = tuple(model_from_json(model) for model in plan["models"])
-        return found, Plan(int(plan["cases"]), int(plan["shards"]), models)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ConfigurationError(str(path), "no manifest of a run", _WANTED) from error
-
-
-def _others(layout: Layout) -> Iterator[Path]:
-    """Yield what is in a folder without a manifest and not of a run that was stopped before it."""
-    for path in layout.out.iterdir() if layout.out.exists() else ():
-        if path != layout.work and written_name(path) != MANIFEST:
-            yield path
-    for path in layout.work.iterdir() if layout.work.is_dir() else ():
-        if not layout.is_cases(written_name(path) or path.name):
-            yield path
-
-
-def _is_cut(layout: Layout, plan: Plan) -> bool:
-    """Return True if the lab lies there in shards, False if nothing is left of them.
-
-    Raises:
-        ConfigurationError: If some are missing.
-    """
-    there = sum(layout.cases(shard).exists() for shard in range(plan.shards))
-    scored = any(layout.scores(shard).exists() for shard in range(plan.shards))
-    if there == plan.shards:
-        return True
-    if there or scored:
-        found = f"{there} of {plan.shards} shards"
-        raise ConfigurationError(str(layout.work), found, "all of them, or no such folder")
-    return False
-
-
 def _stored(path: Path) -> Summary:
     """Return the summary of a finished run."""
     try:
@@ -239,7 +153,9 @@ def _stored(path: Path) -> Summary:
         raise ConfigurationError(str(path), "no summary of a run", "what evaluate wrote") from error
 
 
-def _score(layout: Layout, plan: Plan, configured: Sequence[Configured], options: Options) -> None:
+def _score(
+    layout: Layout, plan: ShardPlan, configured: Sequence[Configured], options: RunOptions
+) -> None:
     """Score the shards that have no scores yet, here or in a pool of processes."""
     left = []
     for shard in range(plan.shards):
@@ -263,10 +179,10 @@ def _score(layout: Layout, plan: Plan, configured: Sequence[Configured], options
 
 def _assemble(
     layout: Layout,
-    plan: Plan,
+    plan: ShardPlan,
     configured: Sequence[Configured],
     fingerprints: Mapping[str, str],
-    options: Options,
+    options: RunOptions,
 ) -> Summary:
     tallies = [EvaluatorTally(one) for one in configured]
     files = ResultFiles(layout.out / "results", configured, fingerprints, texts=options.texts)
@@ -284,7 +200,7 @@ def _assemble(
     return _findings(layout, plan, configured, tallies)
 
 
-def _in_order(layout: Layout, plan: Plan) -> Iterator[Scored]:
+def _in_order(layout: Layout, plan: ShardPlan) -> Iterator[ScoredCase]:
     """Yield all cases in the order of the lab; a line per shard is in memory."""
     shards = (read_scored(layout, shard) for shard in range(plan.shards))
     return heapq.merge(*shards, key=attrgetter("index"))
@@ -292,12 +208,12 @@ def _in_order(layout: Layout, plan: Plan) -> Iterator[Scored]:
 
 def _findings(
     layout: Layout,
-    plan: Plan,
+    plan: ShardPlan,
     configured: Sequence[Configured],
     tallies: Sequence[EvaluatorTally],
 ) -> Summary:
     """Write what takes the cases of a question together, then problems, insights and summary."""
-    flips, notes = _flip_tally(configured), CaseNotes(configured)
+    flips, notes = _flip_tally(configured), NotableCases(configured)
     runs = 1
     for group in _groups(layout, plan):
         flips.add(group)
@@ -328,14 +244,14 @@ def _flip_tally(configured: Sequence[Configured]) -> Any:
     return FlipTally(configured)
 
 
-def _groups(layout: Layout, plan: Plan) -> Iterator[list[Scored]]:
+def _groups(layout: Layout, plan: ShardPlan) -> Iterator[list[ScoredCase]]:
     for shard in range(plan.shards):
         scored = {one.index: one for one in read_scored(layout, shard)}
         for group in by_group((one.index, one.case) for one in scored.values()):
             yield [scored[index] for index, _ in group]
 
 
-def _summary(plan: Plan, tallies: Sequence[EvaluatorTally], found: int, flips: int) -> Summary:
+def _summary(plan: ShardPlan, tallies: Sequence[EvaluatorTally], found: int, flips: int) -> Summary:
     missing: dict[str, dict[str, int]] = {}
     for tally in tallies:
         reasons: dict[str, int] = {}

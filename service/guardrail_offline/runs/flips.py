@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from guardrail_offline.calibration.statistics import exact_interval
 from guardrail_offline.datasets.cases import PERTURBED_BY, Case
 from guardrail_offline.evaluators.configured import Configured
-from guardrail_offline.runs.shards import Scored
+from guardrail_offline.intervals import exact_interval
+from guardrail_offline.runs.shards import ScoredCase
 from guardrail_offline.runs.totals import fails
 from guardrail_service.types import Direction, MetricSpec
 
@@ -58,7 +58,7 @@ class FlipTally:
         """Look up every cut once."""
         self._cuts = {one.id: one.thresholds() for one in self.configured}
 
-    def add(self, group: Sequence[Scored]) -> None:
+    def add(self, group: Sequence[ScoredCase]) -> None:
         """Compare the variants of one question with their sources."""
         by_key = {scored.case.key: scored for scored in group}
         for variant in group:
@@ -71,7 +71,7 @@ class FlipTally:
             for one in self.configured:
                 self._compare(one, source, variant)
 
-    def _compare(self, one: Configured, source: Scored, variant: Scored) -> None:
+    def _compare(self, one: Configured, source: ScoredCase, variant: ScoredCase) -> None:
         cuts = self._cuts[one.id]
         for metric in one.evaluator.spec.metrics:
             cut = cuts[metric.key]

@@ -1,4 +1,7 @@
-"""What is remembered of single cases while a run is put together: a few, whatever its size."""
+"""Insights of a run: best and worst models, speed, cost, hardest questions, weak points.
+
+Of single cases a few are remembered while a run is put together, whatever its size.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import Any
 
 from guardrail_offline.datasets.cases import Case, Model
 from guardrail_offline.evaluators.configured import Configured
-from guardrail_offline.runs.result_files import Result
-from guardrail_offline.runs.shards import Scored
-from guardrail_offline.runs.totals import fails
+from guardrail_offline.evaluators.result import Result
+from guardrail_offline.runs.shards import ScoredCase
+from guardrail_offline.runs.totals import EvaluatorTally, fails, is_better
 
 KEPT = 5
 _GROUNDING = ("hallucination", "groundedness", "faithfulness")
@@ -33,7 +36,7 @@ class _Mean:
         return self.total / self.count
 
 
-class CaseNotes:
+class NotableCases:
     """Filled by question: all cases of one group come together."""
 
     def __init__(self, configured: Sequence[Configured]) -> None:
@@ -49,7 +52,7 @@ class CaseNotes:
         self._categories: dict[tuple[str, str], _Mean] = defaultdict(_Mean)
         self._grounded: list[tuple[float, str, Mapping[str, Any]]] = []
 
-    def add(self, group: Sequence[Scored]) -> None:
+    def add(self, group: Sequence[ScoredCase]) -> None:
         """Note the cases of one question."""
         failed = judged = 0
         for scored in group:
@@ -82,7 +85,7 @@ class CaseNotes:
         if case.cost is not None:
             self._costs[case.model].add(case.cost)
 
-    def _note_grounding(self, scored: Scored) -> None:
+    def _note_grounding(self, scored: ScoredCase) -> None:
         for evaluator in _GROUNDING:
             result = scored.results.get(evaluator)
             for span in result.spans if result is not None else ():
@@ -159,3 +162,52 @@ def _keep_largest(heap: list[Any], entry: tuple[Any, ...]) -> None:
     heap.append(entry)
     heap.sort(key=lambda item: item[:-1], reverse=True)
     del heap[KEPT:]
+
+
+def insights(
+    tallies: Sequence[EvaluatorTally], models: Sequence[Model], cases: NotableCases
+) -> list[dict[str, Any]]:
+    """Return the best and worst models, speed and cost, the hardest question, the weak points."""
+    return [
+        *_rankings(tallies, models),
+        *cases.speed_and_cost(models),
+        *cases.hardest(),
+        *cases.weak_points(),
+        *cases.least_grounded(),
+    ]
+
+
+_NAMES = {"retrieval": ("best_retrieval", "worst_retrieval")}
+
+
+def _rankings(
+    tallies: Sequence[EvaluatorTally], models: Sequence[Model]
+) -> Iterable[dict[str, Any]]:
+    names = {model.key: model.title for model in models}
+    for tally in tallies:
+        spec = tally.evaluator.spec
+        values = {model: tally.value(model, spec.primary.key) for model in tally.metrics}
+        scored = [(model, value) for model, value in values.items() if value is not None]
+        if len(scored) < 2:
+            continue
+        best = worst = scored[0]
+        for other in scored[1:]:
+            best = other if is_better(other[1], best[1], spec.primary.direction) else best
+            worst = other if is_better(worst[1], other[1], spec.primary.direction) else worst
+        if best[1] == worst[1]:
+            continue
+        kinds = _NAMES.get(spec.problem, ("best_model", "worst_model"))
+        for kind, (model, value) in zip(kinds, (best, worst), strict=True):
+            text = f"{names[model]}: {spec.primary.key} {value:.3f} ({spec.name})"
+            attributes = {
+                "evaluator": spec.id,
+                "metric": spec.primary.key,
+                "model": model,
+                "score": value,
+            }
+            yield {
+                "type": kind,
+                "description": text,
+                "attrs": attributes,
+                "actions_description": "Compare the two models' cases.",
+            }

@@ -24,8 +24,8 @@ from guardrail_offline.runs.worker import (
     EVALUATOR,
     NO_EVALUATOR,
     STEPS,
-    Job,
     Progress,
+    ShardJob,
     serve,
 )
 from guardrail_service.errors import GuardrailError
@@ -48,11 +48,11 @@ class _Worker:
     process: BaseProcess
     connection: Connection
     progress: Progress
-    job: Job
+    job: ShardJob
     seen: int = 0
     since: float = field(default_factory=time.monotonic)
 
-    def give(self, job: Job) -> None:
+    def give(self, job: ShardJob) -> None:
         """Send the next shard."""
         self.job, self.since = job, time.monotonic()
         with suppress(BrokenPipeError):  # Its process is gone, which the next receive says.
@@ -108,7 +108,7 @@ class Pool:
             WorkerLost: If a process ends by itself.
             OSError: If a shard cannot be read or written.
         """
-        left = deque(Job(shard) for shard in shards)
+        left = deque(ShardJob(shard) for shard in shards)
         try:
             while left or self._busy:
                 self._fill(left)
@@ -119,13 +119,13 @@ class Pool:
                 worker.end()
             self._busy.clear()
 
-    def _fill(self, left: deque[Job]) -> None:
+    def _fill(self, left: deque[ShardJob]) -> None:
         while left and len(self._busy) < self._workers:
             worker = self._started(left[0])
             self._busy.append(worker)
             worker.give(left.popleft())
 
-    def _started(self, job: Job) -> _Worker:
+    def _started(self, job: ShardJob) -> _Worker:
         ours, theirs = _SPAWN.Pipe()
         progress = _SPAWN.RawArray(c_longlong, [NO_EVALUATOR, 0])
         arguments = (theirs, progress, self._layout, self._configured, self._pack)
@@ -135,7 +135,7 @@ class Pool:
         theirs.close()
         return _Worker(process, ours, progress, job)
 
-    def _finished(self, left: deque[Job]) -> Iterator[int]:
+    def _finished(self, left: deque[ShardJob]) -> Iterator[int]:
         by_connection = {worker.connection: worker for worker in self._busy}
         pause = None if self._limit_s is None else self._limit_s / _LOOKS
         for ready in wait(list(by_connection), pause):
@@ -148,7 +148,7 @@ class Pool:
                 worker.end()
             yield found
 
-    def _replace_stuck(self, left: deque[Job]) -> None:
+    def _replace_stuck(self, left: deque[ShardJob]) -> None:
         limit = self._limit_s
         for worker in [one for one in self._busy if limit is not None and one.is_stuck(limit)]:
             self._busy.remove(worker)
@@ -159,7 +159,7 @@ class Pool:
                 continue
             hung = self._configured[number].id
             _LOG.error("evaluator %s hung on shard %d: its cases there are errors", hung, shard)
-            left.appendleft(Job(shard, without | {hung}))
+            left.appendleft(ShardJob(shard, without | {hung}))
 
 
 def _received(worker: _Worker) -> int:

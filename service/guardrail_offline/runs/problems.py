@@ -1,4 +1,4 @@
-"""Problems and insights of a run: what is wrong and how badly, what is best, what is hardest."""
+"""Problems of a run: metrics on the wrong side, missing values, sets that are too small."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from guardrail_offline.datasets.cases import Model
-from guardrail_offline.runs.insights import CaseNotes
-from guardrail_offline.runs.totals import EvaluatorTally, fails, is_better
+from guardrail_offline.runs.totals import EvaluatorTally, fails
 from guardrail_service.types import Direction, MetricSpec
 
 Severity = Literal["high", "medium", "low"]
@@ -140,50 +139,3 @@ def _problem(
         "actions_codes": [action],
         "actions_description": advice,
     }
-
-
-def insights(
-    tallies: Sequence[EvaluatorTally], models: Sequence[Model], notes: CaseNotes
-) -> list[Finding]:
-    """Return the best and worst models, speed and cost, the hardest question, the weak points."""
-    return [
-        *_rankings(tallies, models),
-        *notes.speed_and_cost(models),
-        *notes.hardest(),
-        *notes.weak_points(),
-        *notes.least_grounded(),
-    ]
-
-
-_NAMES = {"retrieval": ("best_retrieval", "worst_retrieval")}
-
-
-def _rankings(tallies: Sequence[EvaluatorTally], models: Sequence[Model]) -> Iterable[Finding]:
-    names = {model.key: model.title for model in models}
-    for tally in tallies:
-        spec = tally.evaluator.spec
-        values = {model: tally.value(model, spec.primary.key) for model in tally.metrics}
-        scored = [(model, value) for model, value in values.items() if value is not None]
-        if len(scored) < 2:
-            continue
-        best = worst = scored[0]
-        for other in scored[1:]:
-            best = other if is_better(other[1], best[1], spec.primary.direction) else best
-            worst = other if is_better(worst[1], other[1], spec.primary.direction) else worst
-        if best[1] == worst[1]:
-            continue
-        kinds = _NAMES.get(spec.problem, ("best_model", "worst_model"))
-        for kind, (model, value) in zip(kinds, (best, worst), strict=True):
-            text = f"{names[model]}: {spec.primary.key} {value:.3f} ({spec.name})"
-            attributes = {
-                "evaluator": spec.id,
-                "metric": spec.primary.key,
-                "model": model,
-                "score": value,
-            }
-            yield {
-                "type": kind,
-                "description": text,
-                "attrs": attributes,
-                "actions_description": "Compare the two models' cases.",
-            }

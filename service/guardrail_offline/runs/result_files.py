@@ -1,101 +1,34 @@
-"""What an evaluator found out about one case, and the file that keeps it for one evaluator.
+"""The file that keeps the results of one evaluator: written row by row, and read back.
 
-A metric has a number or a state with a reason, never both and never a number that stands for
-"unknown". The file has H2O Eval Studio's root keys `results`, `models` and `evaluator`; its layout
-is described in `docs/evaluation.md`.
+It has H2O Eval Studio's root keys `results`, `models` and `evaluator`. `docs/results.md` describes
+its layout.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from guardrail_offline.datasets.cases import Case, Model, case_json, model_from_json
+from guardrail_offline.evaluators.result import (
+    Result,
+    Score,
+    dumps,
+    json_number,
+    score_from_json,
+)
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.types import Direction, MetricSpec, NoValue, State
+from guardrail_service.types import Direction, MetricSpec
 
-Details = Mapping[str, Any]
 _FIELDS = frozenset({*case_json(Case("", "")), "missing", "actual_output_meta", "details"})
 """What a row of the file holds beside metrics."""
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """One metric of one case: a finite or infinite number, or why there is none.
-
-    Raises:
-        ValueError: If there is both a number and a reason for its absence, or neither, or NaN.
-    """
-
-    value: float | None = None
-    why_missing: NoValue | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a score that is both a number and missing, or neither."""
-        if (self.value is None) is (self.why_missing is None):
-            raise ValueError("a score is a number or says why there is none")
-        if self.value != self.value:
-            raise ValueError("a score is not NaN")
-
-    @property
-    def state(self) -> State:
-        """Return `evaluated`, or the state that says why there is no number."""
-        return State.EVALUATED if self.why_missing is None else self.why_missing.state
-
-    @property
-    def reason(self) -> str | None:
-        """Return why there is no number; None if there is one."""
-        return None if self.why_missing is None else self.why_missing.reason
-
-    @classmethod
-    def missing(cls, state: State, reason: str) -> Score:
-        """Return "no number", with its state and reason."""
-        return cls(None, NoValue(state, reason))
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One evaluator on one case.
-
-    Attributes:
-        scores: Every metric of the evaluator.
-        spans: Parts of the answer with a score each, as plain JSON values: start, end, score,
-            label, metric and context (index of the passage compared with).
-        details: What aggregation over cases needs, such as the two labels of a classified case.
-    """
-
-    scores: Mapping[str, Score]
-    spans: Sequence[Details] = ()
-    details: Details = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        values: Mapping[str, float],
-        spans: Sequence[Details] = (),
-        details: Details | None = None,
-    ) -> Result:
-        """Return a result in which every metric has a number."""
-        scores = {key: Score(value) for key, value in values.items()}
-        return cls(scores, spans, details or {})
-
-    @classmethod
-    def missing(cls, keys: Iterable[str], state: State, reason: str) -> Result:
-        """Return a result in which no metric has a number, for one reason."""
-        return cls.without(keys, NoValue(state, reason))
-
-    @classmethod
-    def without(cls, keys: Iterable[str], why: NoValue) -> Result:
-        """Return a result in which no metric has a number, for one reason."""
-        return cls({key: Score(None, why) for key in keys})
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredCase:
+class ResultRow:
     """One row of a result file."""
 
     key: str
@@ -124,7 +57,7 @@ class EvaluatorResults:
     h2o_id: str | None
     metrics: Mapping[str, MetricSpec]
     fingerprints: Mapping[str, str]
-    rows: tuple[ScoredCase, ...]
+    rows: tuple[ResultRow, ...]
     models: tuple[Model, ...]
     about: Mapping[str, Any]
 
@@ -144,7 +77,7 @@ def row_json(case: Case, result: Result, *, texts: bool = True) -> dict[str, Any
             "actual_duration": case.duration_s,
             "relationships": case_json(case)["relationships"],
         }
-    row |= {column(key): _number(score.value) for key, score in result.scores.items()}
+    row |= {column(key): json_number(score.value) for key, score in result.scores.items()}
     row["missing"] = {
         key: {"state": score.state.value, "reason": score.reason}
         for key, score in result.scores.items()
@@ -154,21 +87,6 @@ def row_json(case: Case, result: Result, *, texts: bool = True) -> dict[str, Any
     if result.details:
         row["details"] = dict(result.details)
     return row
-
-
-def result_json(result: Result) -> dict[str, Any]:
-    """Return a result as plain JSON values; `result_from_json` reads it back."""
-    scores = {
-        key: {"value": _number(s.value), "state": s.state.value, "reason": s.reason}
-        for key, s in result.scores.items()
-    }
-    return {"scores": scores, "spans": list(result.spans), "details": dict(result.details)}
-
-
-def result_from_json(record: Mapping[str, Any]) -> Result:
-    """Return the result that `result_json` wrote."""
-    scores = {key: _score(s["value"], s) for key, s in record["scores"].items()}
-    return Result(scores, record["spans"], record["details"])
 
 
 def read_run(folder: Path) -> dict[str, EvaluatorResults]:
@@ -206,7 +124,7 @@ def read_results(path: Path) -> EvaluatorResults:
         found = (
             f"{type(error).__name__} {error}" if isinstance(error, KeyError) else "another shape"
         )
-        raise ConfigurationError(where, found, "the layout of docs/evaluation.md") from error
+        raise ConfigurationError(where, found, "the layout of docs/results.md") from error
 
 
 def _results(content: Mapping[str, Any]) -> EvaluatorResults:
@@ -228,7 +146,7 @@ def metric_json(metric: MetricSpec, *, primary: bool) -> dict[str, Any]:
     return {
         "key": metric.key,
         "higher_is_better": metric.direction is Direction.HIGHER,
-        "value_range": [_number(metric.low), _number(metric.high)],
+        "value_range": [json_number(metric.low), json_number(metric.high)],
         "threshold": metric.threshold,
         "is_primary_metric": primary,
         "data_type": "boolean" if metric.boolean else "float",
@@ -247,10 +165,10 @@ def _metric(meta: Mapping[str, Any]) -> MetricSpec:
     )
 
 
-def _scored(row: Mapping[str, Any], metrics: Iterable[str]) -> ScoredCase:
+def _scored(row: Mapping[str, Any], metrics: Iterable[str]) -> ResultRow:
     missing = row["missing"]
-    scores = {key: _score(row[column(key)], missing.get(key, {})) for key in metrics}
-    return ScoredCase(row["key"], row["model_key"], row["group"], scores, row)
+    scores = {key: score_from_json(row[column(key)], missing.get(key, {})) for key in metrics}
+    return ResultRow(row["key"], row["model_key"], row["group"], scores, row)
 
 
 class ResultWriter:
@@ -274,29 +192,6 @@ class ResultWriter:
 def column(key: str) -> str:
     """Return the name of a metric in a row: its key, marked where a field has that name."""
     return f"{key}_score" if key in _FIELDS else key
-
-
-def dumps(value: Any) -> str:
-    """Return strict JSON on one line, readable where its text can be written as UTF-8."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:  # a lone surrogate, which JSON can only hold escaped
-        return json.dumps(value, allow_nan=False)
-    return text
-
-
-def _number(value: float | None) -> float | str | None:
-    """Return a number that strict JSON can hold; the infinite ones become text."""
-    if value is None or math.isfinite(value):
-        return value
-    return "Infinity" if value > 0 else "-Infinity"
-
-
-def _score(value: float | str | None, why: Mapping[str, Any]) -> Score:
-    if value is None:
-        return Score.missing(State(why["state"]), why["reason"])
-    return Score(float(value))
 
 
 def _bound(value: float | str) -> float:

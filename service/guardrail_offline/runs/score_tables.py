@@ -13,7 +13,7 @@ from typing import IO, Any
 from guardrail_offline.datasets.cases import Model, model_json
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.runs.result_files import ResultWriter, metric_json, row_json
-from guardrail_offline.runs.shards import Scored, whole_file
+from guardrail_offline.runs.shards import ScoredCase, whole_file
 from guardrail_service.errors import MissingExtra
 
 _PARQUET_ROWS = 20_000  # rows of the long table written at a time
@@ -40,7 +40,7 @@ class ResultFiles:
             for one in self._configured
         }
 
-    def add(self, scored: Scored) -> None:
+    def add(self, scored: ScoredCase) -> None:
         """Write one case's row to every file."""
         for one in self._configured:
             row = row_json(scored.case, scored.results[one.id], texts=self._texts)
@@ -107,7 +107,7 @@ class LongTable:
         self._write = write
         self._rows: list[dict[str, Any]] = []
 
-    def add(self, scored: Scored) -> None:
+    def add(self, scored: ScoredCase) -> None:
         """Add every metric of one case."""
         self._rows += long_rows(scored)
         if len(self._rows) >= _PARQUET_ROWS:
@@ -120,7 +120,7 @@ class LongTable:
         self._rows = []
 
 
-def long_rows(scored: Scored) -> list[dict[str, Any]]:
+def long_rows(scored: ScoredCase) -> list[dict[str, Any]]:
     """Return a case's rows of the long table."""
     case = scored.case
     known = {
@@ -173,9 +173,9 @@ class OpenRagEvalSheet:
         self._width = len(names)
         self._writer.writerow(["query_id", "query", *columns])
 
-    def add(self, group: Sequence[Scored]) -> None:
+    def add(self, group: Sequence[ScoredCase]) -> None:
         """Write the rows of one group."""
-        runs: dict[tuple[str, str], list[Scored]] = {}
+        runs: dict[tuple[str, str], list[ScoredCase]] = {}
         for scored in group:
             runs.setdefault((scored.case.model, scored.case.question), []).append(scored)
         for (_, question), found in runs.items():
@@ -184,7 +184,7 @@ class OpenRagEvalSheet:
             self._writer.writerow([found[0].case.key, question, *cells])
 
 
-def runs_of(group: Sequence[Scored]) -> int:
+def runs_of(group: Sequence[ScoredCase]) -> int:
     """Return the largest number of answers of one model to one question."""
     counts: dict[tuple[str, str], int] = {}
     for scored in group:
@@ -193,7 +193,7 @@ def runs_of(group: Sequence[Scored]) -> int:
     return max(counts.values(), default=1)
 
 
-def _cells(scored: Scored) -> list[str]:
+def _cells(scored: ScoredCase) -> list[str]:
     results = scored.results
     umbrela = results["umbrela"].details.get("umbrela_scores") if "umbrela" in results else None
     values = [

@@ -20,7 +20,7 @@ import numpy as np
 
 from guardrail_offline.datasets.cases import Case, Model, case_from_json, case_json, models_of
 from guardrail_offline.datasets.labs import LabSource
-from guardrail_offline.runs.result_files import Result, dumps, result_from_json
+from guardrail_offline.evaluators.result import Result, dumps, result_from_json
 from guardrail_service.errors import ConfigurationError
 
 MAX_SHARDS = 200
@@ -28,7 +28,7 @@ MAX_SHARDS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ShardPlan:
     """How a lab was cut."""
 
     cases: int
@@ -37,7 +37,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredCase:
     """One case with its place in the lab and its results by evaluator."""
 
     index: int
@@ -68,7 +68,7 @@ class Layout(NamedTuple):
         return name.startswith("cases-") and name.endswith(".jsonl")
 
 
-def cut(lab: LabSource, layout: Layout, shard_rows: int) -> Plan:
+def cut(lab: LabSource, layout: Layout, shard_rows: int) -> ShardPlan:
     """Write a lab's cases as shards and return how many there are.
 
     The lab is read two or three times and never held in memory: once to count it and to find what
@@ -88,7 +88,7 @@ def cut(lab: LabSource, layout: Layout, shard_rows: int) -> Plan:
             models.setdefault(case.model, grouped)
             line = dumps({"index": index, "case": case_json(grouped)}) + "\n"
             files[_shard_of(grouped.group, shards)].write(line)
-    return Plan(count, shards, models_of(models.values(), lab.models))
+    return ShardPlan(count, shards, models_of(models.values(), lab.models))
 
 
 def read_cases(path: Path) -> Iterator[tuple[int, Case]]:
@@ -99,12 +99,12 @@ def read_cases(path: Path) -> Iterator[tuple[int, Case]]:
             yield record["index"], case_from_json(record["case"])
 
 
-def read_scored(layout: Layout, shard: int) -> Iterator[Scored]:
+def read_scored(layout: Layout, shard: int) -> Iterator[ScoredCase]:
     """Yield a finished shard's cases with their results, in the order of the lab."""
     with layout.scores(shard).open(encoding="utf-8") as lines:
         for (index, case), line in zip(read_cases(layout.cases(shard)), lines, strict=True):
             results = json.loads(line)["results"]
-            yield Scored(index, case, {k: result_from_json(v) for k, v in results.items()})
+            yield ScoredCase(index, case, {k: result_from_json(v) for k, v in results.items()})
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from guardrail_offline.evaluators.catalogue import AnyEvaluator
 from guardrail_offline.evaluators.configured import Configured
-from guardrail_offline.runs.result_files import Result
+from guardrail_offline.evaluators.result import Result
 from guardrail_service.types import Direction, MetricSpec
 
 

@@ -11,11 +11,11 @@ from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import EvaluatorSpec, unmet
 from guardrail_offline.evaluators.configured import Configured
-from guardrail_offline.evaluators.pack_models import Models, load_models
-from guardrail_offline.runs.result_files import Result, dumps, result_json
+from guardrail_offline.evaluators.pack_models import PackModels, load_models
+from guardrail_offline.evaluators.result import Result, dumps, result_json
 from guardrail_offline.runs.shards import Layout, by_group, read_cases, whole_file
 from guardrail_service.types import State
 
@@ -38,13 +38,13 @@ def needs_models(specs: Iterable[EvaluatorSpec]) -> bool:
     return any(spec.roles or spec.needs_support for spec in specs)
 
 
-def models_for(configured: Sequence[Configured], pack: str) -> Models:
+def models_for(configured: Sequence[Configured], pack: str) -> PackModels:
     """Return the models some evaluators need; none if they need none."""
     specs = [one.evaluator.spec for one in configured]
-    return load_models(pack) if needs_models(specs) else Models({})
+    return load_models(pack) if needs_models(specs) else PackModels({})
 
 
-class Job(NamedTuple):
+class ShardJob(NamedTuple):
     """A shard, and the evaluators that hung on it before."""
 
     shard: int
@@ -71,7 +71,7 @@ def serve(
 
     while True:
         try:
-            job: Job = connection.recv()
+            job: ShardJob = connection.recv()
         except EOFError:
             return
         try:
@@ -87,7 +87,7 @@ def write_scores(
     layout: Layout,
     shard: int,
     configured: Sequence[Configured],
-    models: Models,
+    models: PackModels,
     without: Collection[str] = (),
     begin: Begin = _unwatched,
 ) -> int:
@@ -104,7 +104,7 @@ def write_scores(
 def score(
     cases: Iterable[tuple[int, Case]],
     configured: Sequence[Configured],
-    models: Models,
+    models: PackModels,
     without: Collection[str] = (),
     begin: Begin = _unwatched,
 ) -> dict[int, dict[str, Result]]:
@@ -121,7 +121,7 @@ def score(
     """
     found: dict[int, dict[str, Result]] = {}
     for group in by_group(cases):
-        views = [View(case, models) for _, case in group]
+        views = [CaseView(case, models) for _, case in group]
         places = [index for index, _ in group]
         found |= {place: {} for place in places}
         for number, one in enumerate(configured):
@@ -134,7 +134,7 @@ def score(
 
 
 def _evaluate(
-    one: Configured, places: Sequence[int], views: Sequence[View], *, hung: bool
+    one: Configured, places: Sequence[int], views: Sequence[CaseView], *, hung: bool
 ) -> list[Result]:
     spec = one.evaluator.spec
     reason = unmet(spec, views[0].models)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from guardrail_offline.evaluators.pack_models import Models
+from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_service.text.sample import TokenSpan
 from guardrail_service.types import Role, Row
 
@@ -100,10 +100,10 @@ def _entail(row: Row) -> Mapping[str, Any]:
     return {"probabilities": np.array([best, (1 - best) / 2, (1 - best) / 2])}
 
 
-def models(*roles: Role, **sessions: Any) -> Models:
+def models(*roles: Role, **sessions: Any) -> PackModels:
     """Return models of these roles; `embedding` and `grounding` if none is named."""
     found: dict[Any, Any] = {role: Session(role) for role in roles or ("embedding", "grounding")}
-    return Models(found | sessions, {"embedding": "test"})
+    return PackModels(found | sessions, {"embedding": "test"})
 
 
-Make = Callable[..., Models]
+Make = Callable[..., PackModels]

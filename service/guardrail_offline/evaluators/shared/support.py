@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import Claim, View
+from guardrail_offline.evaluators.case_view import CaseView, Claim
 from guardrail_offline.evaluators.pack_models import Support
+from guardrail_offline.evaluators.result import Details
 from guardrail_offline.evaluators.shared.claim_scores import Verdicts
-from guardrail_offline.runs.result_files import Details
 from guardrail_service.detectors.registry import Parameters
 
 SURROGATE = "sentences as claims and the pack's grounding model in place of a judge"
@@ -35,14 +35,14 @@ class Judged(NamedTuple):
     support: Support
 
 
-def judged_claims(view: View, claims: Sequence[Claim], texts: Sequence[str]) -> list[Judged]:
+def judged_claims(view: CaseView, claims: Sequence[Claim], texts: Sequence[str]) -> list[Judged]:
     """Return how each claim stands to some texts together."""
     evidence = view.evidence(texts)
     return [Judged(claim, view.models.support(claim.text, evidence)) for claim in claims]
 
 
 def verdicts(
-    view: View, claims: Sequence[Claim], texts: Sequence[str], parameters: SupportParameters
+    view: CaseView, claims: Sequence[Claim], texts: Sequence[str], parameters: SupportParameters
 ) -> Verdicts:
     """Return whether some texts together support each claim. Shape (claims,)."""
     found = judged_claims(view, claims, texts)
@@ -50,21 +50,21 @@ def verdicts(
 
 
 def verdicts_by_passage(
-    view: View, claims: Sequence[Claim], parameters: SupportParameters
+    view: CaseView, claims: Sequence[Claim], parameters: SupportParameters
 ) -> Verdicts:
     """Return whether each passage alone supports each claim. Shape (claims, passages)."""
     columns = [verdicts(view, claims, [p.text], parameters) for p in view.contexts]
     return np.stack(columns, axis=1)
 
 
-def answer_claims(view: View) -> tuple[Claim, ...]:
+def answer_claims(view: CaseView) -> tuple[Claim, ...]:
     """Return the answer's claims; unavailable if it abstains."""
     answer = view.answer
     view.refuse_abstention()
     return view.claims(answer, view.case.question)
 
 
-def expected_claims(view: View) -> tuple[Claim, ...]:
+def expected_claims(view: CaseView) -> tuple[Claim, ...]:
     """Return the expected answer's claims."""
     return view.claims(view.expected, view.case.question)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
 from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
-from guardrail_offline.runs.result_files import Score
+from guardrail_offline.evaluators.result import Score
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.policy.decide import Policy
 from guardrail_service.policy.file import Serving, load_file

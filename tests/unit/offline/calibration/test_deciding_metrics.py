@@ -13,7 +13,7 @@ from guardrail_offline.calibration.deciding_metrics import (
     used_fingerprints,
 )
 from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
-from guardrail_offline.runs.result_files import Score
+from guardrail_offline.evaluators.result import Score
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import State
 from tests.unit.offline.calibration import labs

@@ -16,13 +16,13 @@ from guardrail_offline.calibration.statistics import (
     anytime_rank,
     average_rank,
     cohen_kappa,
-    exact_interval,
     guaranteed_rank,
     labels_needed,
     labels_needed_anytime,
     labels_needed_on_average,
     share_bound,
 )
+from guardrail_offline.intervals import exact_interval
 
 LABELS = {
     0.20: (11, 14, 4),

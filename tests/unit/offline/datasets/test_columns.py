@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from guardrail_offline.datasets.cases import Case, Relationship
-from guardrail_offline.datasets.columns import Place, case_of
+from guardrail_offline.datasets.columns import RowPlace, case_of
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage
 
-PLACE = Place("lab.csv", 7)
+PLACE = RowPlace("lab.csv", 7)
 WANTED = Case("row-7", "Q?", "A.", "E.", (Passage("one"), Passage("two")), group="c09bec01ee2ba3a9")
 
 

@@ -13,9 +13,9 @@ from guardrail_offline.evaluators.agent_sanity import (
     AgentSanityParameters,
     check_folder,
 )
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
-from guardrail_offline.runs.result_files import Result
+from guardrail_offline.evaluators.result import Result
 from guardrail_service.types import State
 from tests.unit.offline.stand_ins import models
 
@@ -25,7 +25,7 @@ EVALUATOR = CATALOGUE["agent_sanity_check"]
 def judge(folder: Path | str | None, **parameters: Any) -> Result:
     """Return the result for a case with this folder."""
     case = Case("1", "?", "Done.", artifacts=str(folder) if folder else None, cost=0.25)
-    return EVALUATOR.evaluate([View(case, models())], AgentSanityParameters(**parameters))[0]
+    return EVALUATOR.evaluate([CaseView(case, models())], AgentSanityParameters(**parameters))[0]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import Unavailable, View
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_service.detectors.hallucination.detector import Hallucination
 from guardrail_service.types import NoValue, Passage, State
 from tests.unit.offline.stand_ins import Session, models
@@ -16,9 +16,9 @@ BREAKFAST = "Breakfast is served until ten."
 """A passage that no claim is copied from: the detector would not ask the model about a copy."""
 
 
-def view(answer: str | None = PARKING, **fields: object) -> View:
+def view(answer: str | None = PARKING, **fields: object) -> CaseView:
     """Return a view of one case."""
-    return View(Case("k", "What does parking cost?", answer, **fields), models())  # type: ignore[arg-type]
+    return CaseView(Case("k", "What does parking cost?", answer, **fields), models())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("part", ["answer", "expected", "contexts"])
@@ -56,7 +56,7 @@ def test_evidence_is_every_sentence_once() -> None:
 def test_a_language_the_model_does_not_read_is_unverified() -> None:
     """Instead of a score that means nothing."""
     german = "Die Führung beginnt jeden Tag um zwei Uhr nachmittags und ist im Eintritt enthalten."
-    seen = View(Case("k", "q", german), models(embedding=Session("embedding", ("en",))))
+    seen = CaseView(Case("k", "q", german), models(embedding=Session("embedding", ("en",))))
     with pytest.raises(Unavailable) as unread:
         seen.pieces(seen.answer)
     assert unread.value.missing.reason == "unsupported_language"

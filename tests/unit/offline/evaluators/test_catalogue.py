@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import (
     Catalogue,
     Evaluator,
@@ -15,7 +15,7 @@ from guardrail_offline.evaluators.catalogue import (
     NoParameters,
     verdict,
 )
-from guardrail_offline.runs.result_files import Result, Score
+from guardrail_offline.evaluators.result import Result, Score
 from guardrail_service.errors import ConfigurationError, NotScorable
 from guardrail_service.types import MetricSpec, State
 from tests.unit.offline.stand_ins import models
@@ -39,7 +39,7 @@ class Given(Evaluator[NoParameters]):
             also=("ragas:given",),
         )
 
-    def judge(self, view: View, parameters: NoParameters) -> Result | Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: NoParameters) -> Result | Mapping[str, float]:
         """Return or raise it."""
         if isinstance(self.found, Exception):
             raise self.found
@@ -48,7 +48,7 @@ class Given(Evaluator[NoParameters]):
 
 def result(found: Result | Mapping[str, float] | Exception) -> Result:
     """Return the checked result of an evaluator that found this."""
-    return Given(found).evaluate([View(Case("k", "q", "a"), models())], NoParameters())[0]
+    return Given(found).evaluate([CaseView(Case("k", "q", "a"), models())], NoParameters())[0]
 
 
 @pytest.mark.parametrize(

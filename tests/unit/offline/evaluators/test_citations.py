@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.citations import citation_scores, cited
-from guardrail_offline.runs.result_files import Result
+from guardrail_offline.evaluators.result import Result
 from guardrail_service.types import Passage
 from tests.unit.offline.stand_ins import models
 
@@ -41,7 +41,7 @@ def test_citations_are_names_in_square_brackets(text: str, names: list[str]) -> 
 
 def judge(answer: str, **parameters: str) -> Result:
     """Return the result for an answer to two passages."""
-    view = View(Case("1", "?", answer, contexts=PASSAGES), models())
+    view = CaseView(Case("1", "?", answer, contexts=PASSAGES), models())
     return EVALUATOR.evaluate([view], EVALUATOR.parameters(**parameters))[0]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
-from guardrail_offline.runs.result_files import Result
+from guardrail_offline.evaluators.result import Result
 from guardrail_service.types import Passage
 from tests.unit.offline.stand_ins import Session, models
 
@@ -31,7 +31,7 @@ def values(evaluator_id: str, asked: Case) -> dict[str, float | None]:
 def judge(evaluator_id: str, asked: Case) -> Result:
     """Return the result of one case."""
     evaluator = CATALOGUE[evaluator_id]
-    return evaluator.evaluate([View(asked, models())], evaluator.parameters())[0]
+    return evaluator.evaluate([CaseView(asked, models())], evaluator.parameters())[0]
 
 
 def test_faithfulness_is_the_share_of_claims_the_passages_support() -> None:
@@ -127,7 +127,7 @@ def test_missing_and_empty_passages_are_missing_input(evaluator_id: str) -> None
 def test_a_pack_with_an_entailment_model_is_asked_instead() -> None:
     """The role `nli` reads every passage sentence by itself."""
     nli = Session("nli")
-    view = View(case(PARKING, POOL, PARKING), models("embedding", nli=nli))
+    view = CaseView(case(PARKING, POOL, PARKING), models("embedding", nli=nli))
     evaluator = CATALOGUE["faithfulness"]
     (result,) = evaluator.evaluate([view], evaluator.parameters())
     assert result.scores["faithfulness"].value == 1.0

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.classification import classified, label_of
 from guardrail_service.errors import NotScorable
@@ -45,7 +45,7 @@ def test_case_blanks_and_punctuation_around_a_label_do_not_count(text: str) -> N
 
 def test_a_case_keeps_its_labels_for_the_models_confusion_matrix() -> None:
     """Precision, recall and F1 exist per model only."""
-    view = View(Case("1", "?", "Refund.", "refund"), models())
+    view = CaseView(Case("1", "?", "Refund.", "refund"), models())
     (result,) = EVALUATOR.evaluate([view], EVALUATOR.parameters())
     assert result.scores["accuracy"].value == 1.0
     assert result.scores["f1"].reason == "per_model"
@@ -55,7 +55,7 @@ def test_a_case_keeps_its_labels_for_the_models_confusion_matrix() -> None:
 
 def test_a_long_expected_answer_is_no_label() -> None:
     """A lab of questions and answers is not scored as if it were classification."""
-    view = View(Case("1", "?", "x", "this is a whole sentence, no label"), models())
+    view = CaseView(Case("1", "?", "x", "this is a whole sentence, no label"), models())
     (result,) = EVALUATOR.evaluate([view], EVALUATOR.parameters())
     assert result.scores["accuracy"].state is State.NOT_APPLICABLE
     assert EVALUATOR.tally(result) is None

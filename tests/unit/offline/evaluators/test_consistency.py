@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.consistency import spread
 from guardrail_service.errors import NotScorable
@@ -50,7 +50,7 @@ def test_a_negative_mean_has_a_positive_coefficient_of_variation() -> None:
 def run(*cases: tuple[str, str, str]) -> list[float | None]:
     """Return the mean ROUGE-L of cases (question, model, answer)."""
     shared = models()
-    views = [View(Case(str(i), q, a, model=m), shared) for i, (q, m, a) in enumerate(cases)]
+    views = [CaseView(Case(str(i), q, a, model=m), shared) for i, (q, m, a) in enumerate(cases)]
     results = EVALUATOR.evaluate(views, EVALUATOR.parameters())
     return [result.scores["rouge_l_mean"].value for result in results]
 
@@ -58,7 +58,9 @@ def run(*cases: tuple[str, str, str]) -> list[float | None]:
 def test_the_same_answer_three_times_is_consistent() -> None:
     """With no variance at all."""
     shared = models()
-    views = [View(Case(str(i), "q", "Nine to five daily.", model="m"), shared) for i in range(3)]
+    views = [
+        CaseView(Case(str(i), "q", "Nine to five daily.", model="m"), shared) for i in range(3)
+    ]
     scores = EVALUATOR.evaluate(views, EVALUATOR.parameters())[0].scores
     assert scores["rouge_l_mean"].value == 1.0
     assert scores["bertscore_mean"].value == pytest.approx(1.0)
@@ -82,7 +84,7 @@ def test_the_order_of_runs_does_not_matter() -> None:
 def test_answers_that_share_nothing_have_a_mean_and_a_variation_of_zero() -> None:
     """ROUGE-L can be 0 for every pair."""
     shared = models()
-    views = [View(Case(t, "q", t, model="m"), shared) for t in ("aa bb", "cc dd", "ee ff")]
+    views = [CaseView(Case(t, "q", t, model="m"), shared) for t in ("aa bb", "cc dd", "ee ff")]
     scores = EVALUATOR.evaluate(views, EVALUATOR.parameters())[0].scores
     assert (scores["rouge_l_mean"].value, scores["rouge_l_cv"].value) == (0.0, 0.0)
 
@@ -90,6 +92,6 @@ def test_answers_that_share_nothing_have_a_mean_and_a_variation_of_zero() -> Non
 def test_answers_to_no_question_are_no_reruns() -> None:
     """Nothing says that they belong together."""
     shared = models()
-    views = [View(Case(str(i), "", "Nine to five.", model="m"), shared) for i in range(3)]
+    views = [CaseView(Case(str(i), "", "Nine to five.", model="m"), shared) for i in range(3)]
     score = EVALUATOR.evaluate(views, EVALUATOR.parameters())[0].scores["rouge_l_mean"]
     assert (score.value, score.state, score.reason) == (None, State.UNVERIFIED, "missing_input")

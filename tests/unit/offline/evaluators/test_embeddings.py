@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.embeddings import (
     bert_score,
@@ -14,7 +14,7 @@ from guardrail_offline.evaluators.embeddings import (
     similarity,
     whole_vector,
 )
-from guardrail_offline.runs.result_files import Result
+from guardrail_offline.evaluators.result import Result
 from guardrail_service.detectors.context_relevancy_soft import chunk_relevancy
 from guardrail_service.detectors.groundedness import support
 from guardrail_service.errors import NotScorable
@@ -24,12 +24,12 @@ from tests.unit.offline.stand_ins import models, vector
 TABLE = np.array([[0.9, 0.2, 0.4], [0.3, 0.6, 0.5]])
 
 
-def view(answer: str, **fields: object) -> View:
+def view(answer: str, **fields: object) -> CaseView:
     """Return a view of one case."""
-    return View(Case("1", "What does parking cost?", answer, **fields), models())  # type: ignore[arg-type]
+    return CaseView(Case("1", "What does parking cost?", answer, **fields), models())  # type: ignore[arg-type]
 
 
-def judge(evaluator_id: str, seen: View, **parameters: object) -> Result:
+def judge(evaluator_id: str, seen: CaseView, **parameters: object) -> Result:
     """Return the result of one case."""
     evaluator = CATALOGUE[evaluator_id]
     return evaluator.evaluate([seen], evaluator.parameters(**parameters))[0]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.configured import configure
-from guardrail_offline.runs.result_files import Result
+from guardrail_offline.evaluators.result import Result
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.types import Passage, State
@@ -20,7 +20,7 @@ REVENUE = "As reported, the revenue of Brazil was Ps. 15,969 million for the fir
 def judge(evaluator_id: str, case: Case, **parameters: object) -> Result:
     """Return the result of one case."""
     evaluator = CATALOGUE[evaluator_id]
-    return evaluator.evaluate([View(case, models())], evaluator.parameters(**parameters))[0]
+    return evaluator.evaluate([CaseView(case, models())], evaluator.parameters(**parameters))[0]
 
 
 def test_every_published_detector_is_an_evaluator() -> None:

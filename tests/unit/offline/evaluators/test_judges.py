@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE, unmet
-from guardrail_offline.runs.result_files import Score
+from guardrail_offline.evaluators.result import Score
 from guardrail_service.types import Passage, State
 from tests.unit.offline.stand_ins import models
 
@@ -21,7 +21,7 @@ def test_only_the_agent_and_the_own_prompt_need_a_judge() -> None:
 def test_without_a_judge_there_is_no_number(evaluator_id: str) -> None:
     """Whatever the case."""
     evaluator = CATALOGUE[evaluator_id]
-    view = View(Case("1", "q", "a", "a"), models())
+    view = CaseView(Case("1", "q", "a", "a"), models())
     (result,) = evaluator.evaluate([view], evaluator.parameters())
     assert {(s.value, s.state) for s in result.scores.values()} == {(None, State.NOT_EVALUATED)}
     assert unmet(evaluator.spec, models()) == "needs_judge"
@@ -34,7 +34,7 @@ FALSE = "Breakfast buffets include lobster with caviar and champagne."
 
 def critique(case: Case) -> dict[str, Score]:
     """Return the aspects of one case; the pack of this test has no role `toxicity`."""
-    (result,) = CRITIQUE.evaluate([View(case, models())], CRITIQUE.parameters())
+    (result,) = CRITIQUE.evaluate([CaseView(case, models())], CRITIQUE.parameters())
     return dict(result.scores)
 
 

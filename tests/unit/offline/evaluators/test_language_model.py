@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE, unmet
 from guardrail_offline.evaluators.language_model import mean_nll, perplexity
 from guardrail_service.errors import NotScorable
@@ -25,7 +25,7 @@ IDS = [
 
 def value(evaluator_id: str, metric: str, case: Case) -> float | None:
     """Return a metric of one case with a made-up language model."""
-    view = View(case, models("embedding", causal_lm=Session("causal_lm")))
+    view = CaseView(case, models("embedding", causal_lm=Session("causal_lm")))
     evaluator = CATALOGUE[evaluator_id]
     return evaluator.evaluate([view], evaluator.parameters())[0].scores[metric].value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.nuggets import Nugget, nugget_scores
 from guardrail_service.errors import NotScorable
@@ -54,7 +54,7 @@ def test_nuggets_are_distinct_sentences_of_useful_passages() -> None:
     """The same passage twice adds nothing, one about something else is left out."""
     text = "Parking costs five euros per night."
     passages = (Passage(text), Passage(text), Passage("Zebras graze quietly elsewhere."))
-    view = View(Case("1", "Parking costs what per night?", text, contexts=passages), models())
+    view = CaseView(Case("1", "Parking costs what per night?", text, contexts=passages), models())
     (result,) = EVALUATOR.evaluate([view], EVALUATOR.parameters())
     assert result.details == {"nuggets": 1}
     assert result.scores["nugget_all_strict"].value == 1.0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.rouge import longest_common_subsequence, rouge
@@ -39,7 +39,7 @@ def test_a_models_scores_are_the_means_over_its_cases() -> None:
     for start in range(0, len(PAIRS) - 2, 3):
         tally, three = EvaluatorTally(configure(["rouge"])[0]), PAIRS[start : start + 3]
         for pair in three:
-            view = View(Case("1", "?", pair["actual"], pair["expected"]), models())
+            view = CaseView(Case("1", "?", pair["actual"], pair["expected"]), models())
             tally.add("m", evaluator.evaluate([view], evaluator.parameters())[0])
         for key in evaluator.spec.keys:
             mean = sum(pair["rouge"][key][2] for pair in three) / 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.rule_verdicts import (
     added_groups,
@@ -94,7 +94,7 @@ def test_a_colour_is_not_a_group_of_people(answer: str) -> None:
 def test_a_finding_fails_the_case(evaluator_id: str, answer: str, passes: float) -> None:
     """And nothing else does."""
     evaluator = CATALOGUE[evaluator_id]
-    view = View(Case("1", "Who should do it?", answer), models())
+    view = CaseView(Case("1", "Who should do it?", answer), models())
     (result,) = evaluator.evaluate([view], evaluator.parameters())
     assert result.scores["model_passes"].value == passes
     assert result.scores["model_generation_failures"].value == 1 - passes
@@ -104,5 +104,5 @@ def test_a_finding_fails_the_case(evaluator_id: str, answer: str, passes: float)
 def test_sexism_says_what_looked() -> None:
     """A pack without the role `bias` leaves the lexicon alone."""
     evaluator = CATALOGUE["sexism"]
-    view = View(Case("1", "?", "Drivers need a licence."), models())
+    view = CaseView(Case("1", "?", "Drivers need a licence."), models())
     assert evaluator.evaluate([view], evaluator.parameters())[0].details == {"by": ["lexicon"]}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.steps import align, steps
 from guardrail_service.types import Passage
@@ -79,7 +79,7 @@ def test_edits_are_the_sum_of_their_kinds(wanted: str, given: str) -> None:
 
 def judge(answer: str, context: str) -> dict[str, float | str | None]:
     """Return the values or reasons of one case."""
-    view = View(Case("1", "How?", answer, contexts=(Passage(context),)), models())
+    view = CaseView(Case("1", "How?", answer, contexts=(Passage(context),)), models())
     (result,) = EVALUATOR.evaluate([view], EVALUATOR.parameters())
     return {key: s.reason if s.value is None else s.value for key, s in result.scores.items()}
 

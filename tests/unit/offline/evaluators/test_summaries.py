@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import View
+from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import CATALOGUE
+from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.summaries import coverage, summac_zero_shot
-from guardrail_offline.runs.result_files import Result
 from guardrail_service.errors import NotScorable
 from tests.unit.offline.stand_ins import models, vector
 
@@ -22,7 +22,7 @@ SOURCE = (
 def judge(evaluator_id: str, case: Case) -> Result:
     """Return the result of one case."""
     evaluator = CATALOGUE[evaluator_id]
-    return evaluator.evaluate([View(case, models())], evaluator.parameters())[0]
+    return evaluator.evaluate([CaseView(case, models())], evaluator.parameters())[0]
 
 
 def test_the_zero_shot_rule_of_a_small_matrix() -> None:

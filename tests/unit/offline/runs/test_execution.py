@@ -10,7 +10,7 @@ import pytest
 from guardrail_offline.datasets.cases import Case, Lab, question_group
 from guardrail_offline.datasets.labs import lab_source
 from guardrail_offline.evaluators.configured import configure
-from guardrail_offline.runs.execution import Options, Summary, evaluate_lab
+from guardrail_offline.runs.execution import RunOptions, Summary, evaluate_lab
 from guardrail_service.errors import ConfigurationError
 
 CASES = tuple(
@@ -21,7 +21,7 @@ CASES = tuple(
 
 def run(out: Path) -> Summary:
     """Evaluate six cases in shards of one or a few."""
-    return evaluate_lab(lab_source(Lab(CASES)), configure(["rouge"]), Options(out, shard_rows=1))
+    return evaluate_lab(lab_source(Lab(CASES)), configure(["rouge"]), RunOptions(out, shard_rows=1))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from guardrail_offline.datasets.cases import PERTURBATION_SOURCE, Case, Relationship
 from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.evaluators.result import Result
 from guardrail_offline.runs.flips import FlipTally, flip_problems, flipped
-from guardrail_offline.runs.result_files import Result
-from guardrail_offline.runs.shards import Scored
+from guardrail_offline.runs.shards import ScoredCase
 from guardrail_service.types import Direction, State
 
 KEYS = ("faithfulness",)
 
 
-def scored(key: str, value: float | None, source: str | None = None, *by: str) -> Scored:
+def scored(key: str, value: float | None, source: str | None = None, *by: str) -> ScoredCase:
     """Return a case with one metric, possibly a variant."""
     links = (Relationship(PERTURBATION_SOURCE, source),) if source else ()
     categories = tuple(f"perturbed_by:{name}" for name in by)
@@ -26,10 +26,10 @@ def scored(key: str, value: float | None, source: str | None = None, *by: str) -
         if value is None
         else Result.of({"faithfulness": value})
     )
-    return Scored(0, case, {"faithfulness": result})
+    return ScoredCase(0, case, {"faithfulness": result})
 
 
-def tally(*group: Scored) -> FlipTally:
+def tally(*group: ScoredCase) -> FlipTally:
     """Return the flips of one question."""
     found = FlipTally(configure(["faithfulness"]))
     found.add(group)

@@ -9,8 +9,8 @@ import pytest
 
 from guardrail_offline.datasets.cases import Model
 from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
-from guardrail_offline.runs.result_files import Result, Score
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_service.types import State
 

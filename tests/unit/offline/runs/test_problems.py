@@ -9,11 +9,11 @@ import pytest
 
 from guardrail_offline.datasets.cases import Case, Model
 from guardrail_offline.evaluators.configured import configure
-from guardrail_offline.runs.insights import CaseNotes
+from guardrail_offline.evaluators.result import Result
+from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
-from guardrail_offline.runs.problems import insights, problems, severity
-from guardrail_offline.runs.result_files import Result
-from guardrail_offline.runs.shards import Scored
+from guardrail_offline.runs.problems import problems, severity
+from guardrail_offline.runs.shards import ScoredCase
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_service.types import Direction, MetricSpec, State
 
@@ -93,9 +93,9 @@ def test_problems_come_worst_first() -> None:
     assert levels == sorted(levels)
 
 
-def notes(*cases: tuple[str, str, float, float], evaluator: str = "faithfulness") -> CaseNotes:
+def notes(*cases: tuple[str, str, float, float], evaluator: str = "faithfulness") -> NotableCases:
     """Return notes of (model, category, score, seconds), all of one question each."""
-    found = CaseNotes(configure([evaluator]))
+    found = NotableCases(configure([evaluator]))
     for n, (model, category, value, seconds) in enumerate(cases):
         case = Case(
             f"k{n}",
@@ -109,7 +109,7 @@ def notes(*cases: tuple[str, str, float, float], evaluator: str = "faithfulness"
         )
         span = {"start": 0, "end": 10, "score": value, "label": "not_mentioned"}
         result = Result.of({evaluator: value}, [span])
-        found.add([Scored(n, case, {evaluator: result})])
+        found.add([ScoredCase(n, case, {evaluator: result})])
     return found
 
 

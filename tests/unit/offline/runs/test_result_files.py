@@ -10,16 +10,12 @@ from typing import Any
 import pytest
 
 from guardrail_offline.datasets.cases import Case, Model, model_json
+from guardrail_offline.evaluators.result import Result, Score, dumps, result_from_json, result_json
 from guardrail_offline.runs.result_files import (
-    Result,
     ResultWriter,
-    Score,
-    dumps,
     metric_json,
     read_results,
     read_run,
-    result_from_json,
-    result_json,
     row_json,
 )
 from guardrail_service.errors import ConfigurationError

@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.configured import configure
-from guardrail_offline.runs.result_files import Result, Score
+from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.runs.score_tables import (
     LONG,
     OpenRagEvalSheet,
@@ -20,11 +20,11 @@ from guardrail_offline.runs.score_tables import (
     long_table,
     runs_of,
 )
-from guardrail_offline.runs.shards import Scored, whole_file
+from guardrail_offline.runs.shards import ScoredCase, whole_file
 from guardrail_service.types import State
 
 
-def scored(key: str, vital: float | None, model: str = "m") -> Scored:
+def scored(key: str, vital: float | None, model: str = "m") -> ScoredCase:
     """Return a case with nuggets and a verdict on answering."""
     case = Case(key, "Q?", "a", model=model, group="g")
     score = Score.missing(State.NOT_APPLICABLE, "abstention") if vital is None else Score(vital)
@@ -33,10 +33,10 @@ def scored(key: str, vital: float | None, model: str = "m") -> Scored:
         "no_answer": Result.of({"answered": 1.0}),
         "umbrela": Result.of({"umbrela": 2.5}, details={"umbrela_scores": [3, 2]}),
     }
-    return Scored(0, case, results)
+    return ScoredCase(0, case, results)
 
 
-def sheet(*group: Scored) -> list[dict[str, str]]:
+def sheet(*group: ScoredCase) -> list[dict[str, str]]:
     """Return the sheet of one group."""
     stream = io.StringIO()
     OpenRagEvalSheet(stream, runs_of(group)).add(group)

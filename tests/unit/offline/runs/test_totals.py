@@ -7,7 +7,7 @@ import math
 import pytest
 
 from guardrail_offline.evaluators.configured import configure
-from guardrail_offline.runs.result_files import Result, Score
+from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.runs.totals import EvaluatorTally, fails, is_better
 from guardrail_service.types import Direction, State
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.retrieval import retrieval_scores
 from guardrail_offline.evaluators.shared.claim_scores import (
     average_precision,
@@ -21,7 +22,6 @@ from guardrail_offline.evaluators.shared.claim_scores import (
     reciprocal_rank,
     share,
 )
-from guardrail_offline.runs.result_files import Result
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_service.errors import NotScorable
 

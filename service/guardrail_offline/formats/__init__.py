@@ -1,1 +1,0 @@
-"""Labs in, results out: H2O's JSON, JSON lines, CSV, Parquet, Hugging Face folders."""

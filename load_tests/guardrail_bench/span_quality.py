@@ -18,7 +18,7 @@ from rich.table import Table
 
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
 from guardrail_bench.quality import ShareInterval, lines, wilson
-from guardrail_service.detectors.pii import types as pii_types
+from guardrail_service.detectors.pii import data_types as pii_types
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import InputError
 from guardrail_service.text.sample import SegmentedSample

@@ -33,8 +33,8 @@ from guardrail_service.detectors.registry import REGISTRY, AnyDetector, CostClas
 from guardrail_service.guard import guard as guard_module
 from guardrail_service.guard.guard import Guard
 from guardrail_service.inference.models.session import Session
-from guardrail_service.inference.queue.backlog import PATIENCE_S, RowDone, Ticket
-from guardrail_service.inference.queue.scheduler import Scheduler
+from guardrail_service.inference.queue.backlog import PATIENCE_S, RowDone
+from guardrail_service.inference.queue.scheduler import Scheduler, Ticket
 from guardrail_service.inference.tokenizer import Tokenizer
 from guardrail_service.server.runtime import READS
 from guardrail_service.server.serve import seldom_collecting

@@ -22,8 +22,10 @@ _ROOMS = {
     "guardrail_service.commands.console": "console",
     "guardrail_service.commands": "lines warm",
     "guardrail_service.streaming": "stream",
-    "guardrail_service.guard": "overrides redaction inference.turns",
-    "guardrail_service.guard.guard": "guard.Guard guard.Cancellation guard.Warmed",
+    "guardrail_service.guard": "overrides",
+    "guardrail_service.guard.check": "redaction",
+    "guardrail_service.guard.waiting": "guard.Cancellation inference.turns",
+    "guardrail_service.guard.guard": "guard.Guard guard.Warmed",
     "guardrail_service.policy.file": "config",
     "guardrail_service.policy.fingerprints": "fingerprint",
     "guardrail_service.policy.provenance": "provenance",
@@ -49,8 +51,7 @@ _ROOMS = {
         "inference.backlog inference.batch inference.cost inference.entry inference.job "
         "inference.scheduler"
     ),
-    "guardrail_service.inference.memory": "inference.caches inference.store",
-    "guardrail_service.inference.memory.memory": "inference.memory.Memory inference.memory.Shelf",
+    "guardrail_service.inference.memory": "inference.caches",
     "guardrail_service.inference.models": (
         "inference.branch inference.causal_lm inference.classifier inference.encoder "
         "inference.evidence inference.feeds inference.head inference.lexical inference.pair "

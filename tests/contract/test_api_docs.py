@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from guardrail_service.server.errors import STATUS
+from guardrail_service.server.error_replies import STATUS
 from guardrail_service.server.schemas import CheckReply, CheckRequest, DetectorOut
 from guardrail_service.types import State
 

@@ -88,8 +88,9 @@ def test_the_guard_finds_detectors_by_name_and_the_scheduler_gets_sessions() -> 
     """The two hand-overs that are no imports: a registry and a mapping of runners."""
     source = (ROOT / FILES[2][0]).read_text("utf-8")
     assert "@detector\nclass Groundedness" in source
-    assert "self._registry[rule.spec.id].encode" in (ROOT / FILES[1][0]).read_text("utf-8")
-    assert "self._registry[rule.spec.id].reduce" in (ROOT / FILES[1][0]).read_text("utf-8")
+    check = (ROOT / "service/guardrail_service/guard/check.py").read_text("utf-8")
+    assert "self._registry[rule.spec.id].encode" in check
+    assert "self._registry[rule.spec.id].reduce" in check
     runtime = "service/guardrail_service/server/runtime.py"
     assert {module(FILES[3][0]), module(FILES[4][0])} <= reached(runtime)
     assert "session.run for role, session" in (ROOT / runtime).read_text("utf-8")

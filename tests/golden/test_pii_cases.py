@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_bench.span_quality import QualityReport, run
-from guardrail_service.detectors.pii.types import TYPES
+from guardrail_service.detectors.pii.data_types import TYPES
 
 CASES = Path(__file__).parent / "pii_cases.jsonl"
 FLOOR = 0.97

@@ -8,7 +8,7 @@ import pytest
 
 from guardrail_service import errors
 from guardrail_service.errors import GuardrailError
-from guardrail_service.server.errors import STATUS, error_reply, error_response, status_of
+from guardrail_service.server.error_replies import STATUS, error_reply, error_response, status_of
 
 MARK = "zq9"
 DOCUMENTED = {

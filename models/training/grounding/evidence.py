@@ -28,7 +28,7 @@ from guardrail_bench.grounding_quality import LabelledAnswer, read, runtime_of
 from guardrail_bench.quality import auroc
 from guardrail_service.detectors.hallucination.detector import readings
 from guardrail_service.detectors.shared.comparison import places
-from guardrail_service.inference.memory.caches import CacheSizes
+from guardrail_service.inference.memory import CacheSizes
 from guardrail_service.inference.models.encoder import VECTOR, Branch, SharedEncoder
 from guardrail_service.inference.models.head import (
     EVIDENCE_SENTENCES,

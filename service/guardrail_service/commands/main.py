@@ -99,7 +99,7 @@ def check(
 
     Ends with 0 if nothing was flagged, 1 if something was, 2 if some line is in error.
     """
-    from guardrail_service.commands.lines import check_lines, unqueued
+    from guardrail_service.commands.sample_file import check_lines, unqueued
     from guardrail_service.server.runtime import Runtime
 
     lines = _read_lines(file)

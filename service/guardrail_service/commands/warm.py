@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from guardrail_service.errors import ConfigurationError, GuardrailError, InputError
-from guardrail_service.guard.guard import Cancellation, Warmed
+from guardrail_service.guard.guard import Warmed
+from guardrail_service.guard.waiting import Cancellation
 from guardrail_service.server.translate import decode
 from guardrail_service.types import Passage
 
@@ -140,7 +141,7 @@ def into_store(settings: Settings) -> Iterator[Send]:
     Raises:
         ConfigurationError: If the settings name no store.
     """
-    from guardrail_service.commands.lines import unqueued
+    from guardrail_service.commands.sample_file import unqueued
     from guardrail_service.server.runtime import Runtime
 
     if settings.store is None:

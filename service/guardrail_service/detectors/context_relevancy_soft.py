@@ -31,7 +31,7 @@ from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Direction, Outcome, Row, RowOutput
 
 
-class ContextRelevancyParameters(Parameters):
+class ContextRelevancySoftParameters(Parameters):
     """Soft context relevancy has nothing to set."""
 
 
@@ -58,7 +58,7 @@ def chunk_relevancy(chunks: Sequence[Array]) -> tuple[float, float]:
 
 
 @detector
-class ContextRelevancySoft(Detector[ContextRelevancyParameters]):
+class ContextRelevancySoft(Detector[ContextRelevancySoftParameters]):
     """Largest and mean best-sentence cosine of the passages with the question."""
 
     spec = DetectorSpec(
@@ -81,10 +81,10 @@ class ContextRelevancySoft(Detector[ContextRelevancyParameters]):
             problem="retrieval",
         ),
     )
-    parameters = ContextRelevancyParameters
+    parameters = ContextRelevancySoftParameters
 
     def encode(
-        self, sample: SegmentedSample, parameters: ContextRelevancyParameters
+        self, sample: SegmentedSample, parameters: ContextRelevancySoftParameters
     ) -> Sequence[Row]:
         """Return the question's rows, then a row per passage window."""
         question = sample.question_windows(ROLE)
@@ -96,7 +96,7 @@ class ContextRelevancySoft(Detector[ContextRelevancyParameters]):
         self,
         sample: SegmentedSample,
         outputs: Sequence[RowOutput],
-        parameters: ContextRelevancyParameters,
+        parameters: ContextRelevancySoftParameters,
     ) -> Outcome:
         """Return both scores; passages without a sentence are left out."""
         question = sample.question_windows(ROLE)

@@ -2,87 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
-import logging
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.detectors.registry import Registry
 from guardrail_service.errors import (
     Cancelled,
     LimitExceeded,
     NotReady,
-    RowFailed,
     UnknownPolicy,
     choices,
-    raised_at,
 )
+from guardrail_service.guard.check import Check, CheckClock, redact
 from guardrail_service.guard.overrides import Override, overridden
-from guardrail_service.guard.redaction import redact
-from guardrail_service.guard.turns import Turn, Turns
-from guardrail_service.inference.queue.backlog import BACKGROUND_S, RowFuture, Ticket, order_of
+from guardrail_service.guard.waiting import Cancellation, Turn, Turns
+from guardrail_service.inference.queue.backlog import BACKGROUND_S, order_of
 from guardrail_service.inference.queue.scheduler import Scheduler
-from guardrail_service.policy.decide import Policy, Rule, decide
+from guardrail_service.policy.decide import Policy, decide
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import (
-    DetectorResult,
     Mode,
-    NoValue,
-    Outcome,
     Passage,
     Role,
     Row,
     Sample,
-    State,
-    Timings,
     Verdict,
 )
-
-_LOG = logging.getLogger(__name__)
-
-
-class Cancellation:
-    """Tells a running check that nobody waits for it any more. Thread-safe.
-
-    Args:
-        owner: Whose rows the check's are; those of one owner (the items of a batch) are never
-            refused because of each other. None: the check's own.
-    """
-
-    def __init__(self, owner: object | None = None) -> None:
-        self._owner = owner
-        self._lock = threading.Lock()
-        self._waits: tuple[Ticket | Turn, ...] = ()
-        self.cancelled = False
-
-    @property
-    def owner(self) -> object:
-        """Return whose rows the check's are."""
-        return self if self._owner is None else self._owner  # not kept: that would be a cycle
-
-    def cancel(self) -> None:
-        """Drop the check's queued rows; the check raises Cancelled."""
-        with self._lock:
-            self.cancelled = True
-            self._drop()
-
-    def attach(self, *waits: Ticket | Turn) -> None:
-        """Name what the check waits for as of now; dropped if the caller is already gone."""
-        with self._lock:
-            self._waits = waits
-            if self.cancelled:
-                self._drop()
-
-    def _drop(self) -> None:
-        for waits in self._waits:
-            waits.cancel()
-
 
 WARM_AT_ONCE = 256
 """Texts queued at a time: fewer than the encoder's memory holds, so that what reads its states
@@ -183,12 +131,12 @@ class Guard:
             Cancelled: If the caller left.
             NotReady: If the service shut down first.
         """
-        clock = _Clock.since(arrived)
+        clock = CheckClock.since(arrived)
         cancellation = cancellation or Cancellation()
         due = _due(rules, deadline_ms, clock.monotonic)
         with self._turn(order_of(due, clock.monotonic), due, cancellation) as turn:
             working_ms = time.thread_time() * -1e3
-            check = _Check(rules, self._segmented(sample), self._registry, turn, due, clock)
+            check = Check(rules, self._segmented(sample), self._registry, turn, due, clock)
             check.submit(self._scheduler, cancellation)
             outcomes = check.outcomes()
             working_ms += time.thread_time() * 1e3
@@ -319,180 +267,3 @@ def _due(policy: Policy, deadline_ms: float | None, start: float) -> float | Non
     """Return the monotonic second at which the reply must leave; None: when it is complete."""
     budget = policy.deadline_ms if deadline_ms is None else deadline_ms
     return None if budget is None or math.isinf(budget) else start + budget / 1e3
-
-
-class _Clock(NamedTuple):
-    """When a check began: for measuring, and for the deadline."""
-
-    perf: float
-    monotonic: float
-
-    @classmethod
-    def since(cls, arrived: float | None) -> _Clock:
-        """Return the clock of a check that arrived at a monotonic second; None: now."""
-        now = time.monotonic()
-        waited = 0.0 if arrived is None else now - arrived
-        return cls(time.perf_counter() - waited, now - waited)
-
-
-_COST_ORDER = {"text": 0, "pattern": 1, "model": 2}
-
-
-class _Check:
-    """One sample on its way through the detectors of one policy."""
-
-    def __init__(
-        self,
-        policy: Policy,
-        sample: SegmentedSample,
-        registry: Registry,
-        turn: Turn,
-        deadline: float | None,
-        clock: _Clock,
-    ) -> None:
-        self._started = clock.perf
-        self._turn = turn
-        self._sample = sample
-        self._rules = sorted(policy.rules.values(), key=lambda rule: _COST_ORDER[rule.spec.cost])
-        self._registry = registry
-        self._deadline = deadline
-        self._outcomes: dict[str, Outcome] = {}
-        self._rows: dict[str, Sequence[Row]] = {}
-        self._latency: dict[str, float] = {}
-        self._unique: dict[Row, int] = {}
-        self._ticket = Ticket(())
-        self._cancellation = Cancellation()
-
-    def submit(self, scheduler: Scheduler, cancellation: Cancellation) -> None:
-        """Encode every detector's rows and queue each distinct row once."""
-        abstained = abstains(self._sample)
-        for rule in self._rules:
-            name = rule.spec.id
-            if abstained and rule.spec.skip_on_abstention:
-                self._note(name, Outcome.not_applicable("abstention"))
-            elif rule.spec.cost == "model" and self._is_late():
-                self._note(name, _TOO_LATE)
-            elif rule.spec.cost == "model":
-                self._encode(rule)
-        for rows in self._rows.values():
-            for row in rows:
-                self._unique.setdefault(row, len(self._unique))
-        self._ticket = scheduler.submit(tuple(self._unique), self._deadline, cancellation.owner)
-        self._cancellation = cancellation
-        cancellation.attach(self._turn, self._ticket)
-
-    def outcomes(self) -> Mapping[str, Outcome]:
-        """Return every detector's outcome: cheap ones while the model rows run."""
-        for rule in self._rules:
-            if rule.spec.id not in self._outcomes:
-                rows = self._rows.get(rule.spec.id, ())
-                self._note(rule.spec.id, self._reduce(rule, rows))
-            if self._cancellation.cancelled:
-                raise Cancelled("the caller left")
-        self._ticket.cancel()  # what the deadline left undone is of no use any more
-        return self._outcomes
-
-    @property
-    def cost_ms(self) -> float:
-        """Return the estimated cost of the rows that ran for this check."""
-        return self._ticket.cost_ms
-
-    def timed(self, name: str, result: DetectorResult) -> DetectorResult:
-        """Return a result with the milliseconds from the start of the check to its outcome."""
-        return dataclasses.replace(result, latency_ms=self._latency[name])
-
-    def timings(self) -> Timings:
-        """Return where the time went, over the rows that ran. Waiting for turns is queueing."""
-        done = [f.result() for f in self._ticket.futures if f.done() and _succeeded(f)]
-        total = (time.perf_counter() - self._started) * 1e3
-        queued = min((row.queue_ms for row in done if row.queue_ms), default=0.0)
-        return Timings(
-            queue=min(queued + self._turn.waited_ms, total),
-            tokenize=sum(row.tokenize_ms for row in done),
-            inference=sum(row.inference_ms for row in done),
-            total=total,
-        )
-
-    def _note(self, name: str, outcome: Outcome) -> None:
-        self._outcomes[name] = outcome
-        self._latency[name] = (time.perf_counter() - self._started) * 1e3
-
-    def _encode(self, rule: Rule) -> None:
-        try:
-            rows = self._registry[rule.spec.id].encode(self._sample, rule.parameters)
-        except Exception as error:  # noqa: BLE001 - one detector's fault is its own state
-            self._note(rule.spec.id, _failed(error))
-        else:
-            self._rows[rule.spec.id] = rows
-
-    def _reduce(self, rule: Rule, rows: Sequence[Row]) -> Outcome:
-        """Wait for the detector's rows as long as there is time, then compute its outcome."""
-        futures = [self._ticket.futures[self._unique[row]] for row in rows]
-        if not self._wait(futures):
-            return _TOO_LATE
-        try:
-            outputs = [future.result().outputs for future in futures]
-            outcome = self._registry[rule.spec.id].reduce(self._sample, outputs, rule.parameters)
-            return _checked(rule, outcome)
-        except CancelledError:
-            return self._dropped()
-        except Exception as error:  # noqa: BLE001 - one detector's fault is its own state
-            return _failed(error)
-
-    def _wait(self, futures: Sequence[RowFuture]) -> bool:
-        """Return whether rows are done in time; while they run, others may compute."""
-        if all(future.done() for future in futures):
-            return True
-        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-        with self._turn.away():
-            return self._ticket.wait(futures, left)
-
-    def _is_late(self) -> bool:
-        return self._deadline is not None and time.monotonic() >= self._deadline
-
-    def _dropped(self) -> Outcome:
-        """Return what dropped rows mean: the deadline passed, the caller left or the service ends.
-
-        Raises:
-            NotReady: If the service shut down.
-        """
-        if self._is_late():
-            return _TOO_LATE
-        if self._cancellation.cancelled:
-            raise Cancelled("the caller left")
-        raise NotReady("the service is shutting down")
-
-
-_TOO_LATE = Outcome(missing=NoValue(State.NOT_EVALUATED, "deadline"))
-
-
-def _succeeded(future: Any) -> bool:
-    return not future.cancelled() and future.exception() is None
-
-
-def _failed(error: Exception) -> Outcome:
-    # Not the message: an exception of third-party code may quote the text it choked on.
-    _LOG.error("detector failed: %s at %s", type(error).__name__, raised_at(error))
-    code = "row_failed" if isinstance(error, RowFailed) else type(error).__name__
-    return _error(code)
-
-
-def _error(reason: str) -> Outcome:
-    return Outcome(missing=NoValue(State.ERROR, reason))
-
-
-def _checked(rule: Rule, outcome: Outcome) -> Outcome:
-    """Return the outcome, or an error if its scores are not those of the detector's metrics."""
-    if outcome.state is not State.EVALUATED:
-        return outcome
-    for metric in rule.spec.metrics:
-        if metric.key not in outcome.scores:
-            if metric.optional and metric.key not in rule.cuts:
-                continue
-            return _error("missing_metric")
-        score = outcome.scores[metric.key]
-        if not (math.isfinite(score) and metric.holds(score)):
-            return _error("score_out_of_range")
-    if not outcome.scores.keys() <= {metric.key for metric in rule.spec.metrics}:
-        return _error("unknown_metric")
-    return outcome

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from guardrail_service.errors import PackError, PluginError, choices
 from guardrail_service.inference.golden import GoldenForm
-from guardrail_service.inference.memory.caches import CacheSizes
+from guardrail_service.inference.memory import CacheSizes
 from guardrail_service.inference.models.causal_lm import CausalLmSession
 from guardrail_service.inference.models.classifier import ClassifierSession
 from guardrail_service.inference.models.encoder import (

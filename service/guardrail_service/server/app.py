@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 from guardrail_service import __version__
 from guardrail_service.errors import GuardrailError, MalformedInput
 from guardrail_service.server.envelope import Envelope
-from guardrail_service.server.errors import error_response
+from guardrail_service.server.error_replies import error_response
 from guardrail_service.server.routes import router
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.schemas import ErrorBody, ErrorReply

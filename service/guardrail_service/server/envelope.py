@@ -20,7 +20,7 @@ from guardrail_service.errors import (
     Unauthorized,
     raised_at,
 )
-from guardrail_service.server.errors import error_response
+from guardrail_service.server.error_replies import error_response
 from guardrail_service.server.telemetry import log_request
 
 if TYPE_CHECKING:

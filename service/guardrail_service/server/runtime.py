@@ -13,14 +13,14 @@ from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import ConfigurationError, PackError, choices
 from guardrail_service.guard.guard import Guard
 from guardrail_service.inference.golden import GoldenReport, check_golden
-from guardrail_service.inference.memory.caches import Caches, CacheSizes
-from guardrail_service.inference.memory.store import Store
+from guardrail_service.inference.memory import Caches, CacheSizes
 from guardrail_service.inference.models.session import Session
 from guardrail_service.inference.pack import Pack, load_pack, resolve
 from guardrail_service.inference.queue.batch import Batch, Batches, may_batch
 from guardrail_service.inference.queue.cost import CostModel
 from guardrail_service.inference.queue.scheduler import Peeks, Scheduler, Warms
 from guardrail_service.inference.session_kinds import golden_form, open_sessions
+from guardrail_service.inference.store import Store
 from guardrail_service.policy.decide import Policy
 from guardrail_service.policy.file import (
     Serving,

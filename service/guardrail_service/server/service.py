@@ -19,8 +19,9 @@ from guardrail_service.errors import (
     NotReady,
     Overloaded,
 )
-from guardrail_service.guard.guard import Cancellation, Warmed
-from guardrail_service.server.errors import error_reply
+from guardrail_service.guard.guard import Warmed
+from guardrail_service.guard.waiting import Cancellation
+from guardrail_service.server.error_replies import error_reply
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.schemas import (
     CheckReply,

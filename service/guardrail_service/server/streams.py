@@ -31,8 +31,8 @@ from guardrail_service.errors import (
     StreamIncomplete,
     raised_at,
 )
-from guardrail_service.guard.guard import Cancellation
-from guardrail_service.server.errors import error_reply
+from guardrail_service.guard.waiting import Cancellation
+from guardrail_service.server.error_replies import error_reply
 from guardrail_service.server.ndjson import Lines, parse
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.schemas import (

@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from guardrail_service.inference.memory.caches import Caches
+    from guardrail_service.inference.memory import Caches
     from guardrail_service.server.runtime import Runtime
     from guardrail_service.server.schemas import CheckReply
 

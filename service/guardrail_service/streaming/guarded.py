@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from guardrail_service.detectors.registry import InFlight
-from guardrail_service.guard.guard import Cancellation, Guard
-from guardrail_service.guard.redaction import redact
+from guardrail_service.guard.check import redact
+from guardrail_service.guard.guard import Guard
+from guardrail_service.guard.waiting import Cancellation
 from guardrail_service.policy.decide import Policy, Rule, asked_action, span_action, worst_first
 from guardrail_service.policy.explanation import explain, summarise
-from guardrail_service.streaming.state import Holdback
+from guardrail_service.streaming.holdback import Holdback
 from guardrail_service.types import (
     Action,
     Coverage,

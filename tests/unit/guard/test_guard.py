@@ -34,10 +34,10 @@ from guardrail_service.errors import (
     OverrideRefused,
     UnknownPolicy,
 )
-from guardrail_service.guard import guard as module
-from guardrail_service.guard.guard import Cancellation, Guard
+from guardrail_service.guard import check as module
+from guardrail_service.guard.guard import Guard
 from guardrail_service.guard.overrides import Override
-from guardrail_service.guard.turns import Turns
+from guardrail_service.guard.waiting import Cancellation, Turns
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.policy.decide import Cut, Policy, Rule
 from guardrail_service.text.sample import SegmentedSample, TokenSpan

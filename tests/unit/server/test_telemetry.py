@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from guardrail_service.inference.memory.memory import MemoryStats
-from guardrail_service.inference.memory.store import StoreStats
+from guardrail_service.inference.memory import MemoryStats
+from guardrail_service.inference.store import StoreStats
 from guardrail_service.server.schemas import CheckReply
 from guardrail_service.server.telemetry import Telemetry, log_request, summary
 

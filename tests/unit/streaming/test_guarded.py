@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail_service.errors import Cancelled
-from guardrail_service.guard.guard import Cancellation, Guard
+from guardrail_service.guard.guard import Guard
+from guardrail_service.guard.waiting import Cancellation
 from guardrail_service.policy.consequences import PASS, Consequence
 from guardrail_service.policy.decide import Policy
 from guardrail_service.streaming.guarded import Ended, Release, StreamedCheck
-from guardrail_service.streaming.state import MAX_HOLD
+from guardrail_service.streaming.holdback import MAX_HOLD
 from guardrail_service.types import Action, Decision, DetectorResult, Outcome, Sample, State
 from tests.unit.streaming.conftest import begin, chunks, pattern_policy, streamed
 

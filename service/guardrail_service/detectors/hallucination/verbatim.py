@@ -2,7 +2,7 @@
 
 A claim is settled if its words are those of one whole sentence of a passage, or of whole sentences
 that follow each other there. Everything that could make the copy mean something else leaves the
-claim to the model: see `Source.may_begin` and `Source.is_plain`. Not seen, here or by the model:
+claim to the model (`QuotedPassage.may_begin`, `is_plain`). Not seen, here or by the model:
 what the answer's own neighbouring sentences make of the copy, and that another passage says
 otherwise.
 """
@@ -108,7 +108,7 @@ class OpenMarks(NamedTuple):
         return self.quotes % 2 == 0 and all(more <= 0 for more in self.pairs)
 
 
-class Source:
+class QuotedPassage:
     """One passage's sentences, looked at only as far as some claim begins like them."""
 
     def __init__(self, text: str, sentences: Sequence[Sentence]) -> None:
@@ -193,7 +193,7 @@ def _copies(
     sample: SegmentedSample, pieces: tuple[Sentence, ...], role: Role
 ) -> Iterator[Copy | None]:
     sources = [
-        Source(passage.text, sentences)
+        QuotedPassage(passage.text, sentences)
         for passage, sentences in zip(sample.sample.contexts, sample.context_sentences, strict=True)
     ]
     with_question = read_with_question(sample, pieces, role) is not None
@@ -213,7 +213,7 @@ def _copies(
 
 def _found(
     text: str,
-    sources: Sequence[Source],
+    sources: Sequence[QuotedPassage],
     begins: dict[tuple[str, ...], list[tuple[int, int]]],
     before: tuple[int, int] | None,
 ) -> tuple[int, int, int] | None:
@@ -236,12 +236,12 @@ def _found(
     return None
 
 
-def _copy(sources: Sequence[Source], context: int, first: int, last: int) -> Copy:
+def _copy(sources: Sequence[QuotedPassage], context: int, first: int, last: int) -> Copy:
     sentences = sources[context].sentences
     return Copy(context, sentences[first].start, sentences[last].end)
 
 
-def _begins(sources: Sequence[Source]) -> dict[tuple[str, ...], list[tuple[int, int]]]:
+def _begins(sources: Sequence[QuotedPassage]) -> dict[tuple[str, ...], list[tuple[int, int]]]:
     """Return the sentences by how they begin."""
     found: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     for context, source in enumerate(sources):

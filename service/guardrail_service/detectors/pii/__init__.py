@@ -1,3 +1,1 @@
 """Does the answer leak personal data?"""
-
-from guardrail_service.detectors.pii.detector import PII as PII

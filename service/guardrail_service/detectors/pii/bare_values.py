@@ -14,7 +14,7 @@ from typing import NamedTuple
 from guardrail_service.detectors.pii import checks
 from guardrail_service.detectors.pii import phone as pii_phone
 from guardrail_service.detectors.pii.checks import Check, alnum
-from guardrail_service.detectors.pii.finding import Finding
+from guardrail_service.detectors.pii.data_types import Finding
 from guardrail_service.detectors.pii.national import NATIONAL
 from guardrail_service.text.patterns.search import compile_regex
 

@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from guardrail_service.detectors.pii import phone as pii_phone
 from guardrail_service.detectors.pii import scan as pii_scan
 from guardrail_service.detectors.pii.checks import alnum
-from guardrail_service.detectors.pii.finding import Finding
-from guardrail_service.detectors.pii.types import H2O_TYPES, TYPES, canonical, resolve
+from guardrail_service.detectors.pii.data_types import H2O_TYPES, TYPES, Finding, canonical, resolve
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,

@@ -12,7 +12,7 @@ from guardrail_service.text.patterns.search import Pattern
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PiiRule:
     """What a match of one shape means.
 
     Attributes:
@@ -215,15 +215,15 @@ def _bare(number: National, check: Check | None) -> Check:
     )
 
 
-def _national_rules(number: National) -> Iterator[Rule]:
+def _national_rules(number: National) -> Iterator[PiiRule]:
     check = checks.national(number.module) if number.module else None
     if number.forms:
-        yield Rule(number.id, f"form:{number.id}", check, plain=number.id in _GROUPS_ONLY)
+        yield PiiRule(number.id, f"form:{number.id}", check, plain=number.id in _GROUPS_ONLY)
     if number.bare:
-        yield Rule(number.id, BARE, _bare(number, check), plain=True)
+        yield PiiRule(number.id, BARE, _bare(number, check), plain=True)
     if number.lengths:
         for shape in ("token", "digits"):
-            yield Rule(number.id, shape, check, number.lengths, announced=True)
+            yield PiiRule(number.id, shape, check, number.lengths, announced=True)
 
 
 _CODES = {
@@ -234,33 +234,33 @@ _CODES = {
 }
 """Codes with no check digit: digits at least; letters and digits at least and at most."""
 
-RULES: tuple[Rule, ...] = (
-    Rule("email", "email", validated=False),
-    Rule("email", "email_spelled", validated=False),
-    Rule("credit_card", "card_plain", checks.card, plain=True),
-    Rule("credit_card", "card_grouped", checks.card),
-    *(Rule("credit_card", shape, checks.card_in_context, tuple(range(12, 20)), announced=True)
+RULES: tuple[PiiRule, ...] = (
+    PiiRule("email", "email", validated=False),
+    PiiRule("email", "email_spelled", validated=False),
+    PiiRule("credit_card", "card_plain", checks.card, plain=True),
+    PiiRule("credit_card", "card_grouped", checks.card),
+    *(PiiRule("credit_card", shape, checks.card_in_context, tuple(range(12, 20)), announced=True)
       for shape in ("token", "digits")),
-    Rule("iban", "iban", checks.iban),
-    Rule("us_ssn", "ssn", checks.ssn),
-    Rule("us_itin", "ssn", checks.itin),
-    *(Rule(type_, shape, check, (9,), announced=True)
+    PiiRule("iban", "iban", checks.iban),
+    PiiRule("us_ssn", "ssn", checks.ssn),
+    PiiRule("us_itin", "ssn", checks.itin),
+    *(PiiRule(type_, shape, check, (9,), announced=True)
       for type_, check in (("us_ssn", checks.ssn), ("us_itin", checks.itin),
                            ("us_routing", checks.routing))
       for shape in ("token", "digits")),
-    Rule("ip_address", "ip4", checks.address),
-    Rule("ip_address", "ip6", checks.address),
-    Rule("mac_address", "mac", checks.mac),
-    Rule("crypto_wallet", "bitcoin", checks.bitcoin),
-    Rule("crypto_wallet", "ethereum", validated=False),
-    Rule("driving_licence", "uk_driving_licence", validated=False),
-    Rule("us_mbi", "us_mbi", validated=False),
-    Rule("username", "username", validated=False),
-    *(Rule("street_address", p.id, validated=False) for p in streets.PATTERNS),
-    *(Rule(type_, shape, _digits(least), tuple(range(low, high + 1)), announced=True,
+    PiiRule("ip_address", "ip4", checks.address),
+    PiiRule("ip_address", "ip6", checks.address),
+    PiiRule("mac_address", "mac", checks.mac),
+    PiiRule("crypto_wallet", "bitcoin", checks.bitcoin),
+    PiiRule("crypto_wallet", "ethereum", validated=False),
+    PiiRule("driving_licence", "uk_driving_licence", validated=False),
+    PiiRule("us_mbi", "us_mbi", validated=False),
+    PiiRule("username", "username", validated=False),
+    *(PiiRule("street_address", p.id, validated=False) for p in streets.PATTERNS),
+    *(PiiRule(type_, shape, _digits(least), tuple(range(low, high + 1)), announced=True,
            validated=False)
       for type_, (least, low, high) in _CODES.items() for shape in ("token", "digits")),
-    *(Rule("date_of_birth", shape, checks.birth_date, tuple(range(4, 21)), announced=True)
+    *(PiiRule("date_of_birth", shape, checks.birth_date, tuple(range(4, 21)), announced=True)
       for shape in ("date", "date_in_words")),
     *(rule for number in NATIONAL for rule in _national_rules(number)),
 )  # fmt: skip

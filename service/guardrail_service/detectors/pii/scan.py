@@ -10,10 +10,17 @@ from functools import cache
 from guardrail_service.detectors.pii import phone as pii_phone
 from guardrail_service.detectors.pii.bare_values import pieces, read
 from guardrail_service.detectors.pii.checks import alnum, public_ip
-from guardrail_service.detectors.pii.finding import Finding
+from guardrail_service.detectors.pii.data_types import TYPES, Finding
 from guardrail_service.detectors.pii.refine import refine
-from guardrail_service.detectors.pii.rules import ANNOUNCED, BARE, CUES, FORMS, OTHER, RULES, Rule
-from guardrail_service.detectors.pii.types import TYPES
+from guardrail_service.detectors.pii.rules import (
+    ANNOUNCED,
+    BARE,
+    CUES,
+    FORMS,
+    OTHER,
+    RULES,
+    PiiRule,
+)
 from guardrail_service.text.patterns.search import Match, PatternSet
 
 _FOLD = {
@@ -55,7 +62,7 @@ def _sets() -> tuple[PatternSet, PatternSet]:
 
 
 @cache
-def _forms() -> Mapping[str, tuple[Rule, ...]]:
+def _forms() -> Mapping[str, tuple[PiiRule, ...]]:
     """Return what each form that stands alone may mean."""
     rules = [rule for rule in RULES if not rule.announced]
     return {
@@ -64,9 +71,9 @@ def _forms() -> Mapping[str, tuple[Rule, ...]]:
 
 
 @cache
-def _announceable() -> Mapping[tuple[str, int], tuple[Rule, ...]]:
+def _announceable() -> Mapping[tuple[str, int], tuple[PiiRule, ...]]:
     """Return what each announced form may mean, by shape and number of letters and digits."""
-    found = defaultdict[tuple[str, int], list[Rule]](list)
+    found = defaultdict[tuple[str, int], list[PiiRule]](list)
     for rule in RULES:
         if rule.announced:
             for length in rule.lengths:
@@ -212,7 +219,7 @@ class _Context:
         if match.pattern in _SHAPES:
             yield from self._announced(match)
 
-    def _form(self, rule: Rule, match: Match) -> Finding | None:
+    def _form(self, rule: PiiRule, match: Match) -> Finding | None:
         near = self._distance(rule.type, match.start, match.end) is not None
         if near and rule.plain and rule.shape != "card_plain":
             return None  # announced: the longer search weighs the words

@@ -130,17 +130,17 @@ def read_chars(total: int, windows: Iterable[Window]) -> tuple[int, int]:
     return total - sum(window.unread for window in windows), total
 
 
-class Place(NamedTuple):
+class PassageWindow(NamedTuple):
     """One passage window and the index of its passage."""
 
     context: int
     window: Window
 
 
-def places(sample: SegmentedSample) -> list[Place]:
+def places(sample: SegmentedSample) -> list[PassageWindow]:
     """Return the windows of all passages, in order."""
     return [
-        Place(index, window)
+        PassageWindow(index, window)
         for index, passage in enumerate(sample.context_windows(ROLE))
         for window in passage
     ]

@@ -15,7 +15,7 @@ from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Outcome, Role, Row, RowOutput, Span
 
 
-class Reading(NamedTuple):
+class AnswerReading(NamedTuple):
     """A window of the answer, and the texts the model reads in its place (mostly itself)."""
 
     window: Window
@@ -37,7 +37,7 @@ def worst(probabilities: Sequence[float]) -> float:
     return max(probabilities)
 
 
-def readings(sample: SegmentedSample, role: Role) -> tuple[Reading, ...]:
+def readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
     """Return the answer's windows in order, disguised words and emoji read as words."""
     return sample.once(("readings", role), lambda: _readings(sample, role))
 
@@ -86,15 +86,15 @@ def outcome(
     return Outcome.evaluated(scores, tuple(spans), coverage)
 
 
-def _readings(sample: SegmentedSample, role: Role) -> tuple[Reading, ...]:
+def _readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
     is_word = partial(sample.is_word, role)
     found = []
     for window in sample.answer_windows(role):
         plain = undisguised(window.text, is_word)
         if plain == window.text or not plain.strip():
-            found.append(Reading(window, (window.text,), window.unread))
+            found.append(AnswerReading(window, (window.text,), window.unread))
             continue
         pieces = sample.windows_of(role, (Sentence(0, len(plain), plain),))
         unread = min(window.unread, sum(piece.unread for piece in pieces))
-        found.append(Reading(window, tuple(piece.text for piece in pieces), unread))
+        found.append(AnswerReading(window, tuple(piece.text for piece in pieces), unread))
     return tuple(found)

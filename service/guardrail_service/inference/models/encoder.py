@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from guardrail_service.errors import PackError
-from guardrail_service.inference.memory.memory import Memory, Remembered
+from guardrail_service.inference.memory import (
+    BRANCH_BYTES,
+    MEMORY_BYTES,
+    VECTOR_BYTES,
+    Memory,
+    Remembered,
+)
 from guardrail_service.inference.models.session import ModelSession, open_session
 from guardrail_service.inference.pack import ModelFile, Pack
 from guardrail_service.types import Row, RowOutput, RowResult
@@ -27,11 +33,6 @@ MIDDLE = "middle_states"
 """The tokens' states half way up, shape (tokens, dim): what branches read."""
 LENGTH = "length"
 """How many tokens a text has without [CLS] and [SEP], kept beside its embedding."""
-MEMORY_BYTES = 64 * 2**20
-"""About 1,300 sentences of 32 tokens; passages repeat across requests and across claims."""
-VECTOR_BYTES = 24 * 2**20
-"""About 11,000 sentences: embeddings are thirty times smaller than states and must outlive them,
-because every claim is compared with every passage sentence but reads the states of six."""
 STACKS = 4
 """Requests whose evidence is kept stacked, so that it is gathered once and not for every claim."""
 
@@ -205,10 +206,6 @@ def _asked(row: Row, result: RowResult) -> RowResult:
 
 def _is_vector(row: Row) -> bool:
     return set(row.outputs) <= {VECTOR}
-
-
-BRANCH_BYTES = 32 * 2**20
-"""About 2,000 sentences of 32 tokens, 128 values each."""
 
 
 class Branch:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from guardrail_service.errors import RowFailed
-from guardrail_service.inference.memory.memory import Remembered
+from guardrail_service.inference.memory import Remembered
 from guardrail_service.inference.models.encoder import TOKENS, VECTOR, Branch, SharedEncoder
 from guardrail_service.inference.models.lexical import Lexical, lexical, pair_features
 from guardrail_service.inference.models.session import open_session

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ BACKGROUND_S = 30.0
 """The same for work that nobody waits for, such as encoding passages ahead of traffic."""
 
 
-class Request(NamedTuple):
+class Urgency(NamedTuple):
     """What the rows of one submission have in common.
 
     Attributes:
@@ -40,13 +40,13 @@ def order_of(deadline: float | None, now: float, patience_s: float = PATIENCE_S)
     return now + patience_s if deadline is None else min(deadline, now + patience_s)
 
 
-class Entry:
+class Submission:
     """One submission on its way into the backlog; the scheduler's lock is held."""
 
     def __init__(
         self,
         backlog: Backlog,
-        request: Request,
+        request: Urgency,
         now: float,
         after: Mapping[Role, Role],
         sequence: Iterator[int],
@@ -69,7 +69,7 @@ class Entry:
             self._backlog.hasten(job, self._order)
         else:
             sequence = next(self._sequence)
-            job = Job(row, self._order, sequence, cost_ms, self._request.owner, [waiter])
+            job = RowJob(row, self._order, sequence, cost_ms, self._request.owner, [waiter])
             needs = self._after.get(row.role)
             self._backlog.add(job, None if needs is None else self._barriers[needs])
         barrier = self._barriers.get(row.role)
@@ -87,33 +87,6 @@ class RowDone(NamedTuple):
     inference_ms: float
 
 
-class Known:
-    """The future of a row that was known when it was asked for: done, and cheap to make."""
-
-    __slots__ = ("_done",)
-
-    def __init__(self, outputs: RowOutput) -> None:
-        self._done = RowDone(outputs, 0.0, 0.0, 0.0)
-
-    def result(self, timeout: float | None = None) -> RowDone:
-        """Return the row's outputs."""
-        return self._done
-
-    def exception(self, timeout: float | None = None) -> None:
-        """Return None: nothing was run that could have failed."""
-
-    def done(self) -> bool:
-        """Return True."""
-        return True
-
-    def cancelled(self) -> bool:
-        """Return False: there was nothing to cancel."""
-        return False
-
-
-RowFuture = Future[RowDone] | Known
-
-
 @dataclass(slots=True, eq=False)
 class Waiter:
     """One request's interest in one row."""
@@ -128,11 +101,11 @@ class Barrier:
     """Jobs that start when some others have ended, however they ended."""
 
     left: int
-    jobs: list[Job]
+    jobs: list[RowJob]
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class RowJob:
     """A distinct row on its way through the scheduler, with everybody who waits for it."""
 
     row: Row
@@ -145,10 +118,10 @@ class Job:
     is_held: bool = False
     is_single: bool = False
     """Whether the row was in a call that failed as a whole, and must not share one again."""
-    run: Run | None = None
+    run: ModelCall | None = None
     """The call it is in; None while it waits."""
 
-    def __lt__(self, other: Job) -> bool:
+    def __lt__(self, other: RowJob) -> bool:
         return (self.order, self.sequence) < (other.order, other.sequence)
 
     def succeed(self, result: RowResult) -> None:
@@ -177,7 +150,7 @@ class Job:
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class ModelCall:
     """One model call.
 
     Attributes:
@@ -185,7 +158,7 @@ class Run:
         started: Monotonic second.
     """
 
-    jobs: list[Job]
+    jobs: list[RowJob]
     started: float
 
     @property
@@ -196,47 +169,6 @@ class Run:
     def left_ms(self, now: float) -> float:
         """Return how much longer the call takes, as estimated."""
         return max(0.0, self.cost_ms - (now - self.started) * 1e3)
-
-
-class Ticket:
-    """The rows of one request, in the order they were submitted.
-
-    Attributes:
-        futures: One per row.
-        cost_ms: What the rows that nobody else had asked for cost, as estimated.
-    """
-
-    def __init__(
-        self,
-        futures: Sequence[RowFuture],
-        drop: Callable[[Sequence[Future[RowDone]]], None] = lambda _futures: None,
-        cost_ms: float = 0.0,
-    ) -> None:
-        self.futures = tuple(futures)
-        self.cost_ms = cost_ms
-        self._drop = drop
-        self._has_left = False
-
-    def cancel(self) -> None:
-        """Leave: rows that nobody else waits for are dropped; one that runs is not waited for.
-
-        Who leaves again has nothing left to drop; a check and the request around it both do.
-        """
-        if self._has_left:
-            return
-        self._has_left = True
-        if left := self._left():
-            self._drop(left)
-
-    def wait(
-        self, futures: Iterable[RowFuture] | None = None, timeout: float | None = None
-    ) -> bool:
-        """Return whether some rows (None: all) are done within some seconds."""
-        return not wait(self._left(futures), timeout).not_done
-
-    def _left(self, futures: Iterable[RowFuture] | None = None) -> list[Future[RowDone]]:
-        asked = self.futures if futures is None else futures
-        return [f for f in asked if not isinstance(f, Known) and not f.done()]
 
 
 def cancel(future: Future[RowDone]) -> None:
@@ -262,10 +194,10 @@ class Backlog:
     """Every row that is queued, held back or running. The scheduler locks around each call."""
 
     def __init__(self) -> None:
-        self.running: set[Run] = set()
-        self._queue: list[Job] = []
-        self._held: set[Job] = set()
-        self._by_row: dict[Row, Job] = {}
+        self.running: set[ModelCall] = set()
+        self._queue: list[RowJob] = []
+        self._held: set[RowJob] = set()
+        self._by_row: dict[Row, RowJob] = {}
         self._by_owner: Counter[object] = Counter()
 
     def __len__(self) -> int:
@@ -276,7 +208,7 @@ class Backlog:
         """Return whether a job could start now."""
         return bool(self._queue)
 
-    def find(self, row: Row, now: float) -> Job | None:
+    def find(self, row: Row, now: float) -> RowJob | None:
         """Return the job of an equal row, unless it is stuck: a stuck one helps nobody."""
         job = self._by_row.get(row)
         return None if job is None or is_stuck(job.run, now) else job
@@ -285,7 +217,7 @@ class Backlog:
         """Return how many waiting rows are not this owner's."""
         return len(self) - self._by_owner[owner]
 
-    def add(self, job: Job, barrier: Barrier | None = None) -> None:
+    def add(self, job: RowJob, barrier: Barrier | None = None) -> None:
         """Queue a job, or hold it until its barrier opens."""
         self._by_row[job.row] = job
         self._by_owner[job.owner] += 1
@@ -296,24 +228,24 @@ class Backlog:
         else:
             heapq.heappush(self._queue, job)
 
-    def hasten(self, job: Job, order: float) -> None:
+    def hasten(self, job: RowJob, order: float) -> None:
         """Let a waiting job be as urgent as a further request needs it."""
         if order < job.order:
             job.order = order
             if job.run is None and not job.is_held:
                 heapq.heapify(self._queue)
 
-    def pop(self, now: float) -> Run | None:
+    def pop(self, now: float) -> ModelCall | None:
         """Return a call of the most urgent job that somebody still waits for; or None."""
         while self._queue:
             job = heapq.heappop(self._queue)
             if self._is_wanted(job, now):
-                job.run = Run([job], now)
+                job.run = ModelCall([job], now)
                 self.running.add(job.run)
                 return job.run
         return None
 
-    def fill(self, run: Run, batch: Batch, workers: int) -> None:
+    def fill(self, run: ModelCall, batch: Batch, workers: int) -> None:
         """Add waiting rows that may be in the same call, most urgent first, up to its budget.
 
         Every worker gets its share of the rows that wait: on a processor two calls side by side
@@ -325,7 +257,7 @@ class Backlog:
         alike = [job for job in self._queue if _is_alike(job, first)]
         share = math.ceil((len(alike) + 1) / workers)
         sizes = [tokens(first.row)]
-        taken: set[Job] = set()
+        taken: set[RowJob] = set()
         for job in heapq.nsmallest(_LOOKED_AT, alike):
             if len(run.jobs) == share:
                 break
@@ -340,14 +272,14 @@ class Backlog:
             self._queue = [job for job in self._queue if job not in taken]
             heapq.heapify(self._queue)
 
-    def finish(self, run: Run) -> None:
+    def finish(self, run: ModelCall) -> None:
         """Take the jobs of a call that ended off the books and start what waited for them."""
         self.running.discard(run)
         for job in run.jobs:
             self._close(job)
         run.jobs = []  # jobs know their call: a cycle would keep every output until it is collected
 
-    def take_apart(self, run: Run, now: float) -> None:
+    def take_apart(self, run: ModelCall, now: float) -> None:
         """Queue the jobs of a call that failed as a whole again, each for a call of its own."""
         self.running.discard(run)
         for job in run.jobs:
@@ -370,7 +302,7 @@ class Backlog:
             job.waiters = [w for w in job.waiters if id(w.future) not in unwanted]
         self._leave(job for job in (*self._queue, *self._held) if not job.waiters)
 
-    def clear(self) -> list[Job]:
+    def clear(self) -> list[RowJob]:
         """Take everything off the books; return what was waiting or running."""
         jobs = [*self._queue, *self._held, *self._started()]
         self._leave([*self._queue, *self._held])
@@ -393,10 +325,10 @@ class Backlog:
         """Return how many workers hold a stuck call."""
         return sum(is_stuck(run, now) for run in self.running)
 
-    def _started(self) -> Iterator[Job]:
+    def _started(self) -> Iterator[RowJob]:
         return (job for run in self.running for job in run.jobs)
 
-    def _is_wanted(self, job: Job, now: float) -> bool:
+    def _is_wanted(self, job: RowJob, now: float) -> bool:
         """Return whether somebody still waits for a job that leaves the queue; or close it."""
         self._by_owner[job.owner] -= 1
         job.forget_late(now)
@@ -404,7 +336,7 @@ class Backlog:
             self._close(job)
         return bool(job.waiters)
 
-    def _leave(self, jobs: Iterable[Job]) -> None:
+    def _leave(self, jobs: Iterable[RowJob]) -> None:
         gone = set(jobs)
         if not gone:
             return
@@ -415,7 +347,7 @@ class Backlog:
             self._by_owner[job.owner] -= 1
             self._close(job)
 
-    def _close(self, job: Job) -> None:
+    def _close(self, job: RowJob) -> None:
         if self._by_row.get(job.row) is job:
             del self._by_row[job.row]
         if self._by_owner[job.owner] <= 0:
@@ -434,14 +366,14 @@ class Backlog:
                 heapq.heappush(self._queue, job)
 
 
-def is_stuck(run: Run | None, now: float) -> bool:
+def is_stuck(run: ModelCall | None, now: float) -> bool:
     """Return whether a call, if there is one, has been running for far too long."""
     if run is None:
         return False
     return now - run.started > max(STUCK_S, _STUCK_TIMES * run.cost_ms / 1e3)
 
 
-def _is_alike(job: Job, first: Job) -> bool:
+def _is_alike(job: RowJob, first: RowJob) -> bool:
     """Return whether two rows may be in one call: the same model and the same outputs."""
     return (
         job.row.role == first.row.role

@@ -7,26 +7,23 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from guardrail_service.errors import NotReady, Overloaded, RowFailed, raised_at
 from guardrail_service.inference.queue.backlog import (
     PATIENCE_S,
     Backlog,
-    Entry,
-    Known,
-    Request,
+    ModelCall,
     RowDone,
-    RowFuture,
-    Run,
-    Ticket,
+    Submission,
+    Urgency,
     order_of,
 )
 from guardrail_service.inference.queue.batch import Batch
 from guardrail_service.inference.queue.cost import CostModel, tokens
-from guardrail_service.types import Role, Row, RowResult
+from guardrail_service.types import Role, Row, RowOutput, RowResult
 
 _LOG = logging.getLogger(__name__)
 Runner = Callable[[Row], RowResult]
@@ -49,6 +46,74 @@ class Warms(Protocol):
     def warming(self, text: str) -> Row:
         """Return the row that does so."""
         ...
+
+
+class Known:
+    """The future of a row that was known when it was asked for: done, and cheap to make."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self, outputs: RowOutput) -> None:
+        self._done = RowDone(outputs, 0.0, 0.0, 0.0)
+
+    def result(self, timeout: float | None = None) -> RowDone:
+        """Return the row's outputs."""
+        return self._done
+
+    def exception(self, timeout: float | None = None) -> None:
+        """Return None: nothing was run that could have failed."""
+
+    def done(self) -> bool:
+        """Return True."""
+        return True
+
+    def cancelled(self) -> bool:
+        """Return False: there was nothing to cancel."""
+        return False
+
+
+RowFuture = Future[RowDone] | Known
+
+
+class Ticket:
+    """The rows of one request, in the order they were submitted.
+
+    Attributes:
+        futures: One per row.
+        cost_ms: What the rows that nobody else had asked for cost, as estimated.
+    """
+
+    def __init__(
+        self,
+        futures: Sequence[RowFuture],
+        drop: Callable[[Sequence[Future[RowDone]]], None] = lambda _futures: None,
+        cost_ms: float = 0.0,
+    ) -> None:
+        self.futures = tuple(futures)
+        self.cost_ms = cost_ms
+        self._drop = drop
+        self._has_left = False
+
+    def cancel(self) -> None:
+        """Leave: rows that nobody else waits for are dropped; one that runs is not waited for.
+
+        Who leaves again has nothing left to drop; a check and the request around it both do.
+        """
+        if self._has_left:
+            return
+        self._has_left = True
+        if left := self._left():
+            self._drop(left)
+
+    def wait(
+        self, futures: Iterable[RowFuture] | None = None, timeout: float | None = None
+    ) -> bool:
+        """Return whether some rows (None: all) are done within some seconds."""
+        return not wait(self._left(futures), timeout).not_done
+
+    def _left(self, futures: Iterable[RowFuture] | None = None) -> list[Future[RowDone]]:
+        asked = self.futures if futures is None else futures
+        return [f for f in asked if not isinstance(f, Known) and not f.done()]
 
 
 class _Expected(NamedTuple):
@@ -132,7 +197,7 @@ class Scheduler:
         for row in rows:
             self._runners[row.role]
         known = [self._peek(row) for row in rows]
-        request = Request(deadline, object() if owner is None else owner, patience_s)
+        request = Urgency(deadline, object() if owner is None else owner, patience_s)
         costs = self.costs.rows(rows, self._budgets)
         with self._changed:
             self._expected.pop(request.owner, None)
@@ -206,7 +271,7 @@ class Scheduler:
         rows: Sequence[Row],
         known: Sequence[RowResult | None],
         costs: Sequence[float],
-        request: Request,
+        request: Urgency,
     ) -> Ticket:
         """Queue what is not known yet. The lock is held."""
         if self._closing:
@@ -225,7 +290,7 @@ class Scheduler:
         futures: list[RowFuture] = [
             Future() if result is None else Known(result.outputs) for result in known
         ]
-        entry = Entry(self._backlog, request, now, self._after, self._sequence)
+        entry = Submission(self._backlog, request, now, self._after, self._sequence)
         for index in sorted(range(len(rows)), key=lambda index: rows[index].role in self._after):
             future = futures[index]
             if not isinstance(future, Known):
@@ -298,7 +363,7 @@ class Scheduler:
                     job.fail(RowFailed("every model worker has stopped"))
             self._changed.notify_all()
 
-    def _next(self) -> Run | None:
+    def _next(self) -> ModelCall | None:
         """Return a call of the most urgent job that somebody still waits for; None when stopped."""
         with self._changed:
             while not self._stopped:
@@ -312,7 +377,7 @@ class Scheduler:
                 self._changed.wait_for(lambda: self._stopped or self._backlog.is_ready)
             return None
 
-    def _run(self, run: Run) -> None:
+    def _run(self, run: ModelCall) -> None:
         """Run a call and answer everybody who waits for its rows; a row that fails, fails alone."""
         outcome = self._outcome([job.row for job in run.jobs])
         now = self._clock()
@@ -345,7 +410,7 @@ class Scheduler:
             failed.__cause__ = error
             return failed
 
-    def _learn(self, run: Run, results: Sequence[RowResult], now: float) -> None:
+    def _learn(self, run: ModelCall, results: Sequence[RowResult], now: float) -> None:
         if any(result.inference_ms > 0 for result in results):
             size = sum(tokens(job.row) for job in run.jobs)
             self.costs.learn(run.jobs[0].row.role, size, (now - run.started) * 1e3)

@@ -103,7 +103,7 @@ class PatternSet:
         self.patterns = tuple(patterns)
         self._compiled = tuple(_Compiled(pattern) for pattern in self.patterns)
         _refuse_duplicates(self.patterns)
-        self._gate: Gate = open_gate(self.patterns, engine)
+        self._gate: Prefilter = open_gate(self.patterns, engine)
 
     @property
     def engine(self) -> str:
@@ -217,7 +217,7 @@ def _refuse_duplicates(patterns: Sequence[Pattern]) -> None:
 Engine = Literal["auto", "hyperscan", "keywords"]
 
 
-class Gate(Protocol):
+class Prefilter(Protocol):
     """The cheap first look at a text."""
 
     name: str
@@ -228,7 +228,7 @@ class Gate(Protocol):
         """Return indices of the patterns that may match, each once."""
 
 
-def open_gate(patterns: Sequence[Pattern], engine: Engine) -> Gate:
+def open_gate(patterns: Sequence[Pattern], engine: Engine) -> Prefilter:
     """Return the gate asked for, or the best one installed.
 
     Raises:

@@ -26,7 +26,7 @@ _WRAP_WIDTH = 40  # narrower blocks are verse, addresses or labels, not wrapped 
 _WRAP_SHARE = 0.6  # a list of long labels has one longest line, so 1 of 2 must not be enough
 
 
-class Kind(Enum):
+class LineKind(Enum):
     """What a line is."""
 
     TEXT = auto()
@@ -37,7 +37,10 @@ class Kind(Enum):
     FENCE_CLOSE = auto()
 
 
-_PROSE = (Kind.TEXT, Kind.ITEM)  # a tuple: looked up by identity, four times faster than a set
+_PROSE = (
+    LineKind.TEXT,
+    LineKind.ITEM,
+)  # a tuple: looked up by identity, four times faster than a set
 
 
 class Line(NamedTuple):
@@ -47,7 +50,7 @@ class Line(NamedTuple):
     start: int
     end: int
     body: int
-    kind: Kind
+    kind: LineKind
     hard_break: bool
 
 
@@ -103,24 +106,24 @@ def _lines(text: str) -> Iterator[Line]:
         offset += len(raw)
 
 
-def _classify(line: str, fence: str) -> tuple[Kind, int, str]:
+def _classify(line: str, fence: str) -> tuple[LineKind, int, str]:
     """Return the kind, the length of the list marker and the fence that is open afterwards."""
     mark = line[:3]
     if fence:
         if mark == fence and not line.strip(fence[0]):
-            return Kind.FENCE_CLOSE, 0, ""
-        return (Kind.WHOLE if _has_word(line) else Kind.BARE), 0, fence
+            return LineKind.FENCE_CLOSE, 0, ""
+        return (LineKind.WHOLE if _has_word(line) else LineKind.BARE), 0, fence
     if mark in {"```", "~~~"} and "`" not in line[3:]:
-        return Kind.FENCE_OPEN, 0, mark
+        return LineKind.FENCE_OPEN, 0, mark
     if not _has_word(line):
-        return Kind.BARE, 0, ""
+        return LineKind.BARE, 0, ""
     if _is_heading(line) or _is_row(line):
-        return Kind.WHOLE, 0, ""
+        return LineKind.WHOLE, 0, ""
     quote = len(line) - len(line.lstrip("> ")) if line[0] == ">" else 0
     marker = _marker(line[quote : quote + _MARKER_ROOM])
     if marker:
-        return Kind.ITEM, quote + marker, ""
-    return Kind.TEXT, quote, ""
+        return LineKind.ITEM, quote + marker, ""
+    return LineKind.TEXT, quote, ""
 
 
 def _has_word(text: str) -> bool:
@@ -148,12 +151,12 @@ def _mark_tables(text: str, lines: list[Line]) -> list[Line]:
     """Mark the rows of tables without outer bars: the lines around a `--- | ---` line."""
     inside = False
     for i, line in enumerate(lines):
-        if line.kind is Kind.BARE and _is_delimiter(text[line.start : line.end]):
+        if line.kind is LineKind.BARE and _is_delimiter(text[line.start : line.end]):
             inside = True
             if i and _is_loose_row(text, lines[i - 1], line):
-                lines[i - 1] = lines[i - 1]._replace(kind=Kind.WHOLE)
+                lines[i - 1] = lines[i - 1]._replace(kind=LineKind.WHOLE)
         elif inside and _is_loose_row(text, line, lines[i - 1]):
-            lines[i] = line._replace(kind=Kind.WHOLE)
+            lines[i] = line._replace(kind=LineKind.WHOLE)
         else:
             inside = False
     return lines
@@ -161,7 +164,7 @@ def _mark_tables(text: str, lines: list[Line]) -> list[Line]:
 
 def _is_loose_row(text: str, line: Line, beside: Line) -> bool:
     near = abs(line.number - beside.number) == 1
-    return near and line.kind is not Kind.BARE and text.find("|", line.start, line.end) >= 0
+    return near and line.kind is not LineKind.BARE and text.find("|", line.start, line.end) >= 0
 
 
 def _marker(head: str) -> int:
@@ -200,15 +203,15 @@ def _add_run(text: str, run: list[Line], out: list[Unit]) -> None:
     first = len(out)
     for line in run:
         has_unit = len(out) > first and lead is None
-        if line.kind is Kind.FENCE_OPEN or (line.kind is Kind.BARE and not has_unit):
+        if line.kind is LineKind.FENCE_OPEN or (line.kind is LineKind.BARE and not has_unit):
             lead = line.start if lead is None else lead
             previous = None
             continue
-        if line.kind in (Kind.BARE, Kind.FENCE_CLOSE) and has_unit:
+        if line.kind in (LineKind.BARE, LineKind.FENCE_CLOSE) and has_unit:
             out[-1].end = line.end
             previous = None
             continue
-        if previous and line.kind is Kind.TEXT and _joins(text, previous, line, wrapped):
+        if previous and line.kind is LineKind.TEXT and _joins(text, previous, line, wrapped):
             out[-1].end = line.end
         else:
             start = line.start if lead is None else lead

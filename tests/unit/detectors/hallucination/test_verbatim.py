@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.detectors.hallucination.detector import judged
-from guardrail_service.detectors.hallucination.verbatim import CANDIDATES, Copy, Source, copies
+from guardrail_service.detectors.hallucination.verbatim import (
+    CANDIDATES,
+    Copy,
+    QuotedPassage,
+    copies,
+)
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import ROLES, Passage, Sample
@@ -224,6 +229,6 @@ def test_a_passages_marks_are_counted_once() -> None:
             return found
 
     text = Counted(" ".join(f"Room {n} of the hotel has a view of the lake." for n in range(400)))
-    source = Source(text, split_sentences(str(text)))
+    source = QuotedPassage(text, split_sentences(str(text)))
     assert all(source.is_plain(place) for place in range(400))
     assert sum(reads) <= 2 * len(text)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from guardrail_service.detectors.pii.detector import PII, PIIParameters, findings, partial
 from guardrail_service.detectors.pii.scan import Finding, find, fold, resolve, warm_up
-from guardrail_service.guard.redaction import redact
+from guardrail_service.guard.check import redact
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Outcome, Passage, Sample
 

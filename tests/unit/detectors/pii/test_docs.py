@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from guardrail_service.detectors.pii.data_types import TYPES, PiiType
 from guardrail_service.detectors.pii.detector import PIIParameters
-from guardrail_service.detectors.pii.types import TYPES, PiiType
 
 DOCS = (Path(__file__).parents[4] / "docs" / "pii.md").read_text("utf-8")
 CONTEXT = {"no": "-", "bare": "for the bare number", "always": "needed"}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrail_service.detectors.pii.data_types import NATIONAL_IDS, TYPES, canonical, resolve
 from guardrail_service.detectors.pii.rules import CUES, PATTERNS, RULES
-from guardrail_service.detectors.pii.types import NATIONAL_IDS, TYPES, canonical, resolve
 from guardrail_service.text.patterns.search import Pattern, PatternSet
 from guardrail_service.text.patterns.slow_regexes import superlinear, unbounded_repeat
 

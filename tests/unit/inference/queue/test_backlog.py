@@ -6,19 +6,19 @@ from concurrent.futures import Future
 
 import pytest
 
-from guardrail_service.inference.queue.backlog import STUCK_S, Backlog, Barrier, Job, Waiter
+from guardrail_service.inference.queue.backlog import STUCK_S, Backlog, Barrier, RowJob, Waiter
 from guardrail_service.types import Row
 
 NOW = 100.0
 
 
-def job(text: str, order: float = NOW, owner: object = "me", cost_ms: float = 10.0) -> Job:
+def job(text: str, order: float = NOW, owner: object = "me", cost_ms: float = 10.0) -> RowJob:
     """Return a job that one request waits for."""
     waiter = Waiter(Future(), due=float("inf"), submitted=NOW)
-    return Job(Row("embedding", text), order, 0, cost_ms, owner, [waiter])
+    return RowJob(Row("embedding", text), order, 0, cost_ms, owner, [waiter])
 
 
-def backlog(*jobs: Job) -> Backlog:
+def backlog(*jobs: RowJob) -> Backlog:
     """Return a backlog with jobs in the queue."""
     made = Backlog()
     for one in jobs:
@@ -26,7 +26,7 @@ def backlog(*jobs: Job) -> Backlog:
     return made
 
 
-def popped(made: Backlog) -> Job:
+def popped(made: Backlog) -> RowJob:
     """Return the one job of the next call."""
     run = made.pop(NOW)
     assert run is not None

@@ -8,21 +8,16 @@ import numpy as np
 import pytest
 
 from guardrail_service.errors import RowFailed
-from guardrail_service.inference.queue.backlog import (
-    Job,
-    Known,
-    RowDone,
-    Run,
-    Ticket,
-    Waiter,
-    cancel,
-)
+from guardrail_service.inference.queue.backlog import ModelCall, RowDone, RowJob, Waiter, cancel
+from guardrail_service.inference.queue.scheduler import Known, Ticket
 from guardrail_service.types import Row, RowResult
 
 
-def job(*waiters: Waiter) -> Job:
+def job(*waiters: Waiter) -> RowJob:
     """Return a job that started at second 2."""
-    return Job(Row("embedding", "text"), 0.0, 0, 1.0, None, list(waiters), run=Run([], 2.0))
+    return RowJob(
+        Row("embedding", "text"), 0.0, 0, 1.0, None, list(waiters), run=ModelCall([], 2.0)
+    )
 
 
 def waiter(due: float = 10.0, submitted: float = 1.0) -> Waiter:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from guardrail_service.guard.turns import Turn, Turns
+from guardrail_service.guard.waiting import Turn, Turns
 from tests.waiting import until
 
 BUDGET_S = 30.0

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from guardrail_service.inference.memory import caches as module
-from guardrail_service.inference.memory.caches import Caches, CacheSizes, space
-from guardrail_service.inference.memory.store import Store
+from guardrail_service.inference import memory as module
+from guardrail_service.inference.memory import Caches, CacheSizes, space
 from guardrail_service.inference.models.session import ModelSession
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.session_kinds import open_sessions
+from guardrail_service.inference.store import Store
 from guardrail_service.types import Role, Row
 from tests import tiny_pack
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.streaming.cuts import cuts
-from guardrail_service.streaming.state import MAX_HOLD, SHARE, Holdback
+from guardrail_service.streaming.cut_points import cuts
+from guardrail_service.streaming.holdback import MAX_HOLD, SHARE, Holdback
 
 TEXT = "Guests may stay for two weeks. The pool opens at noon. Breakfast is served. "
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from guardrail_service.detectors.pii.national import NATIONAL
 
@@ -227,3 +228,13 @@ def resolve(name: str) -> tuple[str, ...]:
             f"found type {name!r}; expected one of {', '.join((*_GROUPS, *TYPES))} or an alias"
         )
     return (found,)
+
+
+class Finding(NamedTuple):
+    """One piece of personal data; offsets are code points [start, end)."""
+
+    type: str
+    start: int
+    end: int
+    validated: bool
+    distance: int = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from guardrail_service.streaming.cuts import CONTEXT, SOFT_HOLD, cuts
+from guardrail_service.streaming.cut_points import CONTEXT, SOFT_HOLD, cuts
 
 MAX_HOLD = 24_576
 """Code points held at most without a permissible cut: more than the longest key block that the

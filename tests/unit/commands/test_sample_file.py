@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.commands import lines as module
-from guardrail_service.commands.lines import LineResult, check_lines, unqueued
+from guardrail_service.commands import sample_file as module
+from guardrail_service.commands.sample_file import LineResult, check_lines, unqueued
 from guardrail_service.errors import UnknownPolicy
 from guardrail_service.settings import Limits, Settings
 from guardrail_service.types import Action, PolicyRef, Sample, Timings, Verdict

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.inference.memory import store as module
-from guardrail_service.inference.memory.store import Store, packed, unpacked
+from guardrail_service.inference import store as module
+from guardrail_service.inference.store import Store, packed, unpacked
 from guardrail_service.types import RowOutput
 
 MEBI = 2**20

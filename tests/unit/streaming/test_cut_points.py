@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.streaming import cuts as module
-from guardrail_service.streaming.cuts import cuts, is_opaque
+from guardrail_service.streaming import cut_points as module
+from guardrail_service.streaming.cut_points import cuts, is_opaque
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\n"
 

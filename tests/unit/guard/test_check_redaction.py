@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.guard.redaction import redact
+from guardrail_service.guard.check import redact
 from guardrail_service.types import Span
 
 

@@ -12,7 +12,7 @@ from math import inf
 from typing import Literal
 
 from guardrail_service.errors import BodyTooLarge, GuardrailError
-from guardrail_service.server.errors import error_reply
+from guardrail_service.server.error_replies import error_reply
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.schemas import CheckReply, CheckRequest, ErrorReply
 from guardrail_service.server.translate import (

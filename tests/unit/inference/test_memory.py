@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from guardrail_service.errors import RowFailed
-from guardrail_service.inference.memory.memory import OVERHEAD_BYTES, Memory
+from guardrail_service.inference.memory import OVERHEAD_BYTES, Memory
 from guardrail_service.types import RowOutput, RowResult
 
 

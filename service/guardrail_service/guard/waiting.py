@@ -1,4 +1,4 @@
-"""Lets a few checks compute at a time, most urgent first; the others wait and cost nothing."""
+"""What a check waits for, and how it is told to stop: its turn to compute, and its rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from guardrail_service.inference.queue.scheduler import Ticket
 
 AT_ONCE = 2
 """Python runs one thread at a time, so more would hardly end sooner; but the event loop and every
@@ -179,3 +181,40 @@ class _Claim:
         self.is_granted = False
         self.is_over = False
         self.woken = threading.Event()
+
+
+class Cancellation:
+    """Tells a running check that nobody waits for it any more. Thread-safe.
+
+    Args:
+        owner: Whose rows the check's are; those of one owner (the items of a batch) are never
+            refused because of each other. None: the check's own.
+    """
+
+    def __init__(self, owner: object | None = None) -> None:
+        self._owner = owner
+        self._lock = threading.Lock()
+        self._waits: tuple[Ticket | Turn, ...] = ()
+        self.cancelled = False
+
+    @property
+    def owner(self) -> object:
+        """Return whose rows the check's are."""
+        return self if self._owner is None else self._owner  # not kept: that would be a cycle
+
+    def cancel(self) -> None:
+        """Drop the check's queued rows; the check raises Cancelled."""
+        with self._lock:
+            self.cancelled = True
+            self._drop()
+
+    def attach(self, *waits: Ticket | Turn) -> None:
+        """Name what the check waits for as of now; dropped if the caller is already gone."""
+        with self._lock:
+            self._waits = waits
+            if self.cancelled:
+                self._drop()
+
+    def _drop(self) -> None:
+        for waits in self._waits:
+            waits.cancel()

@@ -1,0 +1,254 @@
+"""One sample on its way through the detectors of one policy."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from typing import Any, NamedTuple
+
+from guardrail_service.detectors.no_answer.detector import abstains
+from guardrail_service.detectors.registry import Registry
+from guardrail_service.errors import (
+    Cancelled,
+    NotReady,
+    RowFailed,
+    raised_at,
+)
+from guardrail_service.guard.waiting import Cancellation, Turn
+from guardrail_service.inference.queue.scheduler import RowFuture, Scheduler, Ticket
+from guardrail_service.policy.decide import Policy, Rule
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.types import (
+    DetectorResult,
+    NoValue,
+    Outcome,
+    Row,
+    Span,
+    State,
+    Timings,
+)
+
+_LOG = logging.getLogger(__name__)
+
+
+class CheckClock(NamedTuple):
+    """When a check began: for measuring, and for the deadline."""
+
+    perf: float
+    monotonic: float
+
+    @classmethod
+    def since(cls, arrived: float | None) -> CheckClock:
+        """Return the clock of a check that arrived at a monotonic second; None: now."""
+        now = time.monotonic()
+        waited = 0.0 if arrived is None else now - arrived
+        return cls(time.perf_counter() - waited, now - waited)
+
+
+_COST_ORDER = {"text": 0, "pattern": 1, "model": 2}
+
+
+class Check:
+    """One sample on its way through the detectors of one policy."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        sample: SegmentedSample,
+        registry: Registry,
+        turn: Turn,
+        deadline: float | None,
+        clock: CheckClock,
+    ) -> None:
+        self._started = clock.perf
+        self._turn = turn
+        self._sample = sample
+        self._rules = sorted(policy.rules.values(), key=lambda rule: _COST_ORDER[rule.spec.cost])
+        self._registry = registry
+        self._deadline = deadline
+        self._outcomes: dict[str, Outcome] = {}
+        self._rows: dict[str, Sequence[Row]] = {}
+        self._latency: dict[str, float] = {}
+        self._unique: dict[Row, int] = {}
+        self._ticket = Ticket(())
+        self._cancellation = Cancellation()
+
+    def submit(self, scheduler: Scheduler, cancellation: Cancellation) -> None:
+        """Encode every detector's rows and queue each distinct row once."""
+        abstained = abstains(self._sample)
+        for rule in self._rules:
+            name = rule.spec.id
+            if abstained and rule.spec.skip_on_abstention:
+                self._note(name, Outcome.not_applicable("abstention"))
+            elif rule.spec.cost == "model" and self._is_late():
+                self._note(name, _TOO_LATE)
+            elif rule.spec.cost == "model":
+                self._encode(rule)
+        for rows in self._rows.values():
+            for row in rows:
+                self._unique.setdefault(row, len(self._unique))
+        self._ticket = scheduler.submit(tuple(self._unique), self._deadline, cancellation.owner)
+        self._cancellation = cancellation
+        cancellation.attach(self._turn, self._ticket)
+
+    def outcomes(self) -> Mapping[str, Outcome]:
+        """Return every detector's outcome: cheap ones while the model rows run."""
+        for rule in self._rules:
+            if rule.spec.id not in self._outcomes:
+                rows = self._rows.get(rule.spec.id, ())
+                self._note(rule.spec.id, self._reduce(rule, rows))
+            if self._cancellation.cancelled:
+                raise Cancelled("the caller left")
+        self._ticket.cancel()  # what the deadline left undone is of no use any more
+        return self._outcomes
+
+    @property
+    def cost_ms(self) -> float:
+        """Return the estimated cost of the rows that ran for this check."""
+        return self._ticket.cost_ms
+
+    def timed(self, name: str, result: DetectorResult) -> DetectorResult:
+        """Return a result with the milliseconds from the start of the check to its outcome."""
+        return dataclasses.replace(result, latency_ms=self._latency[name])
+
+    def timings(self) -> Timings:
+        """Return where the time went, over the rows that ran. Waiting for turns is queueing."""
+        done = [f.result() for f in self._ticket.futures if f.done() and _succeeded(f)]
+        total = (time.perf_counter() - self._started) * 1e3
+        queued = min((row.queue_ms for row in done if row.queue_ms), default=0.0)
+        return Timings(
+            queue=min(queued + self._turn.waited_ms, total),
+            tokenize=sum(row.tokenize_ms for row in done),
+            inference=sum(row.inference_ms for row in done),
+            total=total,
+        )
+
+    def _note(self, name: str, outcome: Outcome) -> None:
+        self._outcomes[name] = outcome
+        self._latency[name] = (time.perf_counter() - self._started) * 1e3
+
+    def _encode(self, rule: Rule) -> None:
+        try:
+            rows = self._registry[rule.spec.id].encode(self._sample, rule.parameters)
+        except Exception as error:  # noqa: BLE001 - one detector's fault is its own state
+            self._note(rule.spec.id, _failed(error))
+        else:
+            self._rows[rule.spec.id] = rows
+
+    def _reduce(self, rule: Rule, rows: Sequence[Row]) -> Outcome:
+        """Wait for the detector's rows as long as there is time, then compute its outcome."""
+        futures = [self._ticket.futures[self._unique[row]] for row in rows]
+        if not self._wait(futures):
+            return _TOO_LATE
+        try:
+            outputs = [future.result().outputs for future in futures]
+            outcome = self._registry[rule.spec.id].reduce(self._sample, outputs, rule.parameters)
+            return _checked(rule, outcome)
+        except CancelledError:
+            return self._dropped()
+        except Exception as error:  # noqa: BLE001 - one detector's fault is its own state
+            return _failed(error)
+
+    def _wait(self, futures: Sequence[RowFuture]) -> bool:
+        """Return whether rows are done in time; while they run, others may compute."""
+        if all(future.done() for future in futures):
+            return True
+        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        with self._turn.away():
+            return self._ticket.wait(futures, left)
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def _dropped(self) -> Outcome:
+        """Return what dropped rows mean: the deadline passed, the caller left or the service ends.
+
+        Raises:
+            NotReady: If the service shut down.
+        """
+        if self._is_late():
+            return _TOO_LATE
+        if self._cancellation.cancelled:
+            raise Cancelled("the caller left")
+        raise NotReady("the service is shutting down")
+
+
+_TOO_LATE = Outcome(missing=NoValue(State.NOT_EVALUATED, "deadline"))
+
+
+def _succeeded(future: Any) -> bool:
+    return not future.cancelled() and future.exception() is None
+
+
+def _failed(error: Exception) -> Outcome:
+    # Not the message: an exception of third-party code may quote the text it choked on.
+    _LOG.error("detector failed: %s at %s", type(error).__name__, raised_at(error))
+    code = "row_failed" if isinstance(error, RowFailed) else type(error).__name__
+    return _error(code)
+
+
+def _error(reason: str) -> Outcome:
+    return Outcome(missing=NoValue(State.ERROR, reason))
+
+
+def _checked(rule: Rule, outcome: Outcome) -> Outcome:
+    """Return the outcome, or an error if its scores are not those of the detector's metrics."""
+    if outcome.state is not State.EVALUATED:
+        return outcome
+    for metric in rule.spec.metrics:
+        if metric.key not in outcome.scores:
+            if metric.optional and metric.key not in rule.cuts:
+                continue
+            return _error("missing_metric")
+        score = outcome.scores[metric.key]
+        if not (math.isfinite(score) and metric.holds(score)):
+            return _error("score_out_of_range")
+    if not outcome.scores.keys() <= {metric.key for metric in rule.spec.metrics}:
+        return _error("unknown_metric")
+    return outcome
+
+
+def redact(answer: str, spans: Iterable[Span]) -> str:
+    """Return the answer with every span that has a replacement replaced.
+
+    Spans of several detectors may overlap. Overlapping spans are replaced together, once: from the
+    first start to the last end, by the replacement of the longest of them (of equally long ones,
+    the one that starts first, then the smaller replacement), so nothing of any finding stays
+    visible. Spans that only touch are replaced one by one. The order of `spans` does not matter.
+
+    Args:
+        answer: The text the spans point into.
+        spans: Findings with code-point offsets [start, end). Those without replacement, and empty
+            ones, are ignored; offsets outside the answer are cut to it.
+    """
+    parts: list[str] = []
+    position = 0
+    for start, end, replacement in _merged(len(answer), spans):
+        parts += (answer[position:start], replacement)
+        position = end
+    return "".join((*parts, answer[position:]))
+
+
+def _merged(size: int, spans: Iterable[Span]) -> list[tuple[int, int, str]]:
+    """Return disjoint stretches with what replaces them, in order."""
+    wanted = sorted(
+        (max(0, s.start), min(size, s.end), s.replacement)
+        for s in spans
+        if s.replacement is not None and max(0, s.start) < min(size, s.end)
+    )
+    merged: list[tuple[int, int, str]] = []
+    longest = 0
+    for start, end, replacement in wanted:
+        if merged and start < merged[-1][1]:
+            first, last, shown = merged[-1]
+            if end - start > longest:
+                longest, shown = end - start, replacement
+            merged[-1] = (first, max(last, end), shown)
+        else:
+            merged.append((start, end, replacement))
+            longest = end - start
+    return merged

@@ -10,7 +10,7 @@ from guardrail_client.errors import UnexpectedReply
 from guardrail_client.passages import Passage
 
 Decision = Literal["pass", "flag"]
-Action = Literal["allow", "flag", "redact", "block"]
+Action = Literal["allow", "mark", "flag", "redact", "block"]
 Status = Literal["complete", "partial"]
 Mode = Literal["enforce", "shadow"]
 StopOn = Literal["block", "flag"]
@@ -275,6 +275,7 @@ class CheckResult:
         action: What the policy asks the application to do.
         status: `partial` if the deadline left detectors unevaluated; their `state` names them.
         calibrated: Whether every threshold used was fitted on labelled data and none overridden.
+        summary: The service's reason in one sentence; None from a service that gives none.
         redacted_answer: Present if asked for with `include=["redacted_answer"]`.
         raw: The reply as it came, with keys this version does not know.
     """
@@ -287,6 +288,7 @@ class CheckResult:
     policy: PolicyRef
     detectors: Mapping[str, DetectorResult]
     timings: Timings
+    summary: str | None = None
     # Both may hold text of the answer; a repr ends up in logs.
     redacted_answer: str | None = field(default=None, repr=False)
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -326,6 +328,7 @@ class CheckResult:
             policy=PolicyRef._parse(data.inner("policy")),
             detectors={name: DetectorResult._parse(value) for name, value in detectors},
             timings=Timings._parse(data.inner("timings_ms")),
+            summary=data.take("summary", str, type(None), default=None),
             redacted_answer=data.take("redacted_answer", str, type(None), default=None),
             raw=data.data,
         )

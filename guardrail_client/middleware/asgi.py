@@ -11,14 +11,18 @@ from collections.abc import Awaitable, MutableMapping, Sequence
 from typing import Any
 
 from guardrail_client.async_client import AsyncGuardrailClient
-from guardrail_client.middleware import bodies, sse
+from guardrail_client.middleware import bodies, replies, sse
 from guardrail_client.middleware.asgi_bodies import Body, body_kind
-from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send, judged
+from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send, verdicts
 from guardrail_client.middleware.bodies import UnreadableBody
-from guardrail_client.middleware.outcome import unchecked
-from guardrail_client.middleware.routes import TEXT_TYPES, Route, matching, paths
+from guardrail_client.middleware.documents import Document, FoundText
+from guardrail_client.middleware.outcome import AnswerOutcome, Shown, unchecked
+from guardrail_client.middleware.replies import LOG
+from guardrail_client.middleware.routes import Route, matching, paths
 from guardrail_client.middleware.sse import Events, Lane
 
+POLICY_VIOLATION = 1008
+"""How a WebSocket is closed that nobody reads, RFC 6455."""
 SHADOWS = 64
 """Answers judged in the background at the same time; more are reported as not checked."""
 
@@ -41,13 +45,31 @@ class GuardrailMiddleware:
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
         route = None
-        if scope["type"] == "http" and scope["method"] not in ("HEAD", "OPTIONS"):
+        if scope["type"] in ("http", "websocket"):
             route = matching(self._routes, *paths(scope["path"], scope.get("root_path", "")))
         if route is None:
             await self._app(scope, receive, send)
             return
+        if scope["type"] == "websocket":
+            await self._connected(route, scope, receive, send)
+            return
         kind = _Shadowed if route.mode == "shadow" else _Enforced
         await kind(self._client, route, scope, receive, send, self._background).run(self._app)
+
+    async def _connected(
+        self, route: Route, scope: MutableMapping[str, Any], receive: Receive, send: Send
+    ) -> None:
+        """Let a WebSocket pass where the route says so; else refuse it."""
+        code = "unchecked_websocket" if route.websocket == "unchecked" else "websocket"
+        shown: Shown = "as_is" if route.websocket == "unchecked" else "replaced"
+        outcome = AnswerOutcome(scope["path"], shown, None, code)
+        LOG.warning("answer not checked, %s: %s", shown, code)
+        route.report(outcome)
+        if shown == "as_is":
+            await self._app(scope, receive, send)
+            return
+        await receive()
+        await send({"type": "websocket.close", "code": POLICY_VIOLATION})
 
     def _background(self, work: Awaitable[None]) -> bool:
         """Start work that no response waits for; return whether there was room."""
@@ -85,8 +107,7 @@ class _Enforced(Guarded):
         self.refuse_unseen(message)
         if message["type"] == "http.response.start":
             self.start = dict(message)
-            kind = body_kind(self.start["status"], self.headers)
-            self._body = kind(self, self.end_application)
+            self._body = body_kind(self)(self, self.end_application)
             await self._body.begin()
         elif message["type"] == "http.response.body" and self._body is not None:
             more = bool(message.get("more_body", False))
@@ -115,38 +136,40 @@ class _Shadowed(Guarded):
 
     def _report_later(self) -> None:
         try:
-            texts = self._texts()
+            document = self._document()
         except UnreadableBody as error:
             self._report_unchecked(error.code)
             return
-        for text in texts:
-            if text.strip() and not self.background(self._judge(text)):
-                self._report_unchecked("too_many_in_shadow")
+        if document.texts and not self.background(self._judge(document)):
+            self._report_unchecked("too_many_in_shadow")
 
     def _report_unchecked(self, code: str) -> None:
         self.route.report(unchecked(self.route, self.exchange.path, code))
 
-    async def _judge(self, text: str) -> None:
-        outcome, _ = await judged(self, text)
+    async def _judge(self, document: Document) -> None:
+        said = await verdicts(self, document)
+        outcome, _ = replies.answered(self.route, self.exchange.path, document, said)
         self.route.report(outcome)
 
-    def _texts(self) -> list[str]:
+    def _document(self) -> Document:
         """Return the answers of the response."""
-        kind = bodies.media_type(self.headers)
         if len(self._data) > self.route.max_bytes:
             raise UnreadableBody("too_large")
-        encoding = bodies.value(self.headers, b"content-encoding")
-        data = bodies.decoded(bytes(self._data), encoding, self.route.max_bytes)
+        framing = bodies.framing(self.headers, self.route.types)
         exchange = self.know_the_question()
-        if bodies.is_json(kind):
-            exchange.response = bodies.parsed(data)
-            answer = self.route.find_answer(exchange)
-            return [answer] if isinstance(answer, str) else []
-        if kind == "text/event-stream":
-            return _streamed_texts(data, self.route.sse)
-        if kind not in TEXT_TYPES:
-            return []
-        return [data.decode(bodies.charset(self.headers), "replace")]
+        if framing == "json":
+            return replies.read_reply(self.route, self.headers, bytes(self._data), exchange)
+        encoding = bodies.single(self.headers, b"content-encoding")
+        data = bodies.decoded(bytes(self._data), encoding, self.route.max_bytes)
+        if framing == "events":
+            return _texts(_streamed_texts(data, self.route.sse))
+        if framing == "text":
+            return _texts([data.decode(bodies.charset(self.headers), "replace")])
+        raise UnreadableBody("unread_media_type")
+
+
+def _texts(texts: Sequence[str]) -> Document:
+    return Document(None, [FoundText(text, ()) for text in texts if text.strip()])
 
 
 def _streamed_texts(data: bytes, shape: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What becomes of a guarded response's body: passed on, a JSON document, or a stream.
+"""What becomes of a guarded response's body: a JSON document, a stream, or a body that is unread.
 
 Nothing of an answer is sent before it has been decided.
 """
@@ -8,22 +8,22 @@ from __future__ import annotations
 import asyncio
 import codecs
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from guardrail_client.middleware import bodies, sse
-from guardrail_client.middleware.asgi_request import LOG, Guarded, judged
+from guardrail_client.middleware import bodies, replies, sse
+from guardrail_client.middleware.asgi_request import Guarded, verdicts
 from guardrail_client.middleware.bodies import Header, UnreadableBody
-from guardrail_client.middleware.exchange import replaced
 from guardrail_client.middleware.lanes import Lanes
-from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
-from guardrail_client.middleware.routes import TEXT_TYPES
+from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, unchecked
+from guardrail_client.middleware.replies import LOG
+from guardrail_client.middleware.shapes import Framing
 from guardrail_client.middleware.sse import Events, Lane
 
 TEXT_LANE: Lane = (0, "text")
 
 
 class Body:
-    """A body that holds no answer: an error, a redirect, a page, a file. Passes as it is."""
+    """A body that holds no answer, or one that the route lets pass. Passes as it is."""
 
     def __init__(self, guarded: Guarded, end_application: Callable[[], None]) -> None:
         self.guarded = guarded
@@ -46,15 +46,34 @@ class Body:
             {"type": "http.response.body", "body": data, "more_body": more}
         )
 
+    async def start(self, outcome: AnswerOutcome, headers: Sequence[Header]) -> None:
+        """Send the start of the response."""
+        started = {**self.guarded.start, "headers": bodies.added(headers, outcome.headers())}
+        await self.guarded.downstream(started)
+
     async def close(self) -> None:
         """Drop what is held."""
 
 
-class JSONBody(Body):
-    """A JSON document with the answer in it, collected up to a limit."""
+class EmptiedBody(Body):
+    """A redirect: its reader is led on and shown nothing."""
 
     async def begin(self) -> None:
-        """Wait for the body: the headers depend on the verdict."""
+        """Send the headers of an empty body."""
+        headers = bodies.rewritten(self.guarded.headers, 0)
+        await self.guarded.downstream({**self.guarded.start, "headers": headers})
+
+    async def feed(self, data: bytes, more: bool) -> None:
+        """Send the end."""
+        if not more:
+            await self.send(b"", more=False)
+
+
+class CollectedBody(Body, ABC):
+    """A body that is collected up to a limit, because its headers depend on it."""
+
+    async def begin(self) -> None:
+        """Wait for the body."""
         self._data = bytearray()
         self._passing = False
 
@@ -66,64 +85,107 @@ class JSONBody(Body):
             await self.send(data, more)
             return
         self._data += data
-        if len(self._data) > self.route.max_bytes:
-            await self._without_verdict("too_large", more)
-        elif not more:
-            try:
-                await self._checked(bytes(self._data))
-            except UnreadableBody as error:
-                await self._without_verdict(error.code, more)
+        try:
+            if len(self._data) > self.route.max_bytes:
+                raise UnreadableBody("too_large")
+            if not more:
+                await self.sent(*await self.checked(bytes(self._data)))
+        except UnreadableBody as error:
+            await self.without_verdict(error.code, more)
 
-    async def _checked(self, data: bytes) -> None:
-        encoding = bodies.value(self.guarded.headers, b"content-encoding")
-        document = bodies.parsed(bodies.decoded(data, encoding, self.route.max_bytes))
-        exchange = self.guarded.know_the_question()
-        exchange.response = document
-        answer = self.route.find_answer(exchange)
-        if not isinstance(answer, str) or not answer.strip():
-            await self._sent(AnswerOutcome(exchange.path, "as_is", None, "no_answer_found"), data)
-            return
-        outcome, text = await judged(self.guarded, answer)
-        if text == answer:
-            await self._sent(outcome, data)
-            return
-        changed = replaced(document, answer, text)
-        if changed is None:  # the finder made the answer up from several parts
-            raise UnreadableBody("answer_not_in_document")
-        await self._sent(outcome, bodies.dumped(changed), changed=True)
+    @abstractmethod
+    async def checked(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
+        """Return what happened to the body, and what to send if it is another.
 
-    async def _sent(self, outcome: AnswerOutcome, data: bytes, *, changed: bool = False) -> None:
+        Raises:
+            UnreadableBody: If it cannot be checked.
+        """
+
+    async def sent(self, outcome: AnswerOutcome, changed: bytes | None) -> None:
+        """Send the body, or another."""
         headers = self.guarded.headers
-        if changed:
-            headers = bodies.rewritten(headers, len(data))
-        await self._start(outcome, headers)
-        await self.send(data, more=False)
+        if changed is not None:
+            headers = bodies.rewritten(headers, len(changed))
+        await self.start(outcome, headers)
+        await self.send(bytes(self._data) if changed is None else changed, more=False)
         self.route.report(outcome)
 
-    async def _start(self, outcome: AnswerOutcome, headers: Sequence[Header]) -> None:
-        started = {**self.guarded.start, "headers": bodies.added(headers, outcome.headers())}
-        await self.guarded.downstream(started)
-
-    async def _without_verdict(self, code: str, more: bool) -> None:
+    async def without_verdict(self, code: str, more: bool) -> None:
         """Send what cannot be checked, or an error in its place."""
-        outcome = unchecked(self.route, self.exchange.path, code)
-        LOG.warning("answer not checked, %s: %s", outcome.shown, code)
+        outcome, error = replies.without_verdict(self.route, self.exchange.path, code)
         if outcome.shown == "as_is":
             self._passing = True
-            await self._start(outcome, self.guarded.headers)
+            await self.start(outcome, self.guarded.headers)
             await self.send(bytes(self._data), more)
             self.route.report(outcome)
             return
-        error = {"error": {"code": "guardrail_unchecked", "message": self.route.fallback}}
-        data = bodies.dumped(error)
-        headers = bodies.rewritten(self.guarded.headers, len(data))
-        self.guarded.start = {**self.guarded.start, "status": 502}
-        await self._start(outcome, bodies.added(headers, [("content-type", "application/json")]))
-        await self.send(data, more=False)
+        status = self.guarded.start["status"]
+        self.guarded.start = {**self.guarded.start, "status": status if status >= 400 else 502}
+        await self.start(outcome, replies.refusing(self.guarded.headers, error))
+        await self.send(error, more=False)
         self.route.report(outcome)
+        self.stopped = True
         if more:
-            self.stopped = True
             self.end_application()
+
+
+class JSONBody(CollectedBody):
+    """A JSON document with answers in it."""
+
+    async def checked(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
+        """Check every text of the document."""
+        exchange = self.guarded.know_the_question()
+        document = replies.read_reply(self.route, self.guarded.headers, data, exchange)
+        said = await verdicts(self.guarded, document) if document.texts else []
+        return replies.answered(self.route, exchange.path, document, said)
+
+
+class ErrorBody(CollectedBody):
+    """What a framework says about a request that failed; anything else cannot be checked."""
+
+    async def checked(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
+        """Let the ways pass in which frameworks say it."""
+        if not replies.is_known_error(self.guarded.start["status"], self.guarded.headers, data):
+            raise UnreadableBody("unread_error")
+        return AnswerOutcome(self.exchange.path, "as_is", None, NO_ANSWER), None
+
+
+class UnreadBody(CollectedBody):
+    """A body of a kind that cannot be checked."""
+
+    code = "unread_media_type"
+
+    async def feed(self, data: bytes, more: bool) -> None:
+        """Let the route decide as soon as something is there."""
+        if self.stopped or self._passing:
+            await super().feed(data, more)
+        elif not data and not more:
+            outcome = AnswerOutcome(self.exchange.path, "as_is", None, NO_ANSWER)
+            await self.sent(outcome, None)
+        elif data:
+            self._data += data
+            await self.without_verdict(self.code, more)
+
+    async def checked(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
+        """Never."""
+        raise UnreadableBody(self.code)
+
+
+class AmbiguousBody(UnreadBody):
+    """A body about whose kind its headers say two things."""
+
+    code = "ambiguous_headers"
+
+
+class LetPassBody(Body):
+    """A body of a kind that the route lets pass unchecked."""
+
+    async def begin(self) -> None:
+        """Say that nothing is checked."""
+        outcome = AnswerOutcome(self.exchange.path, "as_is", None, "unchecked_type")
+        LOG.warning("answer not checked, as_is: %s", outcome.error)
+        await self.start(outcome, self.guarded.headers)
+        self.route.report(outcome)
 
 
 class StreamBody(Body, ABC):
@@ -200,7 +262,7 @@ class StreamBody(Body, ABC):
             if self.stopped:
                 return
             self.stopped = True
-            last = self.shown(lane, self.route.fallback) + self.ending(lane)
+            last = self.shown(lane, self.route.fallback_for(outcome)) + self.ending(lane)
             await self.send(last + self.tail(), more=False)
         if outcome.error is not None:
             LOG.warning("stream not checked to its end: %s", outcome.error)
@@ -277,13 +339,27 @@ class EventBody(StreamBody):
         return self._templates.get(lane) or sse.blank(self.route.sse)
 
 
-def body_kind(status: int, headers: Sequence[Header]) -> type[Body]:
+KINDS: Mapping[Framing, type[Body]] = {
+    "json": JSONBody,
+    "events": EventBody,
+    "text": TextBody,
+    "unchecked": LetPassBody,
+}
+
+
+def body_kind(guarded: Guarded) -> type[Body]:
     """Return how a response's body is treated."""
-    kind = bodies.media_type(headers)
-    if not 200 <= status < 300 or status == 204:
+    status = guarded.start["status"]
+    if replies.bodiless(guarded.scope["method"], status):
         return Body
-    if bodies.is_json(kind):
-        return JSONBody
-    if kind == "text/event-stream":
-        return EventBody
-    return TextBody if kind in TEXT_TYPES else Body
+    if status < 400:
+        return EmptiedBody if status >= 300 else _readable_kind(guarded)
+    return ErrorBody
+
+
+def _readable_kind(guarded: Guarded) -> type[Body]:
+    try:
+        framing = bodies.framing(guarded.headers, guarded.route.types)
+    except UnreadableBody as error:
+        return AmbiguousBody if error.code == AmbiguousBody.code else UnreadBody
+    return KINDS.get(framing, UnreadBody)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.errors import GuardrailError
-from guardrail_client.middleware import bodies
-from guardrail_client.middleware.bodies import Header
+from guardrail_client.middleware import bodies, documents, replies
+from guardrail_client.middleware.bodies import Header, UnreadableBody
+from guardrail_client.middleware.documents import Document
 from guardrail_client.middleware.exchange import Exchange, queried
-from guardrail_client.middleware.outcome import AnswerOutcome, decided, unchecked
+from guardrail_client.middleware.replies import Verdict
 from guardrail_client.middleware.routes import Route
 
-LOG = logging.getLogger("guardrail_client.middleware")
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-UNSEEN = frozenset({"http.response.pathsend", "http.response.zerocopysend"})
-"""Extensions, and messages of theirs, by which the server reads a body that we would not see."""
+UNSEEN = "http.response."
+"""Beginning of the names of extensions by which something leaves that we would not see."""
+SEEN = ("http.response.start", "http.response.body")
 
 
 class Guarded(ABC):
@@ -41,7 +42,7 @@ class Guarded(ABC):
         self.scope = {**scope, "headers": bodies.asked(scope["headers"])}
         self.scope.setdefault("guardrail", {})
         offered = scope.get("extensions") or {}
-        self.scope["extensions"] = {k: v for k, v in offered.items() if k not in UNSEEN}
+        self.scope["extensions"] = {k: v for k, v in offered.items() if not k.startswith(UNSEEN)}
         self.exchange = Exchange(
             scope["path"],
             queried(scope.get("query_string", b"").decode("latin-1")),
@@ -62,7 +63,7 @@ class Guarded(ABC):
 
     def refuse_unseen(self, message: Message) -> None:
         """Raise for a body that would leave without being read here."""
-        if message["type"] in UNSEEN:
+        if message["type"].startswith(UNSEEN) and message["type"] not in SEEN:
             raise RuntimeError(
                 f"found {message['type']}, expected what the scope's extensions offer"
             )
@@ -70,7 +71,8 @@ class Guarded(ABC):
     def know_the_question(self) -> Exchange:
         """Return the exchange with the request's JSON, as far as the application has read it."""
         if self.exchange.request is None:
-            self.exchange.request = bodies.parsed(bytes(self._asked))
+            with suppress(UnreadableBody):
+                self.exchange.request = documents.strict_json(bytes(self._asked))
         return self.exchange
 
     @property
@@ -83,15 +85,14 @@ class Guarded(ABC):
         """Serve the request."""
 
 
-async def judged(guarded: Guarded, answer: str) -> tuple[AnswerOutcome, str]:
-    """Return what happens to an answer, and the text to send."""
-    route, path = guarded.route, guarded.exchange.path
+async def verdicts(guarded: Guarded, document: Document) -> list[Verdict]:
+    """Return what the guard says about each text of a document, or why it says nothing."""
+    client, timeout = guarded.client, guarded.route.timeout
     try:
-        about = route.about(guarded.exchange)
-        include = ("spans", "redacted_answer")
-        result = await guarded.client.check(answer, **about, include=include, timeout=route.timeout)
+        asked = replies.items(guarded.route, guarded.exchange, document)
+        if len(asked) == 1:
+            options: Any = dict(asked[0])
+            return [await client.check(options.pop("answer"), timeout=timeout, **options)]
+        return [*await client.check_many(asked, timeout=timeout)]
     except (GuardrailError, TypeError, ValueError) as error:
-        outcome = unchecked(route, path, error)
-        LOG.warning("answer not checked, %s: %s", outcome.shown, outcome.error)
-        return outcome, answer if outcome.shown == "as_is" else route.fallback
-    return decided(route, path, answer, result)
+        return [error] * len(document.texts)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from guardrail_client.middleware.shapes import Framing
 
 Header = tuple[bytes, bytes]
 _OF_THE_BODY = frozenset(
@@ -25,6 +27,18 @@ class UnreadableBody(Exception):
     def __init__(self, code: str) -> None:
         super().__init__(code)
         self.code = code
+
+
+def single(headers: Iterable[Header], name: bytes) -> str:
+    """Return a header's value in lower case; empty if it is not there.
+
+    Raises:
+        UnreadableBody: If it stands there twice: readers differ about which counts.
+    """
+    headers = list(headers)
+    if sum(k.lower() == name for k, _ in headers) > 1:
+        raise UnreadableBody("ambiguous_headers")
+    return value(headers, name)
 
 
 def value(headers: Iterable[Header], name: bytes) -> str:
@@ -62,9 +76,26 @@ def _is_charset(name: str) -> bool:
 
 def is_json(kind: str) -> bool:
     """Return whether a media type is JSON's."""
-    return kind == "application/json" or (
+    return kind in ("application/json", "text/json") or (
         kind.startswith("application/") and kind.endswith("+json")
     )
+
+
+def framing(headers: Iterable[Header], types: Mapping[str, Framing]) -> Framing:
+    """Return how a body is read.
+
+    Raises:
+        UnreadableBody: If its type says nothing about that.
+    """
+    headers = list(headers)
+    single(headers, b"content-type")
+    single(headers, b"content-encoding")
+    kind = media_type(headers)
+    if kind in types:
+        return types[kind]
+    if is_json(kind):
+        return "json"
+    raise UnreadableBody("unread_media_type")
 
 
 def asked(headers: Iterable[Header]) -> list[Header]:
@@ -79,10 +110,15 @@ def rewritten(headers: Iterable[Header], length: int | None) -> list[Header]:
 
 
 def added(headers: Sequence[Header], more: Iterable[tuple[str, str]]) -> list[Header]:
-    """Return response headers with ours instead of any of the same name."""
+    """Return response headers with ours; an application's own of our name are dropped."""
     ours = [(k.lower().encode(), v.encode("latin-1", "replace")) for k, v in more]
     names = {name for name, _ in ours}
-    return [*((k, v) for k, v in headers if k.lower() not in names), *ours]
+    kept = [
+        (k, v)
+        for k, v in headers
+        if k.lower() not in names and not k.lower().startswith(b"x-guardrail-")
+    ]
+    return [*kept, *ours]
 
 
 def decoded(body: bytes, encoding: str, limit: int) -> bytes:
@@ -102,7 +138,7 @@ def decoded(body: bytes, encoding: str, limit: int) -> bytes:
         raise UnreadableBody("broken_encoding") from None
     if len(plain) > limit:
         raise UnreadableBody("too_large")
-    if not inflater.eof:
+    if not inflater.eof or inflater.unused_data:  # readers differ about a second member
         raise UnreadableBody("broken_encoding")
     return plain
 
@@ -113,10 +149,3 @@ def parsed(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
-
-
-def dumped(document: Any) -> bytes:
-    """Return JSON as compact UTF-8."""
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(
-        "utf-8", "replace"
-    )

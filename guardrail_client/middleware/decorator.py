@@ -122,7 +122,10 @@ def _wrapped(function: Any, asked: Any, route: Route, arguments: _Arguments) -> 
             except GuardrailError as error:
                 yield _stopped(route, error)
             else:
-                route.report(streamed(route.path, stream))
+                outcome = streamed(route.path, stream)
+                route.report(outcome)
+                if outcome.shown == "replaced":
+                    yield route.fallback_for(outcome)
 
     @functools.wraps(function)
     async def awaited_pieces(*args: Any, **kwargs: Any) -> AsyncIterator[str]:
@@ -135,7 +138,10 @@ def _wrapped(function: Any, asked: Any, route: Route, arguments: _Arguments) -> 
             except GuardrailError as error:
                 yield _stopped(route, error)
             else:
-                route.report(streamed(route.path, stream))
+                outcome = streamed(route.path, stream)
+                route.report(outcome)
+                if outcome.shown == "replaced":
+                    yield route.fallback_for(outcome)
 
     if inspect.isasyncgenfunction(function):
         return awaited_pieces
@@ -155,7 +161,6 @@ def _streaming(route: Route, exchange: Exchange) -> dict[str, Any]:
         "mode": route.mode,
         "stop_on": route.stop_on,
         "on_error": route.on_error,
-        "fallback": route.fallback,
         "timeout": route.timeout,
         "sentence_deadline_ms": route.sentence_deadline_ms,
     }
@@ -170,9 +175,10 @@ def _judged(route: Route, answer: str, result: Any) -> str:
 def _unjudged(route: Route, answer: str, error: GuardrailError) -> str:
     outcome = unchecked(route, route.path, error)
     route.report(outcome)
-    return answer if outcome.shown == "as_is" else route.fallback
+    return answer if outcome.shown == "as_is" else route.fallback_for(outcome)
 
 
 def _stopped(route: Route, error: GuardrailError) -> str:
-    route.report(AnswerOutcome(route.path, "replaced", None, error.code))
-    return route.fallback
+    outcome = AnswerOutcome(route.path, "replaced", None, error.code)
+    route.report(outcome)
+    return route.fallback_for(outcome)

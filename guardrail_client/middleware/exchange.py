@@ -88,23 +88,3 @@ def _jmespath(expression: str) -> Callable[[Any], Any]:
         ) from error
     search: Callable[[Any], Any] = jmespath.compile(expression).search
     return search
-
-
-def replaced(document: Any, old: str, new: str) -> Any | None:
-    """Return a document with the very string that a finder returned replaced; None if not in it.
-
-    By identity: a second string that happens to read the same is another one.
-    """
-    found = False
-
-    def walk(value: Any) -> Any:
-        nonlocal found
-        if value is old:
-            found = True
-            return new
-        if isinstance(value, dict):
-            return {key: walk(item) for key, item in value.items()}
-        return [walk(item) for item in value] if isinstance(value, list) else value
-
-    copy = walk(document)
-    return copy if found else None

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from guardrail_client.errors import UNAVAILABLE, GuardrailError
-from guardrail_client.types import CheckResult
+from guardrail_client.errors import BY_CODE, UNAVAILABLE
+from guardrail_client.types import CheckError, CheckResult
 
 if TYPE_CHECKING:
     from guardrail_client.middleware.routes import Route
     from guardrail_client.stream import AsyncCheckStream, CheckStream
 
 Shown = Literal["as_is", "redacted", "replaced"]
-_SEVERITY = ("allow", "flag", "redact", "block")
+NO_ANSWER = "no_answer"
+"""Stands in `AnswerOutcome.error` of a body that is known to hold no answer."""
+_SEVERITY = ("allow", "mark", "flag", "redact", "block")
+_SHOWN: Sequence[Shown] = ("as_is", "redacted", "replaced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +36,34 @@ class AnswerOutcome:
     result: CheckResult | None = None
     error: str | None = None
 
+    @property
+    def reason(self) -> Literal["blocked", "outage"]:
+        """Return why an answer was replaced: for its verdict, or for want of one."""
+        return "outage" if self.result is None else "blocked"
+
     def headers(self) -> list[tuple[str, str]]:
         """Return the headers that say it: names and numbers, never text."""
         if self.result is None:
-            return [
-                ("X-Guardrail-Decision", "unchecked"),
-                ("X-Guardrail-Error", self.error or "unchecked"),
-            ]
+            if self.error == NO_ANSWER:
+                return [("X-Guardrail-Decision", NO_ANSWER)]
+            code = self.error or "unchecked"
+            return [("X-Guardrail-Decision", "unchecked"), ("X-Guardrail-Error", _token(code))]
         result = self.result
         found = [
             ("X-Guardrail-Decision", result.decision),
             ("X-Guardrail-Action", result.action),
-            ("X-Guardrail-Policy", f"{result.policy.name}@{result.policy.version}"),
-            ("X-Guardrail-Request-Id", result.request_id),
+            ("X-Guardrail-Shown", self.shown),
+            ("X-Guardrail-Policy", _token(f"{result.policy.name}@{result.policy.version}")),
+            ("X-Guardrail-Request-Id", _token(result.request_id)),
         ]
-        flagged = ",".join(result.flagged_detectors)
+        flagged = ",".join(map(_token, result.flagged_detectors))
         return [*found, ("X-Guardrail-Flagged", flagged)] if flagged else found
+
+
+def _token(value: str) -> str:
+    """Return a name as a header can carry it; the service's replies are not trusted to be names."""
+    kept = (c if c.isascii() and c.isprintable() and c != " " else "_" for c in value)
+    return "".join(kept)[:128]
 
 
 def decided(route: Route, path: str, answer: str, result: CheckResult) -> tuple[AnswerOutcome, str]:
@@ -55,10 +71,15 @@ def decided(route: Route, path: str, answer: str, result: CheckResult) -> tuple[
     action = result.action
     if route.mode == "shadow":
         return AnswerOutcome(path, "as_is", result), answer
-    if _SEVERITY.index(action) >= _SEVERITY.index(route.stop_on) or _cannot_redact(answer, result):
-        return AnswerOutcome(path, "replaced", result), route.fallback
+    stop_on = route.stop_on or "block"
+    is_severe = _SEVERITY.index(action) >= _SEVERITY.index(stop_on)
+    if is_severe or _cannot_redact(answer, result):
+        outcome = AnswerOutcome(path, "replaced", result)
+        return outcome, route.fallback_for(outcome)
     if action == "redact" and result.redacted_answer is not None:
         return AnswerOutcome(path, "redacted", result), result.redacted_answer
+    if action == "mark" and route.mark is not None:
+        return AnswerOutcome(path, "as_is", result), f"{answer}\n\n{route.mark}"
     return AnswerOutcome(path, "as_is", result), answer
 
 
@@ -74,6 +95,17 @@ def streamed(path: str, stream: CheckStream | AsyncCheckStream) -> AnswerOutcome
     return AnswerOutcome(path, "redacted" if result.action == "redact" else "as_is", result)
 
 
+def worst(outcomes: Sequence[AnswerOutcome]) -> AnswerOutcome:
+    """Return the outcome that says most about a reply of several texts."""
+
+    def rank(outcome: AnswerOutcome) -> tuple[int, bool, int]:
+        action = outcome.result.action if outcome.result else "allow"
+        shown = _SHOWN.index(outcome.shown)
+        return shown, outcome.result is None, _SEVERITY.index(action)
+
+    return max(outcomes, key=rank)
+
+
 def _cannot_redact(answer: str, result: CheckResult) -> bool:
     """Return whether what should be redacted would be shown: nothing in the answer was replaced.
 
@@ -85,12 +117,22 @@ def _cannot_redact(answer: str, result: CheckResult) -> bool:
     return result.redacted_answer in (None, answer) or any(d.state != "evaluated" for d in flagged)
 
 
-def unchecked(route: Route, path: str, error: Exception | str) -> AnswerOutcome:
+def redacted_values(answer: str, result: CheckResult) -> list[str]:
+    """Return the values of an answer that its redacted form does not show."""
+    redacted = result.redacted_answer or ""
+    spans = [span for detector in result.detectors.values() for span in detector.spans]
+    values = {answer[span.start : span.end] for span in spans}
+    return [value for value in values if value.strip() and value not in redacted]
+
+
+def unchecked(route: Route, path: str, error: Exception | CheckError | str) -> AnswerOutcome:
     """Return what happens to an answer without a verdict.
 
     Failing open is for a guard that cannot be asked; a wrong key or request still replaces.
     """
     code = error if isinstance(error, str) else getattr(error, "code", type(error).__name__)
-    cannot_ask = isinstance(error, UNAVAILABLE) or not isinstance(error, GuardrailError)
+    cannot_ask = isinstance(error, (str, *UNAVAILABLE)) or (
+        isinstance(error, CheckError) and error.code in BY_CODE
+    )
     passes = route.mode == "shadow" or (route.on_error == "open" and cannot_ask)
     return AnswerOutcome(path, "as_is" if passes else "replaced", None, str(code))

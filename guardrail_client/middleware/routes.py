@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Self
 
+from guardrail_client.middleware import documents
+from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.documents import Document
 from guardrail_client.middleware.exchange import Exchange, Finder, compiled
 from guardrail_client.middleware.outcome import AnswerOutcome
+from guardrail_client.middleware.shapes import ANSWER, MEDIA_TYPES, SHAPES, Framing, Shape
 from guardrail_client.passages import wire_passages
 from guardrail_client.stream import OnError
-from guardrail_client.types import Mode, StopOn
+from guardrail_client.types import CheckOptions, Mode, StopOn
 
 FALLBACK = "Sorry, I cannot show an answer to this question."
+OUTAGE = "Sorry, the answer could not be checked. Please try again later."
+FALLBACKS: Mapping[str, str] = {"blocked": FALLBACK, "outage": OUTAGE}
+MARK = "Note: this answer could not be checked completely."
 MAX_BYTES = 4 * 1024 * 1024
 """Of a JSON response: the service takes no larger answer with its passages either."""
-TEXT_TYPES = ("text/plain", "text/markdown")
+Fallback = str | Mapping[str, str] | Callable[[str, AnswerOutcome], str]
+"""What is sent in place of an answer: a text; a text by reason, `blocked` or `outage`; or a
+function of the reason and the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +33,34 @@ class Route:
     """How one endpoint is guarded.
 
     Attributes:
-        path: The path, with or without that under which the application is mounted; a `*` at its
-            end stands for any rest.
-        answer: Where the answer is; in the response unless it says otherwise.
-        question: Where the question is; in the request unless it says otherwise.
-        contexts: Where the passages are; in the response unless it says otherwise. What the
-            application puts into `scope["guardrail"]["contexts"]` comes first.
+        path: The path, with or without that under which the application is mounted, without regard
+            to a slash at its end. `/*` at its end stands for the path and everything below it, a
+            `*` alone for any rest.
+        answer: Where the answer is, in the response unless it says otherwise: a name of `SHAPES`, a
+            `Shape`, a JSON pointer in which `*` stands for any index or key, several pointers, a
+            JMESPath, or a function that returns a text or several. None takes the shape that the
+            response has, and `/answer` if it has none.
+        question: Where the question is; in the request unless it says otherwise. Where it leads
+            nowhere, the shape says where the question is.
+        contexts: Where the passages are; in the response unless it says otherwise. The passages
+            that the application puts into `scope["guardrail"]["contexts"]` come first.
+        no_answer: Pointers; a response in which one of them leads somewhere holds no answer.
+        tool_calls: Whether arguments that a model wrote for tools are checked as texts, sent
+            `unchecked`, or make a response that cannot be checked (`refuse`).
+        types: How bodies of more media types are read: `json`, `events`, `lines`, `text`, or
+            `unchecked`.
+        websocket: `unchecked` lets WebSockets of this path pass; None refuses them (1008).
         sse: What events of a stream hold: `openai` chunks, plain `text`, or JSON with the text at
             a JSON pointer.
         policy: Policy of this endpoint; None takes the client's.
         detectors: Overrides by detector.
         mode: `shadow` sends everything as it is and only reports.
-        stop_on: The mildest action for which the answer is replaced.
-        on_error: `closed` replaces an answer that could not be checked, `open` sends it.
+        stop_on: The mildest action for which the answer is replaced; None follows the action of the
+            verdict, so `block` replaces and everything else does what it says.
+        on_error: `closed` replaces what could not be checked, `open` sends it.
         fallback: What is sent in place of an answer.
+        mark: Added to an answer whose action is `mark`; `text` adds a sentence of ours. None adds a
+            header only.
         timeout: Seconds that the guard may add to one response in all.
         sentence_deadline_ms: For judging one part of a stream.
         max_bytes: Of a JSON response; a larger one cannot be checked.
@@ -44,21 +68,28 @@ class Route:
     """
 
     path: str
-    answer: Finder = "/answer"
+    answer: Finder | Shape | Sequence[str] | None = None
     question: Finder | None = "/question"
     contexts: Finder | None = "/contexts"
+    no_answer: Sequence[str] = ()
+    tool_calls: Literal["check", "unchecked", "refuse"] = "check"
+    types: Mapping[str, Framing] = field(default_factory=dict)
+    websocket: Literal["unchecked"] | None = None
     sse: str = "openai"
     policy: str | None = None
     detectors: Mapping[str, Any] | None = None
     mode: Mode = "enforce"
-    stop_on: StopOn = "block"
+    stop_on: StopOn | None = None
     on_error: OnError = "closed"
-    fallback: str = FALLBACK
+    fallback: Fallback = field(default_factory=lambda: FALLBACKS)
+    mark: str | None = None
     timeout: float = 2.0
     sentence_deadline_ms: int | None = None
     max_bytes: int = MAX_BYTES
     on_outcome: Callable[[AnswerOutcome], None] | None = None
-    find_answer: Callable[[Exchange], Any] = field(init=False, repr=False, compare=False)
+    _answer: Callable[[Exchange], Any] | None = field(init=False, repr=False, compare=False)
+    _shapes: tuple[Shape, ...] = field(init=False, repr=False, compare=False)
+    _pointers: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _question: Callable[[Exchange], Any] = field(init=False, repr=False, compare=False)
     _contexts: Callable[[Exchange], Any] = field(init=False, repr=False, compare=False)
 
@@ -67,31 +98,128 @@ class Route:
         if self.sse not in ("openai", "text") and not self.sse.startswith("/"):
             found = f"sse: found {self.sse!r}, expected 'openai', 'text' or a JSON pointer"
             raise ValueError(found)
+        shapes, pointers, function = _answer_finder(self.answer)
         nothing: Finder = lambda _: None  # noqa: E731 - a finder is a value
-        object.__setattr__(self, "find_answer", compiled(self.answer, "response"))
-        object.__setattr__(self, "_question", compiled(self.question or nothing, "request"))
-        object.__setattr__(self, "_contexts", compiled(self.contexts or nothing, "response"))
+        for name, made in (
+            ("_shapes", shapes),
+            ("_pointers", pointers),
+            ("_answer", function),
+            ("_question", compiled(self.question or nothing, "request")),
+            ("_contexts", compiled(self.contexts or nothing, "response")),
+            ("types", {**MEDIA_TYPES, **{k.lower(): v for k, v in self.types.items()}}),
+            ("mark", MARK if self.mark == "text" else self.mark),
+        ):
+            object.__setattr__(self, name, made)
+
+    @classmethod
+    def openai(cls, path: str = "/v1/chat/completions", **settings: Any) -> Self:
+        """Return a route for OpenAI's chat and text completions."""
+        return cls(path, **{"answer": "openai", "contexts": None, **settings})
+
+    @classmethod
+    def responses(cls, path: str = "/v1/responses", **settings: Any) -> Self:
+        """Return a route for OpenAI's Responses."""
+        return cls(path, **{"answer": "openai-responses", "contexts": None, **settings})
+
+    @classmethod
+    def anthropic(cls, path: str = "/v1/messages", **settings: Any) -> Self:
+        """Return a route for Anthropic's Messages."""
+        return cls(path, **{"answer": "anthropic", "contexts": None, **settings})
+
+    @classmethod
+    def google(cls, path: str = "/v1beta/models/*", **settings: Any) -> Self:
+        """Return a route for Google's generateContent."""
+        return cls(path, **{"answer": "google", "contexts": None, **settings})
+
+    @classmethod
+    def bedrock(cls, path: str = "/model/*", **settings: Any) -> Self:
+        """Return a route for Bedrock's Converse."""
+        return cls(path, **{"answer": "bedrock", "contexts": None, **settings})
+
+    @classmethod
+    def cohere(cls, path: str = "/v2/chat", **settings: Any) -> Self:
+        """Return a route for Cohere's chat."""
+        return cls(path, **{"answer": "cohere", "contexts": None, **settings})
+
+    @classmethod
+    def ollama(cls, path: str = "/api/chat", **settings: Any) -> Self:
+        """Return a route for Ollama's chat or, with another path, its generate."""
+        shape = "ollama-generate" if path.endswith("generate") else "ollama-chat"
+        return cls(path, **{"answer": shape, "contexts": None, **settings})
+
+    @classmethod
+    def langserve(cls, path: str, **settings: Any) -> Self:
+        """Return a route for the invoke endpoint of a chain of LangServe."""
+        return cls(path, **{"answer": "langserve", "contexts": None, **settings})
+
+    @classmethod
+    def llamaindex(cls, path: str, **settings: Any) -> Self:
+        """Return a route for a query engine's response of LlamaIndex, its nodes as passages."""
+        nodes: Finder = lambda exchange: _nodes(exchange.response)  # noqa: E731 - a finder is a value
+        return cls(path, **{"answer": "llamaindex", "contexts": nodes, **settings})
 
     def matches(self, path: str) -> bool:
         """Return whether a path is this endpoint's."""
-        if self.path.endswith("*"):
-            return path.startswith(self.path[:-1])
-        return path == self.path
+        asked, own = _plain(path), self.path
+        if own.endswith("/*"):
+            parent = _plain(own[:-1])
+            return asked == parent or asked.startswith(parent.rstrip("/") + "/")
+        if own.endswith("*"):
+            return asked.startswith(own[:-1])
+        return asked == _plain(own)
 
-    def about(self, exchange: Exchange) -> dict[str, Any]:
-        """Return the arguments of `check` that say what the answer is about.
+    def read(self, exchange: Exchange) -> Document:
+        """Return the response's document with its texts.
+
+        Raises:
+            UnreadableBody: If it is neither known to hold an answer nor known to hold none.
+        """
+        value = exchange.response
+        if any(documents.find_pointed(value, [pointer]) is not None for pointer in self.no_answer):
+            return Document(value, [])
+        if self._answer is not None:
+            found = documents.find_returned(value, self._answer(exchange))
+        elif self._pointers:
+            found = documents.find_pointed(value, self._pointers)
+        else:
+            return self._shaped(value)
+        if found is None:
+            raise UnreadableBody("no_answer_found")
+        return Document(value, found)
+
+    def _shaped(self, value: Any) -> Document:
+        shape = next((shape for shape in self._shapes if documents.is_of(value, shape)), None)
+        if shape is None:
+            raise UnreadableBody("no_answer_found")
+        if shape is ANSWER:
+            return Document(value, documents.find_pointed(value, shape.texts) or [], shape)
+        return Document(value, documents.find_texts(value, shape, self.tool_calls), shape)
+
+    def about(self, exchange: Exchange) -> CheckOptions:
+        """Return what the answer is about.
 
         Raises:
             TypeError: If what the finders found are no passages.
         """
         question = self._question(exchange)
+        if not isinstance(question, str):
+            asked = (shape.asked(exchange.request) for shape in self._shapes)
+            question = next((found for found in asked if found), None)
         found = exchange.own.get("contexts")
         return {
-            "question": question if isinstance(question, str) else None,
+            "question": question,
             "contexts": wire_passages(self._contexts(exchange) if found is None else found),
             "policy": self.policy,
             "detectors": self.detectors,
         }
+
+    def fallback_for(self, outcome: AnswerOutcome) -> str:
+        """Return what is sent in place of an answer."""
+        if isinstance(self.fallback, str):
+            return self.fallback
+        if isinstance(self.fallback, Mapping):
+            return self.fallback.get(outcome.reason) or FALLBACKS[outcome.reason]
+        return self.fallback(outcome.reason, outcome)
 
     def report(self, outcome: AnswerOutcome) -> None:
         """Tell the application what happened."""
@@ -112,3 +240,33 @@ def paths(path: str, root: str) -> list[str]:
     roots = dict.fromkeys((root, root.rstrip("/")))
     inner = [path.removeprefix(root) or "/" for root in roots if root and path.startswith(root)]
     return [path, *(rest for rest in inner if rest.startswith("/"))]
+
+
+def _plain(path: str) -> str:
+    """Return a path without slashes at its end, double slashes and dots."""
+    return posixpath.normpath("/" + path.lstrip("/"))
+
+
+def _answer_finder(
+    answer: Finder | Shape | Sequence[str] | None,
+) -> tuple[tuple[Shape, ...], tuple[str, ...], Callable[[Exchange], Any] | None]:
+    """Return shapes to try, or pointers, or a function: one of the three."""
+    if answer is None:
+        return (*SHAPES.values(), ANSWER), (), None
+    if isinstance(answer, Shape):
+        return (answer,), (), None
+    if isinstance(answer, str):
+        if answer in SHAPES:
+            return (SHAPES[answer],), (), None
+        if answer == "" or answer.startswith("/"):
+            return (), (answer,), None
+        return (), (), compiled(answer, "response")
+    if callable(answer):
+        return (), (), answer
+    return (), tuple(answer), None
+
+
+def _nodes(response: Any) -> list[Any]:
+    nodes = response.get("source_nodes") if isinstance(response, dict) else None
+    found = [node.get("node") if "node" in node else node for node in nodes or []]
+    return [node for node in found if isinstance(node, dict) and node.get("text")]

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import codecs
 import io
-import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 from guardrail_client.client import GuardrailClient
 from guardrail_client.errors import GuardrailError
-from guardrail_client.middleware import bodies, sse
+from guardrail_client.middleware import bodies, documents, replies, sse
 from guardrail_client.middleware.bodies import Header, UnreadableBody
-from guardrail_client.middleware.exchange import Exchange, queried, replaced
-from guardrail_client.middleware.outcome import AnswerOutcome, decided, streamed, unchecked
-from guardrail_client.middleware.routes import TEXT_TYPES, Route, matching
+from guardrail_client.middleware.documents import Document, FoundText
+from guardrail_client.middleware.exchange import Exchange, queried
+from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, streamed, unchecked
+from guardrail_client.middleware.replies import LOG, Verdict
+from guardrail_client.middleware.routes import Route, matching
+from guardrail_client.middleware.shapes import Framing
 from guardrail_client.middleware.sse import Events, Lane
 from guardrail_client.stream import CheckStream
 
-_LOG = logging.getLogger("guardrail_client.middleware")
 Environ = dict[str, Any]
 Start = Callable[..., Any]
 App = Callable[[Environ, Start], Iterable[bytes]]
@@ -44,10 +45,8 @@ class GuardrailWSGI:
 
     def __call__(self, environ: Environ, start_response: Start) -> Iterable[bytes]:
         """Serve one request."""
-        route = None
-        if environ["REQUEST_METHOD"] not in ("HEAD", "OPTIONS"):
-            path = _text(environ, "PATH_INFO")
-            route = matching(self._routes, path, _text(environ, "SCRIPT_NAME") + path)
+        path = _text(environ, "PATH_INFO")
+        route = matching(self._routes, path, _text(environ, "SCRIPT_NAME") + path)
         if route is None:
             return self._app(environ, start_response)
         return _Guarded(self._client, route, environ, start_response).serve(self._app)
@@ -75,9 +74,10 @@ class _Guarded:
         self.exchange = Exchange(
             _text(environ, "PATH_INFO"),
             queried(environ.get("QUERY_STRING", "")),
-            bodies.parsed(self._asked()),
             own=environ.setdefault("guardrail", {}),
         )
+        with suppress(UnreadableBody):
+            self.exchange.request = documents.strict_json(self._asked())
 
     def _asked(self) -> bytes:
         """Return the request's body and put it back for the application."""
@@ -108,93 +108,108 @@ class _Guarded:
     def _sent(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         first = next(chunks, b"")  # applications may say the status as late as here
         everything = _chained(first, chunks)
-        kind = bodies.media_type(self._headers)
-        if not self._status.startswith("2") or self._status.startswith("204"):
+        if replies.bodiless(self._environ["REQUEST_METHOD"], self._code):
             yield from self._begun(self._headers, everything)
-        elif bodies.is_json(kind):
-            yield from self._json(everything)
-        elif kind == "text/event-stream" or kind in TEXT_TYPES:
-            yield from self._stream(everything, kind)
+        elif self._code >= 400:
+            yield from self._collected(everything, self._error)
+        elif self._code >= 300:
+            yield from self._begun(bodies.rewritten(self._headers, 0), [])
         else:
-            yield from self._begun(self._headers, everything)
+            yield from self._readable(everything)
+
+    @property
+    def _code(self) -> int:
+        return int(self._status.split(" ")[0])
+
+    def _readable(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        try:
+            framing = bodies.framing(self._headers, self._route.types)
+        except UnreadableBody as error:
+            yield from self._collected(chunks, _unread(error.code))
+            return
+        if framing == "json":
+            yield from self._collected(chunks, self._json)
+        elif framing == "unchecked":
+            outcome = AnswerOutcome(self.exchange.path, "as_is", None, "unchecked_type")
+            LOG.warning("answer not checked, as_is: %s", outcome.error)
+            self._route.report(outcome)
+            yield from self._begun(bodies.added(self._headers, outcome.headers()), chunks)
+        elif framing in ("events", "text"):
+            yield from self._stream(chunks, framing)
+        else:
+            yield from self._collected(chunks, _unread("unread_media_type"))
 
     def _begun(self, headers: Iterable[Header], chunks: Iterable[bytes]) -> Iterator[bytes]:
         shown = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in headers]
         self._start_response(self._status, shown)
         yield from chunks
 
-    def _json(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def _collected(
+        self, chunks: Iterator[bytes], check: Callable[[bytes], tuple[AnswerOutcome, bytes | None]]
+    ) -> Iterator[bytes]:
+        """Yield a body that is sent when it is whole, or another in its place."""
         data = b""
-        for chunk in chunks:
-            data += chunk
-            if len(data) > self._route.max_bytes:
-                yield from self._without_verdict("too_large", data, chunks)
-                return
         try:
-            outcome, changed = self._judged_json(data)
+            for chunk in chunks:
+                data += chunk
+                if len(data) > self._route.max_bytes:
+                    raise UnreadableBody("too_large")
+            outcome, changed = check(data)
         except UnreadableBody as error:
             yield from self._without_verdict(error.code, data, chunks)
             return
-        headers = (
-            self._headers if changed is None else bodies.rewritten(self._headers, len(changed))
-        )
+        headers = self._headers
+        if changed is not None:
+            headers = bodies.rewritten(headers, len(changed))
+        self._route.report(outcome)
         yield from self._begun(
             bodies.added(headers, outcome.headers()), [data if changed is None else changed]
         )
-        self._route.report(outcome)
 
-    def _judged_json(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
-        """Return what happens to a document, and the document to send if it is another."""
-        encoding = bodies.value(self._headers, b"content-encoding")
-        document = bodies.parsed(bodies.decoded(data, encoding, self._route.max_bytes))
-        self.exchange.response = document
-        answer = self._route.find_answer(self.exchange)
-        if not isinstance(answer, str) or not answer.strip():
-            return AnswerOutcome(self.exchange.path, "as_is", None, "no_answer_found"), None
-        outcome, text = self._judged(answer)
-        if text == answer:
-            return outcome, None
-        changed = replaced(document, answer, text)
-        if changed is None:
-            raise UnreadableBody("answer_not_in_document")
-        return outcome, bodies.dumped(changed)
+    def _json(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
+        document = replies.read_reply(self._route, self._headers, data, self.exchange)
+        said = self._verdicts(document) if document.texts else []
+        return replies.answered(self._route, self.exchange.path, document, said)
 
-    def _judged(self, answer: str) -> tuple[AnswerOutcome, str]:
-        route, path = self._route, self.exchange.path
+    def _error(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
+        if not replies.is_known_error(self._code, self._headers, data):
+            raise UnreadableBody("unread_error")
+        return AnswerOutcome(self.exchange.path, "as_is", None, NO_ANSWER), None
+
+    def _verdicts(self, document: Document) -> list[Verdict]:
+        timeout = self._route.timeout
         try:
-            about = route.about(self.exchange)
-            include = ("spans", "redacted_answer")
-            result = self._client.check(answer, **about, include=include, timeout=route.timeout)
+            asked = replies.items(self._route, self.exchange, document)
+            if len(asked) == 1:
+                options: Any = dict(asked[0])
+                return [self._client.check(options.pop("answer"), timeout=timeout, **options)]
+            return [*self._client.check_many(asked, timeout=timeout)]
         except (GuardrailError, TypeError, ValueError) as error:
-            outcome = unchecked(route, path, error)
-            _LOG.warning("answer not checked, %s: %s", outcome.shown, outcome.error)
-            return outcome, answer if outcome.shown == "as_is" else route.fallback
-        return decided(route, path, answer, result)
+            return [error] * len(document.texts)
 
     def _without_verdict(self, code: str, data: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
-        outcome = unchecked(self._route, self.exchange.path, code)
-        _LOG.warning("answer not checked, %s: %s", outcome.shown, code)
+        outcome, error = replies.without_verdict(self._route, self.exchange.path, code)
         self._route.report(outcome)
         if outcome.shown == "as_is":
             headers = bodies.added(self._headers, outcome.headers())
             yield from self._begun(headers, _chained(data, iter(rest)))
             return
-        error = {"error": {"code": "guardrail_unchecked", "message": self._route.fallback}}
-        body = bodies.dumped(error)
-        self._status = "502 Bad Gateway"
-        headers = bodies.rewritten(self._headers, len(body))
-        ours = [*outcome.headers(), ("Content-Type", "application/json")]
-        yield from self._begun(bodies.added(headers, ours), [body])
+        if self._code < 400:
+            self._status = "502 Bad Gateway"
+        headers = replies.refusing(self._headers, error)
+        yield from self._begun(bodies.added(headers, outcome.headers()), [error])
 
-    def _stream(self, chunks: Iterator[bytes], kind: str) -> Iterator[bytes]:
-        shape = self._route.sse if kind == "text/event-stream" else ""
+    def _stream(self, chunks: Iterator[bytes], framing: Framing) -> Iterator[bytes]:
+        shape = self._route.sse if framing == "events" else ""
         texts = _Texts(chunks, shape, bodies.charset(self._headers))
         headers = bodies.rewritten(self._headers, None)
         headers = bodies.added(headers, [("X-Guardrail-Decision", "streaming")])
         shadow = self._route.mode == "shadow"
         yield from self._begun(headers, texts.copied() if shadow else self._guarded(texts))
         if shadow and texts.seen.strip():
-            outcome, _ = self._judged(texts.seen)
+            document = Document(None, [FoundText(texts.seen, ())])
+            said = self._verdicts(document)
+            outcome, _ = replies.answered(self._route, self.exchange.path, document, said)
             self._route.report(outcome)
 
     def _guarded(self, texts: _Texts) -> Iterator[bytes]:
@@ -213,10 +228,10 @@ class _Guarded:
         except (GuardrailError, UnreadableBody, TypeError) as error:
             code = unchecked(route, path, error).error
             outcome = AnswerOutcome(path, "replaced", None, code)
-            _LOG.warning("stream not checked to its end: %s", code)
+            LOG.warning("stream not checked to its end: %s", code)
         route.report(outcome)
         if outcome.shown == "replaced":
-            yield texts.shown(route.fallback) + texts.ending() + texts.tail()
+            yield texts.shown(route.fallback_for(outcome)) + texts.ending() + texts.tail()
         else:
             yield from texts.passed()
             if tail := texts.tail():
@@ -308,6 +323,17 @@ class _Texts:
             yield text
         if found.rest is not None:
             self._waiting.append(found.rest)
+
+
+def _unread(code: str) -> Callable[[bytes], tuple[AnswerOutcome, bytes | None]]:
+    """Return the check of a body that cannot be checked, unless it is empty."""
+
+    def check(data: bytes) -> tuple[AnswerOutcome, bytes | None]:
+        if data:
+            raise UnreadableBody(code)
+        return AnswerOutcome("", "as_is", None, NO_ANSWER), None
+
+    return check
 
 
 def _decoded(chunks: Iterable[bytes], charset: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ from werkzeug.middleware.dispatcher import DispatcherMiddleware
 import guardrail_client as gc
 from guardrail_client.middleware import (
     FALLBACK,
+    OUTAGE,
     AnswerOutcome,
     GuardrailMiddleware,
     GuardrailWSGI,
@@ -178,21 +179,28 @@ def test_answers_are_found_by_jmespath_and_replaced_there(host: httpx.Client) ->
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "body"),
-    [
-        ("/page", 200, f"<p>{ADDRESS}</p>"),
-        ("/broken", 500, json.dumps({"answer": ADDRESS}, separators=(",", ":"))),
-        ("/elsewhere", 307, ""),
-        ("/nothing", 404, "Not Found"),
-    ],
+    ("path", "status", "error"),
+    [("/page", 502, "unread_media_type"), ("/broken", 500, "unread_error")],
 )
-def test_what_is_no_answer_passes_as_it_is(
+def test_a_body_that_nobody_can_read_is_not_sent(
+    path: str, status: int, error: str, host: httpx.Client
+) -> None:
+    """A page, an error with an answer in it: the status of an error stays."""
+    reply = host.get(path)
+    assert (reply.status_code, reply.json()["error"]["reason"]) == (status, error)
+    assert ADDRESS not in reply.text
+    assert reply.headers["x-guardrail-error"] == error
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body"), [("/elsewhere", 307, ""), ("/nothing", 404, "Not Found")]
+)
+def test_a_body_that_is_known_to_hold_no_answer_passes(
     path: str, status: int, body: str, host: httpx.Client
 ) -> None:
-    """Pages, errors, redirects: status, body and headers."""
+    """A redirect, the error of a framework: status, body and headers."""
     reply = host.get(path)
     assert (reply.status_code, reply.text) == (status, body)
-    assert "x-guardrail-decision" not in reply.headers
     assert int(reply.headers["content-length"]) == len(reply.content)
 
 
@@ -226,7 +234,7 @@ def test_an_answer_that_cannot_be_read_is_a_failure_of_the_guard(
         assert body == b"xx"
 
 
-@pytest.mark.parametrize(("on_error", "shown"), [("closed", FALLBACK), ("open", LEAK)])
+@pytest.mark.parametrize(("on_error", "shown"), [("closed", OUTAGE), ("open", LEAK)])
 def test_without_a_guard_the_choice_decides(on_error: Any, shown: str) -> None:
     """Closed by default; open is a choice, and the header says that nobody looked."""
     with hosted("http://127.0.0.1:9", on_error=on_error) as client:
@@ -242,7 +250,7 @@ def test_failing_open_is_no_excuse_for_a_wrong_configuration(service: Served) ->
     """A policy that does not exist would otherwise switch the guard off for good."""
     with hosted(service.address, on_error="open", policy="nonsense") as client:
         reply = say(client, "leak")
-        assert reply.json()["answer"] == FALLBACK
+        assert reply.json()["answer"] == OUTAGE
         assert reply.headers["x-guardrail-error"] == "unknown_policy"
 
 
@@ -250,7 +258,7 @@ def test_the_budget_is_all_that_a_guard_may_add(steps_server: str) -> None:
     """One that never answers costs its time-out, once."""
     with hosted(steps_server, timeout=0.2) as client:
         reply = say(client, "leak")
-    assert reply.json()["answer"] == FALLBACK
+    assert reply.json()["answer"] == OUTAGE
     assert reply.headers["x-guardrail-error"] == "timeout_exceeded"
 
 
@@ -468,8 +476,8 @@ def test_a_guard_that_dies_mid_stream(
     if on_error == "open" or seen == whole:  # all of it may have been judged before
         assert seen == whole
     else:
-        assert seen.endswith(FALLBACK)
-        assert whole.startswith(seen.removesuffix(FALLBACK))
+        assert seen.endswith(OUTAGE)
+        assert whole.startswith(seen.removesuffix(OUTAGE))
 
 
 def test_200_streams_at_once_do_not_mix(host: httpx.Client) -> None:
@@ -543,8 +551,8 @@ def test_flask_is_guarded_the_same_way(service: Served) -> None:
             assert leak.json()["answer"] == REDACTED
             assert int(leak.headers["content-length"]) == len(leak.content)
             assert say(client, "secret").json()["answer"] == FALLBACK
-            assert client.get("/page").text == f"<p>{ADDRESS}</p>"
-            assert client.get("/broken").json() == {"answer": ADDRESS}
+            assert client.get("/page").json()["error"]["reason"] == "unread_media_type"
+            assert client.get("/broken").json()["error"]["reason"] == "unread_error"
             assert client.get("/text?say=leak").text == REDACTED
             assert client.get("/odd?say=clean").text == CLEAN
             assert client.get("/odd?say=leak").text == REDACTED
@@ -565,7 +573,7 @@ def test_flask_without_a_guard(service: Served) -> None:
     """Closed and open mean the same there; shadow judges after the last byte."""
     seen: list[AnswerOutcome] = []
     for settings, shown in (
-        ({}, FALLBACK),
+        ({}, OUTAGE),
         ({"on_error": "open"}, LEAK),
     ):
         with gc.GuardrailClient("http://127.0.0.1:9", max_retries=0) as made:

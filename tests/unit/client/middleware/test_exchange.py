@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrail_client.middleware import Exchange, Route
-from guardrail_client.middleware.exchange import compiled, queried, replaced
+from guardrail_client.middleware.exchange import compiled, queried
 
 EXCHANGE = Exchange(
     "/ask",
@@ -42,16 +42,6 @@ def test_a_finder_that_cannot_be_read_is_found_at_start_up() -> None:
         Route("/ask", answer="choices[0")
     with pytest.raises(ValueError, match="sse"):
         Route("/ask", sse="events")
-
-
-def test_only_the_found_string_is_replaced() -> None:
-    """Another one that reads the same stays; the document is not changed in place."""
-    document = {"a": ["the same text", {"b": "".join(["the same", " text"])}], "n": 1}
-    answer = document["a"][1]["b"]  # type: ignore[index]
-    changed = replaced(document, answer, "new")
-    assert changed == {"a": ["the same text", {"b": "new"}], "n": 1}
-    assert document["a"][1]["b"] == answer  # type: ignore[index]
-    assert replaced(document, "made up", "new") is None
 
 
 def test_the_application_may_hand_its_passages_over() -> None:

@@ -1,0 +1,156 @@
+"""Applications behind either middleware, and a guard that looks for two words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+import guardrail_client as gc
+from guardrail_client.middleware import GuardrailMiddleware, GuardrailWSGI, Route
+from tests.unit.client.conftest import make_verdict
+
+VALUE = "anna.berg@example.org"
+GOOD = "Guests may stay for two weeks at most."
+LEAK = f"Write to {VALUE} for more."
+REDACTED = LEAK.replace(VALUE, "[EMAIL_1]")
+BAD = "The secret pass phrase of the vault is lobster."
+MARKED = "This sentence could not be judged at all."
+ACTIONS = {"lobster": "block", "could not be judged": "mark"}
+
+
+def verdict_on(answer: str) -> dict[str, Any]:
+    """Return what the guard says about an answer."""
+    action = next((action for word, action in ACTIONS.items() if word in answer), "allow")
+    spans = []
+    if VALUE in answer and action != "block":
+        action = "redact"
+        at = answer.index(VALUE)
+        spans = [{"start": at, "end": at + len(VALUE), "label": "email"}]
+    flagged = action not in ("allow", "mark")
+    detector = {"state": "evaluated", "flagged": flagged, "metrics": {}, "spans": spans}
+    return {
+        **make_verdict(),
+        "decision": "flag" if flagged else "pass",
+        "action": action,
+        "detectors": {"pii": detector},
+        "redacted_answer": answer.replace(VALUE, "[EMAIL_1]"),
+    }
+
+
+@dataclass
+class Guard:
+    """Answers checks, and remembers what it was asked."""
+
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    failing: int | None = None
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        """Answer a whole request."""
+        if self.failing is not None:
+            return httpx.Response(self.failing, json={"error": {"code": "x", "message": "y"}})
+        if request.url.path.endswith("/stream"):
+            return httpx.Response(200, text="".join(self._records(request)))
+        body = json.loads(request.content)
+        self.asked += body.get("items", [body])
+        if "items" in body:
+            found = [verdict_on(item["answer"]) for item in body["items"]]
+            return httpx.Response(200, json={"results": found})
+        return httpx.Response(200, json=verdict_on(body["answer"]))
+
+    def _records(self, request: httpx.Request) -> Iterable[str]:
+        lines = [json.loads(line) for line in request.content.splitlines()]
+        answer = "".join(line.get("text", "") for line in lines)
+        self.asked.append({**lines[0], "answer": answer})
+        verdict, size = verdict_on(answer), len(answer)
+        blocked = verdict["action"] == "block"
+        if not blocked:
+            text = verdict["redacted_answer"]
+            yield json.dumps({"type": "release", "text": text, "processed_index": size}) + "\n"
+        final = {"type": "final", "reason": "blocked" if blocked else "complete"}
+        index = {"processed_index": 0 if blocked else size, "checked": [0, size]}
+        yield json.dumps({**final, **index, "result": verdict}) + "\n"
+
+
+@dataclass
+class Reply:
+    """What an application answers with."""
+
+    body: bytes
+    headers: list[tuple[str, str]]
+    status: int = 200
+
+    @classmethod
+    def of(cls, document: Any, kind: str = "application/json", status: int = 200) -> Reply:
+        """Return a reply with JSON."""
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        return cls(body, [("Content-Type", kind)] if kind else [], status)
+
+
+class Host:
+    """Serves one reply, guarded by either middleware."""
+
+    def __init__(self, asynchronous: bool) -> None:
+        self.asynchronous = asynchronous
+        self.guard = Guard()
+
+    def get(
+        self,
+        reply: Reply,
+        *routes: Route,
+        path: str = "/ask",
+        request: Any = None,
+        method: str = "POST",
+    ) -> httpx.Response:
+        """Return what a reader is sent."""
+        routes = routes or (Route("/ask"),)
+        mock = httpx.MockTransport(self.guard)
+        if self.asynchronous:
+            return anyio.run(self._asgi, reply, routes, mock, path, request, method)
+        with gc.GuardrailClient(transport=mock, buffer_streams=True, max_retries=0) as client:
+            app = GuardrailWSGI(_wsgi(reply), client, routes)
+            with httpx.Client(transport=httpx.WSGITransport(app), base_url="http://h") as reader:
+                return reader.request(method, path, json=request)
+
+    async def _asgi(
+        self, reply: Reply, routes: Any, mock: Any, path: str, request: Any, method: str
+    ) -> httpx.Response:
+        async with gc.AsyncGuardrailClient(
+            transport=mock, buffer_streams=True, max_retries=0
+        ) as client:
+            app: Any = GuardrailMiddleware(_asgi(reply), client, routes)
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://h") as reader:
+                return await reader.request(method, path, json=request)
+
+
+def _wsgi(reply: Reply) -> Callable[..., Iterable[bytes]]:
+    def app(_environ: Any, start_response: Any) -> Iterable[bytes]:
+        start_response(f"{reply.status} X", list(reply.headers))
+        return [reply.body[:7], reply.body[7:]]
+
+    return app
+
+
+def _asgi(reply: Reply) -> Any:
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            continue
+        headers = [(k.lower().encode(), v.encode()) for k, v in reply.headers]
+        start = {"type": "http.response.start", "status": reply.status, "headers": headers}
+        await send(start)
+        await send({"type": "http.response.body", "body": reply.body[:7], "more_body": True})
+        await send({"type": "http.response.body", "body": reply.body[7:]})
+
+    return app
+
+
+@pytest.fixture(params=[True, False], ids=["asgi", "wsgi"])
+def host(request: pytest.FixtureRequest) -> Host:
+    """Return an application behind one of the two."""
+    return Host(request.param)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,26 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 import guardrail_service.detectors  # registers the built-in detectors
+from guardrail_service import plugins
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, Parameters, Registry
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.plugins import installed
 from guardrail_service.text.sample import SegmentedSample, TokenSpan
-from guardrail_service.types import ROLES, Outcome, Passage, Row, RowOutput, Sample, State
+from guardrail_service.types import Outcome, Passage, Row, RowOutput, Sample, State
 
-DETECTORS = [pytest.param(detector, id=detector.spec.id) for detector in REGISTRY]
+ROOT = Path(__file__).resolve().parents[2]
+with pytest.MonkeyPatch.context() as patched:
+    patched.syspath_prepend(ROOT / "examples" / "plugin")
+    EXAMPLES = [
+        import_module("acme_guardrail.pressure").Pressure(),
+        import_module("acme_guardrail.code_names").CodeNames(),
+    ]
+KNOWN = {detector.spec.id for detector in (*REGISTRY, *EXAMPLES)}
+REGISTRY.load_plugins(set(installed(plugins.DETECTORS)) - KNOWN)
+EVERY: list[AnyDetector] = [*REGISTRY, *EXAMPLES]
+"""Our own, those of the example, and those of every distribution installed beside this one."""
+DETECTORS = [pytest.param(detector, id=detector.spec.id) for detector in EVERY]
+ROLES_READ = {role for detector in EVERY for role in detector.spec.roles}
 DIMENSIONS = 16
 
 # What makes a detector of this name judge at all; others run with their defaults.
@@ -31,7 +47,9 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
 
 # Classifiers answer with a probability for each label, whatever outputs a row names.
 PROBABILITIES: Mapping[str, Sequence[str]] = {
-    role: [metric.key for metric in REGISTRY[role].spec.metrics] for role in ("toxicity", "bias")
+    detector.spec.classifier: [metric.key for metric in detector.spec.metrics]
+    for detector in EVERY
+    if detector.spec.classifier is not None
 }
 
 # Lone surrogates are refused by the API; a detector must not crash on one all the same.
@@ -71,7 +89,7 @@ class Words:
 
 def segmented(sample: Sample) -> SegmentedSample:
     """Return a sample that every role can window."""
-    return SegmentedSample(sample, dict.fromkeys(ROLES, Words()))
+    return SegmentedSample(sample, dict.fromkeys(ROLES_READ, Words()))
 
 
 def output(row: Row) -> RowOutput:

@@ -56,15 +56,22 @@ def calibrates(function: Callable[P, None]) -> Callable[P, None]:
     return command(run)
 
 
-def serving_at_hand(pack: str | None) -> tuple[Serving, dict[str, Any]]:
-    """Return what configurations are checked against, and the pack's models by role."""
-    from guardrail_service.inference.pack import load_pack, resolve
-    from guardrail_service.resources import packs_dir
-    from guardrail_service.server.runtime import serving_for
+def serving_at_hand(pack: str | None, config: Path | None = None) -> tuple[Serving, dict[str, Any]]:
+    """Return what configurations are checked against, and the models by role.
 
-    loaded = load_pack(resolve(settings_from(model_pack=pack).model_pack, packs_dir()))
+    Args:
+        pack: Name or folder of a model pack; None: the one of the settings.
+        config: Guardrail JSON whose plug-ins may bring models of their own.
+    """
+    from guardrail_service.detectors.registry import REGISTRY
+    from guardrail_service.policy.file import load_plugins_of
+    from guardrail_service.server.runtime import pack_at_hand, serving_for
+
+    if config is not None:
+        load_plugins_of(config, REGISTRY)
+    loaded = pack_at_hand(settings_from(model_pack=pack).model_pack)
     models: dict[str, Any] = {"pack": loaded.name}
-    models |= {str(role): {"name": loaded.manifest.roles[role]} for role in loaded.roles}
+    models |= {role: {"name": loaded.model_name(role)} for role in loaded.roles}
     return serving_for(loaded), models
 
 

@@ -70,7 +70,7 @@ def lab_command(
     from guardrail_offline.calibration.fit import base_policy
     from guardrail_offline.calibration.scored_lab import fingerprints_of, join, write_lab
 
-    serving, _ = serving_at_hand(pack)
+    serving, _ = serving_at_hand(pack, config)
     policy = base_policy(config, serving)
     fingerprints = fingerprints_of(info) if info else serving.fingerprints
     joined = join(requests, replies, policy, fingerprints)
@@ -166,7 +166,7 @@ def fit_command(
         rule=rule, alpha=alpha, delta=delta, recall=recall, miss_cost=miss_cost, method=method,
         split=split, weights=weights, learn=learn, unit=unit, seed=seed, looks=looks,
     )  # fmt: skip
-    serving, models = serving_at_hand(pack)
+    serving, models = serving_at_hand(pack, base)
     inputs = FitInputs(
         lab=lab, labels=labels, base=base, metrics=tuple(metric or ()), sample=sample,
         previous=previous, adjudicator=adjudicator, about=about, name=name,
@@ -226,7 +226,7 @@ def check_command(
     from guardrail_offline.calibration.scored_lab import read_lab
     from guardrail_service.policy.file import load_file, read_json
 
-    serving, _ = serving_at_hand(pack)
+    serving, _ = serving_at_hand(pack, config)
     policy = load_file(config, serving).policy
     words = verdicts(read_labels(labels), str(labels), adjudicator=adjudicator)
     block = read_json(config).get("calibration", {})
@@ -264,7 +264,7 @@ def derive_command(
     from guardrail_offline.calibration.scored_lab import read_lab
     from guardrail_service.policy.file import load_file
 
-    serving, _ = serving_at_hand(pack)
+    serving, _ = serving_at_hand(pack, config)
     scored = read_lab(lab)
     new = derive(scored, load_file(config, serving).policy)
     summary: dict[str, Any] = new.as_json()

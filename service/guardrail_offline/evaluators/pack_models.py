@@ -160,15 +160,13 @@ class PackModels:
 
 
 def load_models(pack: str) -> PackModels:
-    """Return the models of a shipped pack or of a folder with a manifest.
+    """Return the models of a shipped pack or of a folder with a manifest, and of loaded plug-ins.
 
     Raises:
         PackError: If a file of the pack is missing or changed.
     """
-    from guardrail_service.inference.pack import load_pack, resolve
     from guardrail_service.inference.session_kinds import open_sessions
-    from guardrail_service.resources import packs_dir
-    from guardrail_service.server.runtime import serving_for
+    from guardrail_service.server.runtime import pack_at_hand, serving_for
 
-    loaded = load_pack(resolve(pack, packs_dir()))
+    loaded = pack_at_hand(pack)
     return PackModels(open_sessions(loaded), serving_for(loaded).fingerprints)

@@ -117,14 +117,14 @@ def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: RunO
 def fingerprints_of(configured: Sequence[Configured], pack: str) -> dict[str, str]:
     """Return what the scores depend on beside the parameters; only what is used of the pack."""
     from guardrail_offline.runs.worker import needs_models
-    from guardrail_service.inference.pack import load_pack, resolve
-    from guardrail_service.resources import packs_dir
-    from guardrail_service.server.runtime import serving_for
+    from guardrail_service.detectors.registry import REGISTRY
+    from guardrail_service.policy.fingerprints import rule_versions
+    from guardrail_service.server.runtime import pack_at_hand, serving_for
     from guardrail_service.text.segmentation.sentences import SEGMENTER_VERSION
 
     if not needs_models(one.evaluator.spec for one in configured):
-        return {"segmenter": SEGMENTER_VERSION}
-    return dict(serving_for(load_pack(resolve(pack, packs_dir()))).fingerprints)
+        return {"segmenter": SEGMENTER_VERSION, **rule_versions(REGISTRY.specs())}
+    return dict(serving_for(pack_at_hand(pack)).fingerprints)
 
 
 def _manifest(

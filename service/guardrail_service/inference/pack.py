@@ -168,6 +168,10 @@ class Pack:
         """Return the pack whose files serve a role: this one, or one that a plug-in brought."""
         return self.brought.get(role, self)
 
+    def model_name(self, role: Role) -> str:
+        """Return what the model behind a role is called; KeyError if the pack lacks it."""
+        return self.owner(role).manifest.roles[role]
+
     def joined(self, brought: Mapping[Role, Pack]) -> Pack:
         """Return this pack with other packs' roles beside its own."""
         return Pack(self.folder, self.manifest, {**self.brought, **brought})
@@ -178,8 +182,7 @@ class Pack:
 
     def model(self, role: Role) -> ModelFile:
         """Return the model behind a role; KeyError if the pack lacks it."""
-        manifest = self.owner(role).manifest
-        return manifest.models[manifest.roles[role]]
+        return self.owner(role).manifest.models[self.model_name(role)]
 
     def fingerprint(self, role: Role) -> str:
         """Return a hash of everything in the pack that can move a role's scores.

@@ -186,6 +186,15 @@ def load_file(path: Path, serving: Serving) -> Loaded:
     return _Reader(path, serving, _parse(path)).loaded()
 
 
+def load_plugins_of(path: Path, registry: Registry) -> None:
+    """Import the plug-ins that a file's `evaluator_ids` name.
+
+    Raises:
+        ConfigurationError: If the file cannot be read, or a plug-in cannot be used.
+    """
+    registry.load_plugins(_parse(path).evaluator_ids)
+
+
 def read_json(path: Path) -> Any:
     """Return a JSON file's value; duplicate keys, NaN and infinities are refused."""
 

@@ -41,13 +41,18 @@ def fingerprints(pack: Pack, specs: Iterable[DetectorSpec] = ()) -> dict[str, st
     how = PAIR_VERSION if reads_pairs else LEXICAL_VERSION
     return {
         **{role: " ".join(_role_parts(pack, role)) for role in pack.roles},
-        **{rules_key(spec): spec.version for spec in specs if spec.version},
+        **rule_versions(specs),
         "segmenter": SEGMENTER_VERSION,
         "evidence": " ".join(
             (CLAIMS_VERSION, READING_VERSION, GATE_VERSION, EVIDENCE_VERSION, how)
         ),
         "runtime": runtime_version(),
     }
+
+
+def rule_versions(specs: Iterable[DetectorSpec]) -> dict[str, str]:
+    """Return the versions of the detectors' own rules, where they state one."""
+    return {rules_key(spec): spec.version for spec in specs if spec.version}
 
 
 def rules_key(spec: DetectorSpec) -> str:

@@ -185,6 +185,7 @@ def info(service: ServiceIn) -> InfoReply:
     """Tell what runs here: versions, models, fingerprints and limits."""
     runtime = service.runtime
     manifest = runtime.pack.manifest
+    models = {role: runtime.pack.model_name(role) for role in runtime.pack.roles}
     return InfoReply(
         version=__version__,
         runtime={
@@ -192,7 +193,7 @@ def info(service: ServiceIn) -> InfoReply:
             "onnxruntime": installed_version("onnxruntime"),
             "machine": platform.machine(),
         },
-        pack={"name": manifest.name, "version": manifest.version, "roles": manifest.roles},
+        pack={"name": manifest.name, "version": manifest.version, "roles": models},
         fingerprints=dict(runtime.serving.fingerprints),
         golden={role: report._asdict() for role, report in runtime.golden.items()},
         limits=runtime.settings.limits.model_dump(),

@@ -162,6 +162,16 @@ def serving_for(pack: Pack) -> Serving:
     )
 
 
+def pack_at_hand(name_or_folder: str) -> Pack:
+    """Return a model pack with what the plug-ins bring that are loaded by now.
+
+    Raises:
+        PackError: If there is no such pack, or a file of one of them is missing or changed.
+    """
+    pack = load_pack(resolve(name_or_folder, packs_dir()))
+    return with_models_of(pack, [detector.spec.id for detector in REGISTRY])
+
+
 def with_models_of(pack: Pack, detectors: Iterable[str]) -> Pack:
     """Return a pack with the models that plugged-in detectors bring and it lacks.
 

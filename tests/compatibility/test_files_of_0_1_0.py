@@ -1,0 +1,117 @@
+"""What version 0.1.0 wrote is opened by this one: a store, an unfinished run, fitted thresholds.
+
+`written_by_0_1_0/` was made with the commands of that version. Where scores change on purpose, the
+fingerprints here change with them, and CHANGELOG.md says what has to be fitted again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from pyarrow import parquet
+
+from guardrail_service.inference import memory
+from guardrail_service.inference.pack import load_pack
+from guardrail_service.resources import packs_dir
+from guardrail_service.server.app import create_app
+from guardrail_service.server.runtime import Runtime, serving_for
+from guardrail_service.settings import Settings
+from tests.integration.conftest import here
+
+WRITTEN = Path(__file__).with_name("written_by_0_1_0")
+EVALUATE = ("--evaluators", "looping,pii,secrets,no_answer", "--shard-rows", "4", "--workers", "1")
+
+
+def written(name: str) -> Any:
+    """Return the content of a JSON file that version 0.1.0 wrote."""
+    return json.loads((WRITTEN / name).read_text("utf-8"))
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    """Return the content of every file under a folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def content_of(folder: Path) -> dict[str, Any]:
+    """Return what a run's files say; the order of evaluators within them may be another."""
+    content: dict[str, Any] = dict(bytes_of(folder))
+    for name, data in content.items():
+        if name.endswith(".json"):
+            content[name] = json.loads(data)
+        elif name.endswith((".jsonl", ".parquet")):
+            path = folder / name
+            rows = (
+                parquet.read_table(path).to_pylist()
+                if name.endswith(".parquet")
+                else [json.loads(line) for line in data.splitlines()]
+            )
+            content[name] = sorted(json.dumps(row, sort_keys=True) for row in rows)
+    return content
+
+
+def test_a_store_starts_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the machine that wrote it, every passage is known."""
+    environment = written("store_environment.json")
+    monkeypatch.setattr(memory.ort, "__version__", environment["onnxruntime"])
+    monkeypatch.setattr(memory.platform, "machine", lambda: environment["machine"])
+    monkeypatch.setattr(memory, "_cpu", lambda: environment["cpu"])
+    store = shutil.copy(WRITTEN / "store.sqlite", tmp_path)
+    done = here("warm", WRITTEN / "corpus.txt", "--store", store, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == {"passages": 2, "new": 0, "known": 2, "failed": 0}
+
+
+def test_an_unfinished_run_is_gone_on_with(tmp_path: Path) -> None:
+    """What was scored stays, the rest is scored as 0.1.0 would have, and the result is the same."""
+    lab = WRITTEN / "small.jsonl"
+    begun = Path(shutil.copytree(WRITTEN / "run", tmp_path / "begun"))
+    kept = bytes_of(begun)
+    for out in (begun, tmp_path / "unbroken"):
+        done = here("evaluate", lab, "--out", out, *EVALUATE)
+        assert done.exit_code == 0, done.output
+    assert kept.items() <= bytes_of(begun).items()
+    assert content_of(begun) == content_of(tmp_path / "unbroken")
+    found, expected = content_of(begun), content_of(WRITTEN / "expected")
+    assert found["work/scores-00002.jsonl"] == expected["scores-00002.jsonl"]
+    assert found["summary.json"] == expected["summary.json"]
+
+
+def test_fitted_thresholds_are_served_and_checked(tmp_path: Path) -> None:
+    """As calibrated, with the cuts of the file."""
+    file = WRITTEN / "thresholds.json"
+    seen = here("config", "check", file, "--json")
+    assert seen.exit_code == 0, seen.output
+    (report,) = json.loads(seen.stdout)
+    metrics = report["policy"]["detectors"]["looping"]["metrics"]
+    (cuts,) = written("thresholds.json")["calibrated_thresholds"].values()
+    assert {key: metrics[key]["threshold"] for key in cuts} == cuts
+    assert {metrics[key]["status"] for key in cuts} == {"calibrated"}
+
+    lab, labels = WRITTEN / "other_lab.jsonl", ("--labels", WRITTEN / "other_labels.jsonl")
+    scored = here("evaluate", lab, "--out", tmp_path, "-e", "looping", "--workers", "1")
+    assert scored.exit_code == 0, scored.output
+    checked = here("calibrate", "check", file, "--lab", tmp_path, *labels, "--json")
+    assert checked.exit_code == 0, checked.output
+
+
+def test_fingerprints_are_those_of_0_1_0() -> None:
+    """They depend on models and code that scores, not on where it lies; thresholds stay valid."""
+    found = dict(serving_for(load_pack(packs_dir() / "embedded")).fingerprints)
+    assert found == written("fingerprints.json")
+
+
+def test_detectors_keep_the_ids_of_h2o(tiny_runtime: Runtime) -> None:
+    """Under the name `h2o_id` of `/v1/detectors`."""
+    with TestClient(create_app(Settings(), runtime=tiny_runtime)) as client:
+        detectors = client.get("/v1/detectors").json()["detectors"]
+    found = {detector["id"]: detector["h2o_id"] for detector in detectors}
+    assert written("h2o_ids.json").items() <= found.items()

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import PurePath
 
 
@@ -173,11 +173,11 @@ def choices(name: str, known: Iterable[str], noun: str, listed_by: str = "") -> 
 
     Args:
         name: What was found; only a message that may quote it may use the hint.
-        known: Every name that would have been right.
+        known: Every name that would have been right; a set is sorted.
         noun: What the names are, in the singular: "detector id".
         listed_by: Where all of them can be seen.
     """
-    names = list(dict.fromkeys(known))
+    names = sorted(known) if isinstance(known, Set) else list(dict.fromkeys(known))
     if near := near_misses(name, names):
         return f"a known {noun}; did you mean {' or '.join(map(repr, near))}?"
     if len(names) > _MOST_CHOICES:

@@ -259,7 +259,7 @@ def test_a_detector_cannot_be_registered_twice(detector: AnyDetector) -> None:
 
 
 def test_importing_the_package_registers_the_text_detectors() -> None:
-    """One visible import line per file."""
+    """Without a list of them."""
     assert guardrail_service.detectors.__doc__
     wanted = {"looping", "language_mismatch", "json_schema", "text_matching", "no_answer"}
     assert wanted <= {detector.spec.id for detector in REGISTRY}

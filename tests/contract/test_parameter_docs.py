@@ -23,6 +23,6 @@ PAGES = {
 def test_every_parameter_is_on_the_detectors_page(detector: str) -> None:
     """By the name that goes into the JSON."""
     text = (DOCS / PAGES.get(detector, "configuration.md")).read_text("utf-8")
-    assert f"`{detector}`" in text
+    assert f"`{detector}`" in text or not REGISTRY[detector].parameters.model_fields
     for name, field in REGISTRY[detector].parameters.model_fields.items():
         assert f"`{field.alias or name}`" in text, f"{detector}.{name}"

@@ -1,16 +1,24 @@
-"""One file or folder per risk; importing this package registers the built-in detectors."""
+"""One file or folder per risk; importing this package registers the built-in detectors.
 
-from guardrail_service.detectors import answer_relevancy_sentence as answer_relevancy_sentence
-from guardrail_service.detectors import bias as bias
-from guardrail_service.detectors import context_relevancy_soft as context_relevancy_soft
-from guardrail_service.detectors import encoding as encoding
-from guardrail_service.detectors import groundedness as groundedness
-from guardrail_service.detectors import language_mismatch as language_mismatch
-from guardrail_service.detectors import looping as looping
-from guardrail_service.detectors import toxicity as toxicity
-from guardrail_service.detectors.hallucination.detector import Hallucination as Hallucination
-from guardrail_service.detectors.json_schema.detector import JsonSchema as JsonSchema
-from guardrail_service.detectors.no_answer.detector import NoAnswer as NoAnswer
-from guardrail_service.detectors.pii.detector import PII as PII
-from guardrail_service.detectors.secrets.detector import Secrets as Secrets
-from guardrail_service.detectors.text_matching.detector import TextMatching as TextMatching
+A new detector is a new file here, or a new folder with a `detector.py`: nothing lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+
+def import_all(folders: Iterable[str]) -> None:
+    """Import every detector in some folders of this package, in the order of their names."""
+    for module in sorted(iter_modules(folders), key=lambda found: found.name):
+        name = f"{__name__}.{module.name}"
+        if not module.ispkg:
+            import_module(name)
+        elif any((Path(folder) / module.name / "detector.py").is_file() for folder in folders):
+            import_module(f"{name}.detector")
+
+
+import_all(__path__)

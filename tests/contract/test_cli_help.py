@@ -30,7 +30,7 @@ COMMANDS = dict(commands(ROOT))
 
 
 def test_the_published_commands_exist() -> None:
-    """What the README shows."""
+    """Documents and habits name these."""
     assert set(COMMANDS) >= {
         "guardrail serve",
         "guardrail check",

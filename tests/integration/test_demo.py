@@ -18,7 +18,7 @@ def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_demo_answer_is_decided_as_expected() -> None:
-    """What the README shows is what a user gets."""
+    """Nothing else than this says that the demo is right; its table is printed, never pasted."""
     run = demo()
     assert run.returncode == 0, run.stdout + run.stderr
     assert "36 answers, 36 as expected" in run.stdout

@@ -1,0 +1,214 @@
+"""The README is true: its commands exist, its code runs, its reply is what the service answers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import typer.main
+from starlette.testclient import TestClient
+
+from guardrail_client import GuardrailClient
+from guardrail_service.commands.main import app
+from tests.integration.conftest import PATIENCE_S, Served, running
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+ADDRESS = "http://127.0.0.1:8080"
+NUMBER = r"\d+\.\d+"
+PROJECTS = {
+    tomllib.loads(path.read_text("utf-8"))["project"]["name"]: tomllib.loads(
+        path.read_text("utf-8")
+    )
+    for path in ROOT.glob("**/pyproject.toml")
+    if not path.is_relative_to(ROOT / ".venv")
+}
+
+
+def blocks(language: str) -> list[str]:
+    """Return the text of each fenced block in this language."""
+    return [text for found, text in BLOCKS if found == language]
+
+
+def commands() -> Iterator[list[str]]:
+    """Yield the words of every command of the bash blocks, without remarks."""
+    for block in blocks("bash"):
+        text = block.replace("\\\n", " ")
+        if "curl" in text:
+            yield shlex.split(text)
+            continue
+        for line in text.splitlines():
+            if words := shlex.split(line, comments=True):
+                yield words
+
+
+COMMANDS = list(commands())
+
+
+@pytest.fixture(scope="module")
+def guard() -> Iterator[Served]:
+    """The service as the README starts it, on a free port."""
+    with running("--port", "0") as served:
+        yield served
+
+
+def check(words: list[str], address: str) -> dict[str, Any]:
+    """Send what a curl command sends and return the reply."""
+    (url,) = [word for word in words if word.startswith(ADDRESS)]
+    body = words[words.index("-d") + 1]
+    headers = dict([words[words.index("-H") + 1].split(": ")])
+    reply = httpx.post(
+        url.replace(ADDRESS, address), content=body, headers=headers, timeout=PATIENCE_S
+    )
+    assert reply.status_code == 200, reply.text
+    result: dict[str, Any] = reply.json()
+    return result
+
+
+def differences(shown: Any, found: Any, place: str = "reply") -> list[str]:
+    """Return where a reply lacks something shown; processors may differ by a tenth in a score."""
+    if isinstance(shown, dict):
+        return [
+            line
+            for key, value in shown.items()
+            for line in differences(value, found.get(key), f"{place}.{key}")
+        ]
+    if isinstance(shown, list):
+        if len(shown) != len(found):
+            return [f"{place}: {len(shown)} shown, {len(found)} found"]
+        return [
+            line
+            for number, (left, right) in enumerate(zip(shown, found, strict=True))
+            for line in differences(left, right, f"{place}[{number}]")
+        ]
+    if isinstance(shown, str) and isinstance(found, str):
+        numbers = [[float(n) for n in re.findall(NUMBER, text)] for text in (shown, found)]
+        same = re.sub(NUMBER, "#", shown) == re.sub(NUMBER, "#", found)
+        return (
+            []
+            if same and numbers[0] == pytest.approx(numbers[1], rel=0.1)
+            else [f"{place}: {found}"]
+        )
+    close = isinstance(shown, float) and found == pytest.approx(shown, rel=0.1)
+    return [] if close or shown == found else [f"{place}: {found}"]
+
+
+def test_the_reply_shown_is_the_reply_given(guard: Served) -> None:
+    """The request above it, sent to the shipped models under the default policy."""
+    (shown,) = blocks("json")
+    (request,) = [words for words in COMMANDS if words[0] == "curl"]
+    assert differences(json.loads(shown), check(request, guard.address)) == []
+
+
+def test_a_reply_that_differs_is_noticed() -> None:
+    """In a word, a number, a list's length or a field that is gone."""
+    assert differences({"a": "is 0.04, low"}, {"a": "is 0.0401, low"}) == []
+    assert differences({"a": "is 0.04, low"}, {"a": "is 0.04, high"})
+    assert differences({"a": "is 0.04"}, {"a": "is 0.08"})
+    assert differences({"a": [1]}, {"a": [1, 2]})
+    assert differences({"a": {"b": True}}, {"a": {}})
+
+
+def test_the_guarded_application_runs_and_replaces_the_answer(guard: Served) -> None:
+    """The Python block as it stands, but for the address of the service."""
+    (code,) = blocks("python")
+    names: dict[str, Any] = {}
+    exec(compile(code.replace(ADDRESS, guard.address), "README.md", "exec"), names)  # noqa: S102
+    question = "When does the pool open?"
+    unguarded = names["ask"]({"question": question})
+    with GuardrailClient(guard.address, timeout=PATIENCE_S) as client:  # now the models know it
+        client.check(unguarded["answer"], question=question, contexts=unguarded["contexts"])
+    with TestClient(names["app"]) as http:
+        reply = http.post("/ask", json={"question": question})
+        assert http.portal
+        http.portal.call(names["guard"].close)
+    assert reply.headers["X-Guardrail-Decision"] == "flag"
+    assert "hallucination" in reply.headers["X-Guardrail-Flagged"]
+    (sentence,) = re.findall(r"the user reads \"(.+?)\"", TEXT)
+    assert reply.json() == {"answer": sentence, "contexts": unguarded["contexts"]}
+
+
+@pytest.mark.parametrize("words", [w for w in COMMANDS if w[0] == "guardrail"], ids=" ".join)
+def test_a_command_exists_with_its_options(words: list[str]) -> None:
+    """As the installed command line knows them."""
+    command: Any = typer.main.get_command(app)
+    rest = words[1:]
+    while hasattr(command, "list_commands"):
+        command = command.get_command(typer.Context(command), rest.pop(0))
+        assert command is not None
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in rest if word.startswith("-")} <= known
+
+
+@pytest.mark.parametrize("words", [w for w in COMMANDS if w[0] == "pip"], ids=" ".join)
+def test_a_distribution_exists_with_its_extra(words: list[str]) -> None:
+    """Every `pip install` names a project of this checkout; `build` alone comes from elsewhere."""
+    name, _, extra = words[-1].rstrip("]").partition("[")
+    if name == "build":
+        return
+    own = PROJECTS[name]["tool"]["rag-guardrail"]
+    assert not extra or extra in own["extras"]
+
+
+def brought(requirement: str) -> set[str]:
+    """Return which of our distributions a requirement names, itself or by its extra."""
+    name, _, extra = requirement.rstrip("]").partition("[")
+    extras = PROJECTS[name]["tool"]["rag-guardrail"]["extras"] if extra else {}
+    names = {re.split(r"[\[=<>;]", line)[0] for line in [name, *extras.get(extra, ())]}
+    return names & set(PROJECTS)
+
+
+def test_wheels_are_built_from_every_published_project() -> None:
+    """The loop goes through four folders that each have a pyproject."""
+    (words,) = [words for words in COMMANDS if words[0] == "for"]
+    folders = [word.rstrip(";") for word in words[words.index("in") + 1 : words.index("do")]]
+    named = {
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text("utf-8"))["project"]["name"]
+        for folder in folders
+    }
+    installed = {name for words in COMMANDS if words[0] == "pip" for name in brought(words[-1])}
+    assert named == installed
+
+
+def test_nothing_else_is_in_the_bash_blocks() -> None:
+    """So that every line above is checked by one of these tests."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for words in COMMANDS:
+        if words[0] == "make":
+            assert f"\n{words[1]}:" in makefile
+        else:
+            assert words[0] in {"guardrail", "pip", "for", "python", "done", "curl"}
+
+
+def test_the_limits_are_the_measured_ones() -> None:
+    """Good answers flagged and bad ones caught, as recorded beside the shipped threshold."""
+    shipped = json.loads((ROOT / "configs" / "defaults" / "thresholds.json").read_text("utf-8"))
+    measured = shipped["thresholds"]["hallucination"]["hallucination"]
+    good, bad = measured["false_flag_held_out"], measured["recall_held_out"]
+    limits = " ".join(TEXT.partition("**It misses many")[2].partition("- **")[0].split())
+    found = re.search(r"On (\d+) held-out good answers .*? flags (\d+)\.", limits)
+    assert found
+    assert found.groups() == (str(good["n"]), str(good["flagged"]))
+    for kind, words in {
+        "invented_fact": "invented facts",
+        "unsupported_sentence": "unsupported additions",
+        "contradiction": "contradictions",
+        "off_topic": "off-topic answers",
+    }.items():
+        assert f"{bad[kind]['flagged']} of {bad[kind]['n']} {words}" in limits
+    answers = re.search(r"\*\* from (\d+) answers", TEXT)
+    assert answers
+    assert int(answers[1]) == shipped["data"]["answers"]
+
+
+def test_the_readme_is_short() -> None:
+    """A stranger reads it in four minutes."""
+    assert len(TEXT.split()) <= 900

@@ -19,6 +19,8 @@ from guardrail_client.middleware.replies import LOG
 from guardrail_client.middleware.shapes import Framing
 from guardrail_client.middleware.sse import Events, Lane
 
+MAX_HELD = 4096
+"""Events that wait for the texts before them."""
 TEXT_LANE: Lane = (0, "text")
 
 
@@ -214,13 +216,25 @@ class StreamBody(Body, ABC):
                 raise UnreadableBody("encoded_stream")
             await self.take(data, more)
         except UnreadableBody as error:
-            outcome = unchecked(self.route, self.exchange.path, error.code)
-            await self._stop(TEXT_LANE, AnswerOutcome(outcome.path, "replaced", None, error.code))
+            await self._stop(TEXT_LANE, self._replaced(error.code))
             return
         if not more and not self.stopped:
-            await self._lanes.end()
-        if not more and not self.stopped:
+            await self._ended()
+
+    async def _ended(self) -> None:
+        await self._lanes.end()
+        try:
+            await self.before_the_end()
+        except UnreadableBody as error:
+            await self._stop(TEXT_LANE, self._replaced(error.code))
+        if not self.stopped:
             await self.send(self.tail(), more=False)
+
+    def _replaced(self, code: str) -> AnswerOutcome:
+        return AnswerOutcome(self.exchange.path, "replaced", None, code)
+
+    async def before_the_end(self) -> None:
+        """Send what waited for the texts."""
 
     @abstractmethod
     async def take(self, data: bytes, more: bool) -> None:
@@ -229,6 +243,7 @@ class StreamBody(Body, ABC):
     async def show(self, lane: Lane, text: str) -> None:
         """Send a text that has been decided."""
         if text and not self.stopped:
+            self._lanes.repeats.showed(lane, text)
             await self.emit(self.shown(lane, text))
 
     async def emit(self, data: bytes) -> None:
@@ -302,7 +317,12 @@ class EventBody(StreamBody):
         """Send the headers; the verdict comes later."""
         self._events = Events()
         self._templates: dict[Lane, bytes] = {}
+        self._held: list[tuple[bytes, tuple[str, ...]]] = []
         await super().begin()
+
+    async def before_the_end(self) -> None:
+        """Send what waited for the texts."""
+        await self._pass_on()
 
     async def take(self, data: bytes, more: bool) -> None:
         """Give the texts of complete events to their lanes; what has none passes in its turn."""
@@ -311,16 +331,39 @@ class EventBody(StreamBody):
             await self._each(self._events.end())
 
     async def _each(self, events: Iterable[bytes]) -> None:
+        route, lanes = self.route, self._lanes
         for event in events:
-            found = sse.find(event, self.route.sse)
+            found = sse.find(event, route.sse, route.tool_calls, route.unchecked_events)
+            template = sse.without_others(found.template, route.sse)
             for lane, text in found.texts.items():
-                self._templates[lane] = found.template
+                self._templates[lane] = template if found.others else found.template
                 if text:
-                    await self._lanes.put(lane, text)
-            if found.is_last or found.ends:
-                await self._lanes.end(None if found.is_last else found.ends)
+                    await lanes.put(lane, text)
+            ends = [*found.ends, *lanes.repeated(found.others)]
+            if found.is_last or ends:
+                await lanes.end(None if found.is_last else ends)
             if found.rest is not None:
-                await self.emit(found.rest)
+                self._held.append((found.rest, found.others))
+            if len(self._held) > MAX_HELD:
+                raise UnreadableBody("too_many_events")
+            await self._pass_on()
+
+    async def _pass_on(self) -> None:
+        """Send what is not text, in its order, up to what says more than is decided."""
+        while self._held and not self.stopped:
+            rest, others = self._held[0]
+            if others and self._lanes.open:
+                return
+            del self._held[0]
+            try:
+                passes = self._lanes.repeats.may_pass(others)
+            except UnreadableBody as error:
+                if unchecked(self.route, self.exchange.path, error.code).shown == "replaced":
+                    raise
+                LOG.warning("event not checked, as_is: %s", error.code)
+                passes = True
+            if passes:
+                await self.emit(rest)
 
     def shown(self, lane: Lane, text: str) -> bytes:
         """Return a text as it is sent."""

@@ -148,10 +148,12 @@ def find_texts(value: Any, shape: Shape, tool_calls: str) -> list[FoundText]:
     claimed = [place for text in found for place in text.places] + calls
     claimed += [p for pattern in shape.repeats for p in _flat(value, pattern)]
     codes = IDENTIFIERS | shape.codes
-    for place in _strings(value, ()):
-        is_code = bool(place) and place[-1] in codes and _at(value, place).count(" ") <= MAX_BLANKS
+    for place in string_places(value):
+        is_code = (
+            bool(place) and place[-1] in codes and at_place(value, place).count(" ") <= MAX_BLANKS
+        )
         if not is_code and not any(place[: len(taken)] == taken for taken in claimed):
-            found.append(FoundText(_at(value, place), (place,)))
+            found.append(FoundText(at_place(value, place), (place,)))
     return _shown(found)
 
 
@@ -167,7 +169,7 @@ def find_pointed(value: Any, patterns: Sequence[str]) -> list[FoundText] | None:
     found = []
     for group in groups:
         places = tuple(place for start in group for place in _texts_below(value, start))
-        text = "".join(_at(value, place) for place in places)
+        text = "".join(at_place(value, place) for place in places)
         found.append(FoundText(text, places))
     return _shown(found)
 
@@ -186,7 +188,8 @@ def find_returned(value: Any, returned: Any) -> list[FoundText] | None:
     if not all(isinstance(text, str) for text in texts):
         raise UnreadableBody("answer_not_text")
     found = [
-        FoundText(t, tuple(p for p in _strings(value, ()) if _at(value, p) is t)[:1]) for t in texts
+        FoundText(t, tuple(p for p in string_places(value) if at_place(value, p) is t)[:1])
+        for t in texts
     ]
     return _shown(found)
 
@@ -204,12 +207,12 @@ def _shown(found: Iterable[FoundText]) -> list[FoundText]:
 
 
 def _joined(value: Any, group: list[Place]) -> FoundText | None:
-    parts = [place for place in group if isinstance(_at(value, place), str)]
-    return FoundText("".join(_at(value, p) for p in parts), tuple(parts)) if parts else None
+    parts = [place for place in group if isinstance(at_place(value, place), str)]
+    return FoundText("".join(at_place(value, p) for p in parts), tuple(parts)) if parts else None
 
 
 def _whole(value: Any, place: Place) -> FoundText:
-    found = _at(value, place)
+    found = at_place(value, place)
     if isinstance(found, str):
         return FoundText(found, (place,))
     empty = found in (None, {}, [])
@@ -230,14 +233,14 @@ def _parts(found: FoundText, text: str) -> dict[Place, Any]:
 
 def _texts_below(value: Any, start: Place) -> list[Place]:
     """Return the strings of an answer that may be a list of parts."""
-    found = _at(value, start)
+    found = at_place(value, start)
     if isinstance(found, str):
         return [start]
     if found is None:
         return []
     if not isinstance(found, list | dict):
         raise UnreadableBody("answer_not_text")
-    below = [(*start, *place) for place in _strings(found, ())]
+    below = [(*start, *place) for place in string_places(found)]
     return [place for place in below if place[-1] not in ("type", "id", "role", "index")]
 
 
@@ -304,14 +307,16 @@ def _child(value: Any, key: str | int) -> Any:
     return _NOTHING
 
 
-def _strings(value: Any, at: Place) -> Iterator[Place]:
+def string_places(value: Any, at: Place = ()) -> Iterator[Place]:
+    """Yield where strings stand in a document."""
     if isinstance(value, str):
         yield at
     for key, child in _children(value):
-        yield from _strings(child, (*at, key))
+        yield from string_places(child, (*at, key))
 
 
-def _at(value: Any, place: Place) -> Any:
+def at_place(value: Any, place: Place) -> Any:
+    """Return what stands at a place."""
     for key in place:
         value = value[key]
     return value

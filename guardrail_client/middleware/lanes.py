@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware.exchange import Exchange
 from guardrail_client.middleware.outcome import AnswerOutcome, streamed, unchecked
+from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.routes import Route
 from guardrail_client.middleware.sse import Lane
 
@@ -47,9 +48,11 @@ class Lanes:
         self._done = done
         self._queues: dict[Lane, asyncio.Queue[str | None]] = {}
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
+        self.repeats = Repeats()
 
     async def put(self, lane: Lane, text: str) -> None:
         """Give a lane more text; waits while it has too much."""
+        self.repeats.wrote(lane, text)
         if lane not in self._queues:
             if len(self._queues) >= MAX_LANES:
                 outcome = unchecked(self._route, self._exchange.path, "too_many_choices")
@@ -68,6 +71,15 @@ class Lanes:
             putting.cancel()
         if task.done():
             task.result()
+
+    def repeated(self, others: Collection[str]) -> list[int]:
+        """Return the choices of which one of these strings says everything written so far."""
+        return [lane[0] for lane in self._tasks if self.repeats.written.get(lane, "") in others]
+
+    @property
+    def open(self) -> bool:
+        """Return whether something is still held."""
+        return bool(self._tasks)
 
     async def end(self, choices: Iterable[int] | None = None) -> None:
         """Finish the lanes of some choices, or all, and wait until they have been sent."""

@@ -52,6 +52,7 @@ class Route:
         websocket: `unchecked` lets WebSockets of this path pass; None refuses them (1008).
         sse: What events of a stream hold: `openai` chunks, plain `text`, or JSON with the text at
             a JSON pointer.
+        unchecked_events: Names of events that pass as they are, such as one with the passages.
         policy: Policy of this endpoint; None takes the client's.
         detectors: Overrides by detector.
         mode: `shadow` sends everything as it is and only reports.
@@ -76,6 +77,7 @@ class Route:
     types: Mapping[str, Framing] = field(default_factory=dict)
     websocket: Literal["unchecked"] | None = None
     sse: str = "openai"
+    unchecked_events: Sequence[str] = ()
     policy: str | None = None
     detectors: Mapping[str, Any] | None = None
     mode: Mode = "enforce"

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.documents import (
+    MAX_BLANKS,
+    at_place,
+    strict_json,
+    string_places,
+)
+from guardrail_client.middleware.shapes import IDENTIFIERS, OPENAI_CHAT
 
 MAX_EVENT = 1024 * 1024
 """Bytes of one event; a chunk of a chat completion has some hundred."""
+MAX_NAME = 64
+TOOL_CALL = "tool_call:"
+OPENAI_CODES = IDENTIFIERS | OPENAI_CHAT.codes
 TEXT_FIELDS = ("content", "refusal", "reasoning_content", "reasoning")
 """Fields of a chunk's delta that readers may be shown."""
 Lane = tuple[int, str]
@@ -119,6 +129,8 @@ class Found:
         template: Carries text of a lane later on.
         ends: Which choices have no more text; their lanes are sent before `rest`.
         is_last: Whether nothing has more text.
+        others: Strings of `rest` that may say again what the texts say, or something else: it waits
+            until they are known to repeat what may be shown.
     """
 
     texts: dict[Lane, str]
@@ -126,30 +138,79 @@ class Found:
     template: bytes
     ends: frozenset[int] = frozenset()
     is_last: bool = False
+    others: tuple[str, ...] = ()
 
 
-def find(event: bytes, shape: str) -> Found:
+def find(
+    event: bytes, shape: str, tool_calls: str = "check", unchecked: Collection[str] = ()
+) -> Found:
     """Return what an event holds.
 
     Args:
         event: As it came.
         shape: `openai`, `text`, or a JSON pointer.
+        tool_calls: `check`, `unchecked` or `refuse`.
+        unchecked: Names of events that pass as they are.
 
     Raises:
-        UnreadableBody: If it is not of that shape, so that nobody knows what a reader sees.
+        UnreadableBody: If it holds a tool call where those are refused.
     """
+    if (name := _field(event, "event")) is not None and name in unchecked:
+        return Found({}, event + b"\n\n", event)
+    event = _without_comments(event)
     data = data_of(event)
     if data is None or data.strip() == DONE:
-        return Found({}, event + b"\n\n", event, is_last=data is not None)
+        is_last = data is not None
+        rest = event + b"\n\n" if event else b":\n\n"  # keeps the connection open
+        return Found({}, rest, event, is_last=is_last, others=_odd_fields(event))
     if shape == "text":
-        return Found({(0, "text"): data}, None, event)
+        return Found({(0, "text"): data}, None, _plain_template(event))
     try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        raise UnreadableBody("event_not_json") from None
-    if shape == "openai":
-        return _openai(event, document)
-    return _pointed(event, document, shape)
+        document = strict_json(data.encode())
+    except UnreadableBody:
+        return Found({}, event + b"\n\n", event, others=(data, *_odd_fields(event)))
+    found = (
+        _openai(event, document, tool_calls)
+        if shape == "openai"
+        else _pointed(event, document, shape)
+    )
+    return replace(found, others=(*found.others, *_odd_fields(event)))
+
+
+def _field(event: bytes, name: str) -> str | None:
+    for line in event.decode("utf-8", "replace").split("\n"):
+        key, _, content = line.partition(":")
+        if key == name:
+            return content.removeprefix(" ")
+    return None
+
+
+def _without_comments(event: bytes) -> bytes:
+    """Return an event's known fields: no reader shows the others, and a person may read them."""
+    known = (b"event", b"id", b"retry", b"data")
+    return b"\n".join(line for line in event.split(b"\n") if line.partition(b":")[0] in known)
+
+
+def _odd_fields(event: bytes) -> tuple[str, ...]:
+    """Return names of events and ids that are no names."""
+    fields = (_field(event, name) for name in ("event", "id", "retry"))
+    return tuple(f for f in fields if f and (len(f) > MAX_NAME or f.count(" ") > MAX_BLANKS))
+
+
+def _plain_template(event: bytes) -> bytes:
+    """Return an event as a template, without a name that is none."""
+    return b"data:" if _odd_fields(event) else event
+
+
+def _others(document: Any, codes: Collection[str]) -> tuple[str, ...]:
+    """Return the strings of a document that are not known to be names or codes."""
+    found = []
+    for place in string_places(document):
+        text = at_place(document, place)
+        is_code = bool(place) and place[-1] in codes and text.count(" ") <= MAX_BLANKS
+        if text.strip() and not is_code:
+            found.append(text)
+    return tuple(found)
 
 
 def blank(shape: str) -> bytes:
@@ -174,10 +235,17 @@ def fill(template: bytes, shape: str, lane: Lane, text: str) -> bytes:
         return with_data(template, _json(document))
     index, name = lane
     choice: dict[str, Any] = {"index": index, "finish_reason": None}
-    choice |= {"text": text} if name == "text" else {"delta": {name: text}}
+    choice |= {"text": text} if name == "text" else {"delta": _delta(name, text)}
     document["choices"] = [choice]
     document.pop("usage", None)
     return with_data(template, _json(document))
+
+
+def _delta(name: str, text: str) -> dict[str, Any]:
+    if not name.startswith(TOOL_CALL):
+        return {name: text}
+    number = int(name.removeprefix(TOOL_CALL))
+    return {"tool_calls": [{"index": number, "function": {"arguments": text}}]}
 
 
 def stopped(template: bytes, shape: str, lane: Lane) -> bytes:
@@ -193,44 +261,83 @@ def stopped(template: bytes, shape: str, lane: Lane) -> bytes:
     return with_data(template, _json(document)) + done
 
 
-def _openai(event: bytes, document: Any) -> Found:
+def _openai(event: bytes, document: Any, tool_calls: str) -> Found:
     choices = document.get("choices") if isinstance(document, dict) else None
-    if not isinstance(choices, list):
-        if isinstance(document, dict) and "error" in document:
+    if not isinstance(choices, list) or not all(isinstance(c, dict) for c in choices):
+        if isinstance(document, dict) and document.keys() == {"error"}:
             return Found({}, event + b"\n\n", event)
-        raise UnreadableBody("event_not_openai")
+        return Found({}, event + b"\n\n", event, others=_others(document, OPENAI_CODES))
     texts: dict[Lane, str] = {}
+    passing: set[str] = set()
     rest = copy.deepcopy(document)
+    rest.pop("obfuscation", None)  # padding, of which nobody knows what it says
     for choice in rest["choices"]:
         index = int(choice.get("index") or 0)
-        delta = choice.get("delta")
-        holders = [(choice, ("text",)), (delta if isinstance(delta, dict) else {}, TEXT_FIELDS)]
-        for holder, names in holders:
+        delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else {}
+        choice.pop("logprobs", None)  # the tokens ahead of the text
+        for holder, names in ((choice, ("text",)), (delta, TEXT_FIELDS)):
             for name in names:
                 if isinstance(holder.get(name), str):
                     texts[index, name] = texts.get((index, name), "") + holder[name]
                     holder[name] = ""
+        for name, call in _calls(delta):
+            if tool_calls == "refuse":
+                raise UnreadableBody("tool_call")
+            if tool_calls == "unchecked":
+                passing.add(call["arguments"])
+            else:
+                texts[index, name] = texts.get((index, name), "") + call["arguments"]
+                call["arguments"] = ""
     ends = frozenset(int(c.get("index") or 0) for c in rest["choices"] if c.get("finish_reason"))
     left = with_data(event, _json(rest)) if _says_more(rest) else None
-    return Found(texts, left, event, ends)
+    others = tuple(text for text in _others(rest, OPENAI_CODES) if text not in passing)
+    return Found(texts, left, event, ends, others=others)
+
+
+def _calls(delta: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the lane and the holder of each piece of arguments that a delta has."""
+    calls = delta.get("tool_calls")
+    for number, call in enumerate(calls if isinstance(calls, list) else ()):
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("arguments"), str):
+            yield f"{TOOL_CALL}{int(call.get('index') or number)}", function
 
 
 def _says_more(document: dict[str, Any]) -> bool:
     """Return whether a chunk without its texts still has something to tell."""
     if document.get("usage") or not document["choices"]:
         return True
+    silent: tuple[Any, ...] = (None, "", [], {})
     return any(
-        choice.get("finish_reason") or any((choice.get("delta") or {}).values())
+        value not in silent
         for choice in document["choices"]
+        for key, value in (*choice.items(), *_items(choice.get("delta")))
+        if key not in ("index", "delta", "text")
     )
+
+
+def _items(value: Any) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else [("delta", value)]
 
 
 def _pointed(event: bytes, document: Any, pointer: str) -> Found:
     holder, key = _holder(document, pointer)
     text = holder.get(key) if isinstance(holder, dict) else None
     if not isinstance(text, str):
-        return Found({}, event + b"\n\n", event)
-    return Found({(0, pointer): text}, None, event)
+        return Found({}, event + b"\n\n", event, others=_others(document, IDENTIFIERS))
+    rest = copy.deepcopy(document)
+    _put(rest, pointer, "")
+    others = _others(rest, IDENTIFIERS)
+    if not others:
+        return Found({(0, pointer): text}, None, event)
+    return Found({(0, pointer): text}, with_data(event, _json(rest)), event, others=others)
+
+
+def without_others(template: bytes, shape: str) -> bytes:
+    """Return a template without what else its event said."""
+    if shape in ("openai", "text"):
+        return template
+    return blank(shape)
 
 
 def _put(document: Any, pointer: str, text: str) -> None:

@@ -15,6 +15,7 @@ from guardrail_client.middleware.bodies import Header, UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.exchange import Exchange, queried
 from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, streamed, unchecked
+from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.replies import LOG, Verdict
 from guardrail_client.middleware.routes import Route, matching
 from guardrail_client.middleware.shapes import Framing
@@ -201,7 +202,7 @@ class _Guarded:
 
     def _stream(self, chunks: Iterator[bytes], framing: Framing) -> Iterator[bytes]:
         shape = self._route.sse if framing == "events" else ""
-        texts = _Texts(chunks, shape, bodies.charset(self._headers))
+        texts = _Texts(chunks, shape, bodies.charset(self._headers), self._route)
         headers = bodies.rewritten(self._headers, None)
         headers = bodies.added(headers, [("X-Guardrail-Decision", "streaming")])
         shadow = self._route.mode == "shadow"
@@ -215,16 +216,18 @@ class _Guarded:
     def _guarded(self, texts: _Texts) -> Iterator[bytes]:
         route, path = self._route, self.exchange.path
         tokens = texts.tokens()
-        first = next(tokens, "")
-        if not first.strip():
-            yield from texts.passed()
-            return
         try:
+            first = next(tokens, "")
+            if not first.strip():
+                yield from texts.passed(decided=True)
+                return
             with closing(tokens), self._checked(_chained(first, tokens)) as stream:
                 yield from texts.passed()
                 for text in stream:
                     yield texts.shown(text)
                 outcome = streamed(path, stream)
+                if outcome.shown != "replaced":
+                    yield from texts.passed(decided=True)
         except (GuardrailError, UnreadableBody, TypeError) as error:
             code = unchecked(route, path, error).error
             outcome = AnswerOutcome(path, "replaced", None, code)
@@ -232,10 +235,8 @@ class _Guarded:
         route.report(outcome)
         if outcome.shown == "replaced":
             yield texts.shown(route.fallback_for(outcome)) + texts.ending() + texts.tail()
-        else:
-            yield from texts.passed()
-            if tail := texts.tail():
-                yield tail
+        elif tail := texts.tail():
+            yield tail
 
     def _checked(self, tokens: Iterator[str]) -> CheckStream:
         route = self._route
@@ -252,14 +253,16 @@ class _Guarded:
 class _Texts:
     """The text of a streamed body, and how to send text in its place."""
 
-    def __init__(self, chunks: Iterator[bytes], shape: str, charset: str) -> None:
+    def __init__(self, chunks: Iterator[bytes], shape: str, charset: str, route: Route) -> None:
+        self._route = route
+        self._repeats = Repeats()
         self._chunks = chunks
         self._shape = shape
         self._charset = charset
         self._encoder = bodies.encoder(charset)
         self._lane: Lane = (0, "text")
         self._template = sse.blank(shape) if shape else b""
-        self._waiting: list[bytes] = []
+        self._waiting: list[tuple[bytes, tuple[str, ...]]] = []
         self.seen = ""
 
     def tokens(self) -> Generator[str, None, None]:
@@ -273,10 +276,28 @@ class _Texts:
         if blank:
             yield blank
 
-    def passed(self) -> Iterator[bytes]:
-        """Yield events without text whose turn has come."""
-        waiting, self._waiting = self._waiting, []
-        yield from waiting
+    def passed(self, *, decided: bool = False) -> Iterator[bytes]:
+        """Yield events without text whose turn has come.
+
+        Args:
+            decided: Whether every text has been decided.
+
+        Raises:
+            UnreadableBody: If one says what was never checked.
+        """
+        while self._waiting and (decided or not self._waiting[0][1]):
+            rest, others = self._waiting.pop(0)
+            if self._may_pass(others):
+                yield rest
+
+    def _may_pass(self, others: tuple[str, ...]) -> bool:
+        try:
+            return self._repeats.may_pass(others)
+        except UnreadableBody as error:
+            if unchecked(self._route, "", error.code).shown == "replaced":
+                raise
+            LOG.warning("event not checked, as_is: %s", error.code)
+            return True
 
     def copied(self) -> Iterator[bytes]:
         """Yield everything as it is, and see what it says."""
@@ -289,6 +310,7 @@ class _Texts:
 
     def shown(self, text: str) -> bytes:
         """Return a text as it is sent."""
+        self._repeats.showed(self._lane, text)
         if not self._shape:
             return self._encoder.encode(text)
         return sse.fill(self._template, self._shape, self._lane, text)
@@ -313,16 +335,21 @@ class _Texts:
             yield from self._event(event)
 
     def _event(self, event: bytes) -> Iterator[str]:
-        found = sse.find(event, self._shape)
+        route = self._route
+        found = sse.find(event, self._shape, route.tool_calls, route.unchecked_events)
+        template = found.template
+        if found.others:
+            template = sse.without_others(template, self._shape)
         for lane, text in found.texts.items():
             if not text:
                 continue
             if self._lane not in ((0, "text"), lane):
                 raise UnreadableBody("several_texts")
-            self._lane, self._template = lane, found.template
+            self._lane, self._template = lane, template
+            self._repeats.wrote(lane, text)
             yield text
         if found.rest is not None:
-            self._waiting.append(found.rest)
+            self._waiting.append((found.rest, found.others))
 
 
 def _unread(code: str) -> Callable[[bytes], tuple[AnswerOutcome, bytes | None]]:

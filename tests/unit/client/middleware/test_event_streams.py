@@ -1,0 +1,190 @@
+"""Events of a guarded stream: texts are checked, everything else waits for them or is not sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from guardrail_client.middleware import FALLBACK, OUTAGE, Route
+from tests.unit.client.middleware.conftest import (
+    BAD,
+    GOOD,
+    LEAK,
+    REDACTED,
+    VALUE,
+    Host,
+    Reply,
+)
+
+
+def data(document: Any, name: str = "") -> bytes:
+    """Return an event."""
+    text = document if isinstance(document, str) else json.dumps(document)
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {text}\n\n".encode()
+
+
+def chunk(reason: str | None = None, index: int = 0, **delta: Any) -> bytes:
+    """Return a chunk of a chat completion."""
+    choice = {"index": index, "delta": delta, "finish_reason": reason}
+    return data({"id": "c-1", "object": "chat.completion.chunk", "choices": [choice]})
+
+
+def completion(text: str, *more: bytes, field: str = "content") -> bytes:
+    """Return a streamed chat completion with other events before its end."""
+    pieces = [chunk(**{field: text[at : at + 7]}) for at in range(0, len(text), 7)]
+    head = chunk(role="assistant", content="")
+    return b"".join([head, *pieces, *more, chunk("stop"), data("[DONE]")])
+
+
+def stream(body: bytes) -> Reply:
+    """Return a reply with events."""
+    return Reply.of(body, "text/event-stream")
+
+
+def read(body: str) -> str:
+    """Return the text that a reader of chat completions shows."""
+    shown = ""
+    for line in body.split("\n"):
+        if line.startswith("data: {"):
+            for choice in json.loads(line[6:])["choices"]:
+                shown += choice.get("delta", {}).get("content") or ""
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [(GOOD, GOOD), (LEAK, REDACTED), (BAD, FALLBACK)],
+    ids=["good", "leak", "bad"],
+)
+def test_a_streamed_text_is_checked(text: str, shown: str, host: Host) -> None:
+    """The end says whether a filter ended it."""
+    reply = host.get(stream(completion(text)))
+    assert read(reply.text) == shown
+    assert ("content_filter" in reply.text) == (text == BAD)
+    assert reply.text.endswith("data: [DONE]\n\n")
+
+
+AHEAD = {
+    "content as a list": chunk(content=[{"type": "text", "text": BAD}]),
+    "message instead of delta": data(
+        {"choices": [{"index": 0, "message": {"role": "assistant", "content": BAD}}]}
+    ),
+    "an event of another type": data({"type": "on_chain_end", "output": {"content": BAD}}),
+    "a named event": data({"text": BAD}, "trace"),
+    "text behind a name": data({"choices": []}, BAD),
+    "no JSON": data(BAD),
+    "a list": data([BAD]),
+    "an error with more": data({"error": {"message": "m"}, "text": BAD}),
+    "log probabilities": data(
+        {"choices": [{"index": 0, "delta": {}, "logprobs": {"content": [{"token": BAD}]}}]}
+    ),
+    "a comment": b": " + BAD.encode() + b"\n\n",
+    "an unknown field": b"note: " + BAD.encode() + b'\ndata: {"choices": []}\n\n',
+    "a field of the chunk": data({"choices": [], "note": BAD}),
+    "reasoning": chunk(reasoning_content=BAD),
+    "refusal": chunk(refusal=BAD),
+    "a tool call": chunk(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": BAD}}]),
+}
+
+
+@pytest.mark.parametrize("event", AHEAD.values(), ids=AHEAD)
+@pytest.mark.parametrize("text", [BAD, GOOD], ids=["of a bad text", "of a good text"])
+def test_no_event_says_ahead_what_is_held(event: bytes, text: str, host: Host) -> None:
+    """Wherever it stands, before the text, in the midst of it or behind."""
+    whole = completion(text)
+    for at in (0, whole.index(b"data", 30), len(whole) - len(data("[DONE]"))):
+        reply = host.get(stream(whole[:at] + event + whole[at:]))
+        assert "lobster" not in reply.text
+
+
+@pytest.mark.parametrize("name", ["an event of another type", "no JSON", "a named event"])
+def test_unknown_events_follow_on_error(
+    name: str, host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Open sends them with a line in the log; closed ends the stream and says why in the log."""
+    body = completion(GOOD, AHEAD[name])
+    with caplog.at_level(logging.WARNING, logger="guardrail_client.middleware"):
+        closed = host.get(stream(body))
+        opened = host.get(stream(body), Route("/ask", on_error="open"))
+    assert closed.text.count(OUTAGE) == 1
+    assert "lobster" in opened.text
+    assert opened.text.endswith("data: [DONE]\n\n")
+    assert caplog.text.count("unknown_event") == 2
+
+
+@pytest.mark.parametrize("text", [GOOD, LEAK, BAD], ids=["good", "leak", "bad"])
+def test_events_that_repeat_the_text_wait_for_it(text: str, host: Host) -> None:
+    """They pass if all they say was shown, and are dropped if it was changed."""
+    repeated = data({"type": "text_done", "text": text}, "snapshot")
+    reply = host.get(stream(completion(text, repeated)))
+    assert "lobster" not in reply.text
+    assert VALUE not in reply.text
+    assert ("snapshot" in reply.text) == (text == GOOD)
+    if text == GOOD:
+        assert reply.text.index("snapshot") > reply.text.index("weeks")
+
+
+def test_a_route_may_let_named_events_pass(host: Host) -> None:
+    """Such as one with the passages."""
+    body = completion(GOOD, data({"sources": ["lobster"]}, "sources"))
+    reply = host.get(stream(body), Route("/ask", unchecked_events=["sources"]))
+    assert "lobster" in reply.text
+
+
+def test_tool_calls_may_pass_or_be_refused(host: Host) -> None:
+    """Unchecked they leave as they are."""
+    body = completion("", AHEAD["a tool call"])
+    passing = host.get(stream(body), Route("/ask", tool_calls="unchecked"))
+    assert "lobster" in passing.text
+    assert "lobster" not in host.get(stream(body), Route("/ask", tool_calls="refuse")).text
+
+
+def test_arguments_of_a_good_tool_call_arrive_whole(host: Host) -> None:
+    """With the name of the tool before them."""
+    parts = ['{"stay": "two', ' weeks"}']
+    calls = [{"index": 0, "id": "t", "function": {"name": "book", "arguments": ""}}]
+    rest = [[{"index": 0, "function": {"arguments": part}}] for part in parts]
+    body = b"".join(chunk(tool_calls=call) for call in (calls, *rest))
+    reply = host.get(stream(body + chunk("tool_calls") + data("[DONE]")))
+    found = [json.loads(line[6:]) for line in reply.text.split("\n") if line.startswith("data: {")]
+    deltas = [c["delta"] for d in found for c in d["choices"] if c.get("delta")]
+    functions = [call["function"] for delta in deltas for call in delta.get("tool_calls", [])]
+    assert functions[0]["name"] == "book"
+    assert "".join(f.get("arguments", "") for f in functions) == "".join(parts)
+
+
+@pytest.mark.parametrize("text", [GOOD, BAD], ids=["good", "bad"])
+def test_events_with_a_pointer_hold_nothing_else(text: str, host: Host) -> None:
+    """Another field of the event that says the same is treated like another event."""
+    route = Route("/ask", sse="/delta")
+    body = data({"delta": text}) + data({"done": True, "id": "7"})
+    reply = host.get(stream(body), route)
+    assert ("lobster" in reply.text, GOOD in reply.text) == (False, text == GOOD)
+    twice = data({"delta": text, "so_far": text}) + data({"final": text})
+    reply = host.get(stream(twice), route)
+    assert ("lobster" in reply.text, GOOD in reply.text) == (False, text == GOOD)
+
+
+EVENTS = st.sampled_from([*AHEAD.values(), data({"type": "ping"}), chunk(index=1, content=LEAK)])
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(more=st.lists(EVENTS, max_size=3), order=st.randoms(), text=st.sampled_from([BAD, LEAK]))
+def test_nothing_stopped_or_redacted_is_in_the_events_sent(
+    more: list[bytes], order: Any, text: str
+) -> None:
+    """Whatever the order of events."""
+    pieces = [chunk(content=text[at : at + 9]) for at in range(0, len(text), 9)]
+    for event in more:
+        pieces.insert(order.randint(0, len(pieces)), event)
+    body = b"".join([*pieces, chunk("stop"), data("[DONE]")])
+    for asynchronous in (True, False):
+        reply = Host(asynchronous).get(stream(body))
+        assert VALUE not in reply.text
+        assert "lobster" not in reply.text

@@ -35,8 +35,8 @@ from guardrail_bench.grounding_quality import (
 from guardrail_bench.quality import auroc
 from guardrail_service.detectors.hallucination import verbatim
 from guardrail_service.detectors.hallucination.detector import judged
-from guardrail_service.detectors.shared.comparison import unverifiable
 from guardrail_service.server.runtime import Runtime
+from guardrail_service.text.sample import unverifiable
 from guardrail_service.types import Passage, Sample
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,9 +10,8 @@ from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_service.detectors.hallucination.detector import claim_texts, judged
 from guardrail_service.detectors.no_answer.detector import abstains
-from guardrail_service.detectors.shared.comparison import unverifiable
 from guardrail_service.errors import GuardrailError
-from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample, unverifiable
 from guardrail_service.types import NoValue, Passage, Role, Sample, State
 
 

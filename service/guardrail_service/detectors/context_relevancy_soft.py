@@ -22,12 +22,11 @@ from guardrail_service.detectors.shared.comparison import (
     read_chars,
     rows,
     unreadable,
-    unverifiable,
     vectors,
 )
 from guardrail_service.detectors.shared.remedies import ANSWER_THE_QUESTION
 from guardrail_service.errors import NotScorable
-from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample, unverifiable
 from guardrail_service.types import Coverage, Direction, Outcome, Row, RowOutput
 
 

@@ -22,12 +22,11 @@ from guardrail_service.detectors.shared.comparison import (
     read_with_question,
     rows,
     unreadable,
-    unverifiable,
     vectors,
 )
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.errors import NotScorable
-from guardrail_service.text.sample import SegmentedSample, Window
+from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Evidence, Outcome, Row, RowOutput, Span
 

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.detectors.registry import Registry
@@ -19,7 +19,7 @@ from guardrail_service.errors import (
     raised_at,
 )
 from guardrail_service.guard.waiting import Cancellation, Turn
-from guardrail_service.inference.queue.scheduler import RowFuture, Scheduler, Ticket
+from guardrail_service.inference.queue.scheduler import Known, RowFuture, Scheduler, Ticket
 from guardrail_service.policy.decide import Policy, Rule
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import (
@@ -68,7 +68,7 @@ class Check:
         self._turn = turn
         self._sample = sample
         self._rules = sorted(policy.rules.values(), key=lambda rule: _COST_ORDER[rule.spec.cost])
-        self._registry = registry
+        self._detectors = {rule.spec.id: registry[rule.spec.id] for rule in self._rules}
         self._deadline = deadline
         self._outcomes: dict[str, Outcome] = {}
         self._rows: dict[str, Sequence[Row]] = {}
@@ -117,7 +117,7 @@ class Check:
 
     def timings(self) -> Timings:
         """Return where the time went, over the rows that ran. Waiting for turns is queueing."""
-        done = [f.result() for f in self._ticket.futures if f.done() and _succeeded(f)]
+        done = [future.result() for future in self._ticket.futures if _has_run(future)]
         total = (time.perf_counter() - self._started) * 1e3
         queued = min((row.queue_ms for row in done if row.queue_ms), default=0.0)
         return Timings(
@@ -133,7 +133,7 @@ class Check:
 
     def _encode(self, rule: Rule) -> None:
         try:
-            rows = self._registry[rule.spec.id].encode(self._sample, rule.parameters)
+            rows = self._detectors[rule.spec.id].encode(self._sample, rule.parameters)
         except Exception as error:  # noqa: BLE001 - one detector's fault is its own state
             self._note(rule.spec.id, _failed(error))
         else:
@@ -146,7 +146,7 @@ class Check:
             return _TOO_LATE
         try:
             outputs = [future.result().outputs for future in futures]
-            outcome = self._registry[rule.spec.id].reduce(self._sample, outputs, rule.parameters)
+            outcome = self._detectors[rule.spec.id].reduce(self._sample, outputs, rule.parameters)
             return _checked(rule, outcome)
         except CancelledError:
             return self._dropped()
@@ -155,7 +155,7 @@ class Check:
 
     def _wait(self, futures: Sequence[RowFuture]) -> bool:
         """Return whether rows are done in time; while they run, others may compute."""
-        if all(future.done() for future in futures):
+        if not self._ticket.left(futures):
             return True
         left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         with self._turn.away():
@@ -180,7 +180,10 @@ class Check:
 _TOO_LATE = Outcome(missing=NoValue(State.NOT_EVALUATED, "deadline"))
 
 
-def _succeeded(future: Any) -> bool:
+def _has_run(future: RowFuture) -> bool:
+    """Return whether a row was run for its askers, and gave outputs."""
+    if isinstance(future, Known) or not future.done():
+        return False
     return not future.cancelled() and future.exception() is None
 
 
@@ -197,7 +200,7 @@ def _error(reason: str) -> Outcome:
 
 def _checked(rule: Rule, outcome: Outcome) -> Outcome:
     """Return the outcome, or an error if its scores are not those of the detector's metrics."""
-    if outcome.state is not State.EVALUATED:
+    if outcome.missing is not None:
         return outcome
     for metric in rule.spec.metrics:
         if metric.key not in outcome.scores:
@@ -205,7 +208,7 @@ def _checked(rule: Rule, outcome: Outcome) -> Outcome:
                 continue
             return _error("missing_metric")
         score = outcome.scores[metric.key]
-        if not (math.isfinite(score) and metric.holds(score)):
+        if not (math.isfinite(score) and metric.low <= score <= metric.high):
             return _error("score_out_of_range")
     if not outcome.scores.keys() <= {metric.key for metric in rule.spec.metrics}:
         return _error("unknown_metric")

@@ -141,22 +141,24 @@ def decide(policy: Policy, outcomes: Mapping[str, Outcome], mode: Mode = "enforc
 
 def judge(rule: Rule, outcome: Outcome) -> DetectorResult:
     """Return one detector's result: its scores beside their cuts, or its state."""
+    state, reason = outcome.state, outcome.reason
+    good_ends = {metric.key: metric.direction for metric in rule.spec.metrics}
     metrics = {
-        key: _compare(rule, key, score)
+        key: _compare(score, good_ends[key], rule.cuts.get(key))
         for key, score in outcome.scores.items()
-        if outcome.state is State.EVALUATED
+        if state is State.EVALUATED
     }
     crossed = any(metric.flagged for metric in metrics.values())
-    missing = rule.on_state(outcome.state, outcome.reason).decision == "flag"
+    missing = rule.on_state(state, reason).decision == "flag"
     result = DetectorResult(
-        state=outcome.state,
-        reason=outcome.reason,
+        state=state,
+        reason=reason,
         flagged=(crossed or missing) and not rule.report_only,
         metrics=metrics,
         spans=tuple(
             labelled(span, crossed=span.metric is not None and span.score is not None)
             for span in outcome.spans
-            if _kept(rule, span)
+            if _kept(rule, span, good_ends)
         ),
         coverage=outcome.coverage,
     )
@@ -182,23 +184,21 @@ def worst_first(policy: Policy, results: Mapping[str, DetectorResult]) -> tuple[
     return tuple(sorted((name for name, r in results.items() if r.flagged), key=order))
 
 
-def _compare(rule: Rule, key: str, score: float) -> MetricResult:
-    direction = rule.spec.metric(key).direction
-    cut = rule.cuts.get(key)
+def _compare(score: float, direction: Direction, cut: Cut | None) -> MetricResult:
     if cut is None:
         return MetricResult(score, direction, None, flagged=False, calibrated=False)
     flagged = crosses(score, cut.threshold, direction)
     return MetricResult(score, direction, cut.threshold, flagged, cut.calibrated)
 
 
-def _kept(rule: Rule, span: Span) -> bool:
+def _kept(rule: Rule, span: Span, good_ends: Mapping[str, Direction]) -> bool:
     """Return whether a proposed span is worth showing: no metric of its own, or a crossed one."""
     if span.metric is None or span.score is None:
         return True
     cut = rule.cuts.get(span.metric)
     if cut is None:
         return False
-    return crosses(span.score, cut.threshold, rule.spec.metric(span.metric).direction)
+    return crosses(span.score, cut.threshold, good_ends[span.metric])
 
 
 def labelled(span: Span, crossed: bool) -> Span:

@@ -29,6 +29,7 @@ from guardrail_service.server.schemas import (
 )
 from guardrail_service.settings import Limits
 from guardrail_service.types import (
+    Action,
     Coverage,
     DetectorResult,
     Passage,
@@ -50,6 +51,7 @@ _JSON_TYPES = {
 }
 
 
+_ACTIONS = {action: action.label for action in Action}
 SMALL_BODY = 32_768
 """Bytes of JSON that are read on the event loop: under a millisecond. More goes to a thread."""
 MOST_VALUES = 200_000
@@ -248,7 +250,7 @@ def to_reply(verdict: Verdict, request: CheckRequest, request_id: str) -> CheckR
         request_id=request_id,
         id=request.id,
         decision=verdict.decision,
-        action=verdict.action.label,
+        action=_ACTIONS[verdict.action],
         summary=verdict.summary,
         flagged=list(verdict.flagged),
         status=verdict.status,
@@ -271,7 +273,7 @@ def _detector(result: DetectorResult, include: set[Include]) -> DetectorOut:
         state=result.state,
         reason=result.reason,
         flagged=result.flagged,
-        action=result.action.label,
+        action=_ACTIONS[result.action],
         explanation=result.explanation,
         metrics={
             key: MetricOut(

@@ -218,6 +218,7 @@ class SegmentedSample:
         languages: Mapping[Role, frozenset[str]] | None = None,
     ) -> None:
         self.sample = sample
+        self.answer = sample.answer
         self._windowers = dict(windowers or {})
         self._languages = dict(languages or {})
         self._known: dict[Hashable, Any] = {}
@@ -231,11 +232,6 @@ class SegmentedSample:
             self._known[key] = compute()
         known: T = self._known[key]
         return known
-
-    @property
-    def answer(self) -> str:
-        """Return the answer as submitted."""
-        return self.sample.answer
 
     @cached_property
     def raw_answer_sentences(self) -> tuple[Sentence, ...]:
@@ -311,6 +307,21 @@ class SegmentedSample:
     def sentence_count(self) -> int:
         """Return how many sentences the answer and all passages have together."""
         return len(self.answer_sentences) + sum(map(len, self.context_sentences))
+
+
+def unverifiable(sample: SegmentedSample, role: Role, *parts: Part) -> str | None:
+    """Return why parts of a sample cannot be compared, or None.
+
+    Args:
+        sample: The answer with its question and passages.
+        role: Whose model reads them.
+        parts: What is compared; passages are missed if none of them has a sentence.
+    """
+    if "contexts" in parts and not any(sample.context_sentences):
+        return "missing_input"
+    if not all(sample.readable_by(role, part) for part in parts):
+        return "unsupported_language"
+    return None
 
 
 def _passage_sentences(text: str) -> tuple[Sentence, ...]:

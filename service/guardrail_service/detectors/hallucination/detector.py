@@ -24,11 +24,10 @@ from guardrail_service.detectors.shared.comparison import (
     read_chars,
     read_with_question,
     unreadable,
-    unverifiable,
 )
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.errors import NotScorable
-from guardrail_service.text.sample import SegmentedSample, Window
+from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Evidence, Outcome, Row, RowOutput, Span
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from guardrail_service.detectors.no_answer.detector import is_abstention, is_courtesy
 from guardrail_service.errors import NotScorable
-from guardrail_service.text.sample import Part, SegmentedSample, Window
+from guardrail_service.text.sample import SegmentedSample, Window
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short
 from guardrail_service.types import Role, Row, RowOutput
 
@@ -144,21 +144,6 @@ def places(sample: SegmentedSample) -> list[PassageWindow]:
         for index, passage in enumerate(sample.context_windows(ROLE))
         for window in passage
     ]
-
-
-def unverifiable(sample: SegmentedSample, role: Role, *parts: Part) -> str | None:
-    """Return why parts of a sample cannot be compared, or None.
-
-    Args:
-        sample: The answer with its question and passages.
-        role: Whose model reads them.
-        parts: What is compared; passages are missed if none of them has a sentence.
-    """
-    if "contexts" in parts and not any(sample.context_sentences):
-        return "missing_input"
-    if not all(sample.readable_by(role, part) for part in parts):
-        return "unsupported_language"
-    return None
 
 
 def unreadable(windows: Sequence[Any]) -> bool:

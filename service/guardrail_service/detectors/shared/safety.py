@@ -7,10 +7,9 @@ from functools import partial
 from typing import NamedTuple
 
 from guardrail_service.detectors.registry import DetectorSpec
-from guardrail_service.detectors.shared.comparison import unverifiable
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.decoding.disguise import undisguised
-from guardrail_service.text.sample import SegmentedSample, Window
+from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Outcome, Role, Row, RowOutput, Span
 

@@ -102,16 +102,17 @@ class Ticket:
         if self._has_left:
             return
         self._has_left = True
-        if left := self._left():
+        if left := self.left():
             self._drop(left)
 
     def wait(
         self, futures: Iterable[RowFuture] | None = None, timeout: float | None = None
     ) -> bool:
         """Return whether some rows (None: all) are done within some seconds."""
-        return not wait(self._left(futures), timeout).not_done
+        return not wait(self.left(futures), timeout).not_done
 
-    def _left(self, futures: Iterable[RowFuture] | None = None) -> list[Future[RowDone]]:
+    def left(self, futures: Iterable[RowFuture] | None = None) -> list[Future[RowDone]]:
+        """Return those of some rows (None: of all) that are not done."""
         asked = self.futures if futures is None else futures
         return [f for f in asked if not isinstance(f, Known) and not f.done()]
 

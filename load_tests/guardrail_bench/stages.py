@@ -30,6 +30,7 @@ from guardrail_bench.server import busy_share, machine
 from guardrail_service.commands.console import out
 from guardrail_service.detectors import language_mismatch
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, CostClass
+from guardrail_service.guard import check as check_module
 from guardrail_service.guard import guard as guard_module
 from guardrail_service.guard.guard import Guard
 from guardrail_service.inference.models.session import Session
@@ -63,7 +64,7 @@ _PATCHED: tuple[tuple[ModuleType | type, str, Part], ...] = (
     (Tokenizer, "encoded", "tokens"),
     (Tokenizer, "raw_ids", "tokens"),
     (ort.InferenceSession, "run", "inference"),
-    (guard_module, "abstains", "rules"),
+    (check_module, "abstains", "rules"),
     (guard_module, "decide", "decide"),
     (guard_module, "redact", "decide"),
 )

@@ -20,6 +20,6 @@
        |
     wake       every waiter gets the outputs; rows that were held for this one may start
 
-`scheduler.py` submits, admits, runs and wakes; `backlog.py` shares and orders; `batch.py` says which
-rows may share a call; `cost.py` says what a row will take. See docs/decisions/0010-scheduler.md.
+`scheduler.py` submits, admits, runs and wakes; `backlog.py` shares and orders; `batch.py` says
+which rows may share a call; `cost.py` what a row will take. See docs/decisions/0010-scheduler.md.
 """

@@ -93,7 +93,7 @@ class Settings(BaseSettings):
         return value
 
     def config_files(self) -> tuple[Path, ...]:
-        """Return the guardrail JSONs to load: the named ones, else the shipped two."""
+        """Return the guardrail JSONs to load: the named ones, else the shipped three."""
         if self.config:
             return self.config
-        return (configs_dir() / "default.json", configs_dir() / "strict.json")
+        return tuple(configs_dir() / f"{name}.json" for name in ("default", "strict", "observe"))

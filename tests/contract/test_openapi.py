@@ -48,7 +48,7 @@ def test_a_schema_is_a_schema(name: str) -> None:
     Draft202012Validator.check_schema(GENERATED[name])
 
 
-@pytest.mark.parametrize("name", ["default", "strict", "h2o_example"])
+@pytest.mark.parametrize("name", ["default", "strict", "observe", "h2o_example"])
 def test_the_shipped_configurations_fit_their_schema(name: str) -> None:
     """An editor that uses it shows no error."""
     schema = Draft202012Validator(GENERATED["configs/schema/guardrail.schema.json"])

@@ -182,7 +182,7 @@ def test_config_check_names_what_the_pack_cannot_serve(tiny: Path) -> None:
     assert report[0]["policy"]["name"] == "h2o_example"
 
 
-@pytest.mark.parametrize("name", ["default", "strict", "h2o_example"])
+@pytest.mark.parametrize("name", ["default", "strict", "observe", "h2o_example"])
 def test_the_shipped_configurations_can_be_served(name: str) -> None:
     """By the shipped pack, whole."""
     ended = here("config", "check", ROOT / "configs" / f"{name}.json")

@@ -63,7 +63,11 @@ def test_an_option_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) 
 
 def test_without_configuration_the_shipped_two_are_loaded() -> None:
     """And only those."""
-    assert [path.name for path in Settings().config_files()] == ["default.json", "strict.json"]
+    assert [path.name for path in Settings().config_files()] == [
+        "default.json",
+        "strict.json",
+        "observe.json",
+    ]
     assert Settings(config=(Path("mine.json"),)).config_files() == (Path("mine.json"),)
 
 

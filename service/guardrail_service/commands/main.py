@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from guardrail_service import __version__
+from guardrail_service.commands.config import config_app
 from guardrail_service.commands.console import (
     EXIT_ERROR,
     EXIT_FLAGGED,
@@ -22,7 +22,6 @@ from guardrail_service.commands.console import (
     WorkersOption,
     command,
     out,
-    plain,
     progress_bar,
     settings_from,
 )
@@ -36,9 +35,6 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-)
-config_app = typer.Typer(
-    cls=Commands, help="Look at guardrail configurations.", no_args_is_help=True
 )
 
 
@@ -180,63 +176,6 @@ def warm(
             f"{report.passages} passages: {report.new} sentences computed, {report.known} known, "
             f"{report.failed} failed"
         )
-
-
-@config_app.command("check")
-@command
-def config_check(
-    files: Annotated[list[Path], typer.Argument(help="Guardrail JSONs.")],
-    pack: PackOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Validate guardrail configurations and say which detectors the pack cannot serve.
-
-    Ends with 0 if every file can be served, 1 if a valid file names a detector that cannot,
-    2 if a file is wrong.
-    """
-    from guardrail_service.inference.pack import load_pack, resolve
-    from guardrail_service.policy.decide import describe
-    from guardrail_service.policy.file import Loaded, load_file
-    from guardrail_service.resources import packs_dir
-    from guardrail_service.server.runtime import serving_for
-
-    serving = serving_for(
-        load_pack(resolve(settings_from(model_pack=pack).model_pack, packs_dir()))
-    )
-    loaded: list[Loaded] = [load_file(path, serving) for path in files]
-    if as_json:
-        report = [
-            {
-                "file": str(item.path),
-                "policy": describe(item.policy),
-                "unserved": {u.detector: u.reason for u in item.unserved},
-            }
-            for item in loaded
-        ]
-        out.print_json(json.dumps(report))
-    else:
-        for item in loaded:
-            _print_policy(item.path, describe(item.policy))
-            for missing in item.unserved:
-                out.print(f"  [yellow]cannot serve[/yellow] {missing.detector}: {missing.reason}")
-    raise typer.Exit(1 if any(item.unserved for item in loaded) else 0)
-
-
-def _print_policy(path: Path, policy: dict[str, Any]) -> None:
-    out.print(f"[green]valid[/green] {path}: policy {policy['name']}@{policy['version']}")
-    for warning in policy["warnings"]:
-        out.print(f"  [yellow]warning[/yellow] {plain(warning)}")
-    if not policy["detectors"]:
-        return
-    table = Table("detector", "metric", "flags if", "threshold", "status", "action")
-    for name, rule in policy["detectors"].items():
-        for key, metric in rule["metrics"].items():
-            if metric["threshold"] is not None:
-                sign = "<" if metric["direction"] == "higher_is_better" else ">"
-                cut = f"{metric['threshold']:.4g}"
-                action = "report only" if rule["report_only"] else rule["action"]
-                table.add_row(name, key, sign, cut, metric["status"], action)
-    out.print(table)
 
 
 app.add_typer(config_app, name="config")

@@ -21,9 +21,10 @@ from guardrail_service.guard.overrides import Override, overridden
 from guardrail_service.guard.waiting import Cancellation, Turn, Turns
 from guardrail_service.inference.queue.backlog import BACKGROUND_S, order_of
 from guardrail_service.inference.queue.scheduler import Scheduler
-from guardrail_service.policy.decide import Policy, decide
+from guardrail_service.policy.decide import Policy, decide, findings
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import (
+    Action,
     Mode,
     Passage,
     Role,
@@ -143,7 +144,7 @@ class Guard:
             self._scheduler.costs.learn(CHECK, size(sample), check.cost_ms + working_ms)
             decided = decide(rules, outcomes, mode)
             results = {name: check.timed(name, result) for name, result in decided.results.items()}
-            spans = [span for result in results.values() for span in result.spans]
+            spans = findings(rules, results, Action.FLAG)
             return Verdict(
                 decision=decided.decision,
                 action=decided.action,

@@ -101,6 +101,11 @@ def written(consequences: Consequences) -> Any:
     """Return consequences as a policy file writes them: a word, or rules by reason."""
     if list(consequences) == [ANY] and consequences[ANY].action is None:
         return consequences[ANY].decision
+    return written_as_rules(consequences)
+
+
+def written_as_rules(consequences: Consequences) -> dict[str, dict[str, str]]:
+    """Return consequences as rules by reason, also where a word would do."""
     return {
         reason: {"decision": found.decision}
         | ({} if found.action is None else {"action": found.action.label})

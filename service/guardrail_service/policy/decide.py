@@ -242,6 +242,20 @@ def span_action(rule: Rule, span: Span) -> Action:
     return rule.action if named is None else Action[str(named).upper()]
 
 
+def findings(policy: Policy, results: Mapping[str, DetectorResult], least: Action) -> list[Span]:
+    """Return the findings for which the policy asks for `least` or more.
+
+    What it allows to be shown is replaced nowhere, and a report-only detector changes nothing.
+    """
+    return [
+        span
+        for name, result in results.items()
+        if not (rule := policy.rules[name]).report_only
+        for span in result.spans
+        if span_action(rule, span) >= least
+    ]
+
+
 def describe(policy: Policy) -> dict[str, Any]:
     """Return what `/v1/policies` and `config check` show of a policy, ready for JSON."""
     return {

@@ -6,7 +6,7 @@ Blocks its thread while it judges; `server/streams.py` brings it text and carrie
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +14,7 @@ from guardrail_service.detectors.registry import InFlight
 from guardrail_service.guard.check import redact
 from guardrail_service.guard.guard import Guard
 from guardrail_service.guard.waiting import Cancellation
-from guardrail_service.policy.decide import Policy, Rule, asked_action, span_action, worst_first
+from guardrail_service.policy.decide import Policy, Rule, asked_action, findings, worst_first
 from guardrail_service.policy.explanation import explain, summarise
 from guardrail_service.streaming.holdback import Holdback
 from guardrail_service.types import (
@@ -201,18 +201,11 @@ class StreamedCheck:
         text = self.state.release(cut)
         self._read_from = start
         if self._mode == "enforce":
-            spans = [_moved(s, -start) for s in self._replaced(verdict) if start < s.end]
+            replaced = findings(self.policy, verdict.detectors, Action.REDACT)
+            spans = [_moved(s, -start) for s in replaced if start < s.end]
             text = redact(text, spans)
         flagged = tuple(name for name, r in verdict.detectors.items() if r.flagged)
         return Release(start, cut, text, flagged, verdict.timings)
-
-    def _replaced(self, verdict: Verdict) -> Iterable[Span]:
-        """Yield the findings whose text must not be shown."""
-        for name, result in verdict.detectors.items():
-            rule = self.policy.rules[name]
-            for span in result.spans:
-                if span_action(rule, span) >= Action.REDACT and not rule.report_only:
-                    yield span
 
     def _severity(self, verdict: Verdict) -> Action:
         """Return what the detectors ask for."""

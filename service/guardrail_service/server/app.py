@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 
 from guardrail_service import __version__
 from guardrail_service.errors import GuardrailError, MalformedInput
+from guardrail_service.server import api_page
 from guardrail_service.server.envelope import Envelope
 from guardrail_service.server.error_replies import error_response
 from guardrail_service.server.routes import router
@@ -45,11 +46,12 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
         summary="Real-time guardrail for RAG answers",
         description=DESCRIPTION,
         lifespan=_lifespan(settings, runtime),
-        docs_url=None,  # its page loads scripts from elsewhere; /openapi.json needs no network
+        docs_url=None,  # FastAPI's page loads scripts from another host; `api_page` has ours
         redoc_url=None,
         redirect_slashes=False,
     )
     app.include_router(router)
+    app.include_router(api_page.router)
     app.add_middleware(
         Envelope, max_body_bytes=settings.limits.body_bytes, api_keys=settings.api_keys
     )

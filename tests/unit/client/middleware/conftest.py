@@ -53,7 +53,7 @@ class Guard:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         """Answer a whole request."""
         if self.failing is not None:
-            return httpx.Response(self.failing, json={"error": {"code": "x", "message": "y"}})
+            return httpx.Response(self.failing)
         if request.url.path.endswith("/stream"):
             return httpx.Response(200, text="".join(self._records(request)))
         body = json.loads(request.content)

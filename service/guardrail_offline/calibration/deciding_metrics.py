@@ -16,7 +16,7 @@ from guardrail_offline.calibration.joint_rule import Axis, Matrix, Vector
 from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab
 from guardrail_offline.evaluators.result import Score
 from guardrail_service.detectors.registry import MetricSpec
-from guardrail_service.errors import ConfigurationError
+from guardrail_service.errors import ConfigurationError, choices
 from guardrail_service.policy.decide import Policy, Rule, crosses
 from guardrail_service.policy.fingerprints import rules_key
 
@@ -116,12 +116,12 @@ def _named(policy: Policy, wanted: Iterable[str]) -> list[DecidingMetric]:
         detector, _, key = name.partition(".")
         rule = policy.rules.get(detector)
         if rule is None:
-            known = ", ".join(policy.rules)
+            known = choices(detector, policy.rules, "detector")
             raise ConfigurationError("--metric", f"unknown detector {detector!r}", known)
         keys = [metric.key for metric in rule.spec.metrics]
         if key and key not in keys:
             where = f"--metric {detector}"
-            raise ConfigurationError(where, f"unknown metric {key!r}", ", ".join(keys))
+            raise ConfigurationError(where, f"unknown metric {key!r}", choices(key, keys, "metric"))
         for gate in (
             DecidingMetric(rule, rule.spec.metric(k)) for k in ([key] if key else rule.cuts)
         ):

@@ -74,7 +74,7 @@ def test_one_state_may_stand_for_all_metrics_of_a_detector(tmp_path: Path) -> No
     ("wanted", "says"),
     [
         ("toxicity", "unknown detector 'toxicity'"),
-        ("groundedness.nope", "unknown metric 'nope'; expected groundedness"),
+        ("groundedness.nope", "unknown metric 'nope'; expected one of groundedness"),
     ],
 )
 def test_unknown_metrics_are_refused_with_what_exists(

@@ -135,12 +135,31 @@ def bench_stream(
 @command
 def bench_quality(
     task: Annotated[str, typer.Option(help="pii, secrets, grounding, toxicity or bias.")],
-    data: Annotated[Path, typer.Option(help="Labelled JSON lines, also .gz; see docs/quality.md.")],
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="Labelled JSON lines, also .gz; for grounding also a folder with a file a source; "
+            "see docs/quality.md."
+        ),
+    ],
     baseline_data: Annotated[
         list[Path] | None,
         typer.Option(help="Texts to train toxicity's and bias's linear baseline on; repeatable."),
     ] = None,
     pack: PackOption = None,
+    against: Annotated[
+        str | None, typer.Option(help="For a folder: a second pack to compare with.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=40, help="For a folder: records of each source at most.")
+    ] = 400,
+    scores: Annotated[
+        Path | None,
+        typer.Option(help="For a folder: where to keep scores, so that none is computed twice."),
+    ] = None,
+    doc: Annotated[
+        Path | None, typer.Option(help="For a folder: Markdown page whose part to rewrite.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure a detector on labelled data, with intervals and a baseline beside it.
@@ -149,6 +168,9 @@ def bench_quality(
     {"contexts", "question", "answer", "supported"} for grounding; {"text", "labels": {...}} or
     {"text", "label"} for toxicity and bias.
     """
+    if task == "grounding" and data.is_dir():
+        _quality_of_sources(data, pack, against, limit, scores, doc, as_json)
+        return
     for path in (data, *(baseline_data or ())):
         if not path.is_file():
             raise ConfigurationError(str(path), "no such file", "labelled JSON lines")
@@ -158,6 +180,29 @@ def bench_quality(
         out.print_json(text)
     else:
         table()
+
+
+def _quality_of_sources(
+    folder: Path,
+    pack: str | None,
+    against: str | None,
+    limit: int,
+    kept: Path | None,
+    doc: Path | None,
+    as_json: bool,
+) -> None:
+    from guardrail_bench import grounding_sources_report
+
+    if doc is not None:
+        check_page(doc, grounding_sources_report.PART, has_plots=False)
+    with err.status("measuring"):
+        report = grounding_sources_report.run(folder, pack, against, limit, kept)
+    if doc is not None:
+        replace_part(doc, grounding_sources_report.PART, grounding_sources_report.markdown(report))
+    if as_json:
+        out.print_json(json.dumps(report))
+    else:
+        out.print(*grounding_sources_report.render(report))
 
 
 def _quality(

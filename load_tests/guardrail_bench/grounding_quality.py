@@ -185,8 +185,8 @@ def score(runtime: Runtime, records: Sequence[LabelledAnswer]) -> list[ScoredAns
         return ScoredAnswer(
             record,
             {
-                OURS: _score(ours, OURS, 0.0),
-                "embedding_groundedness": _score(embedded, "groundedness", -1.0),
+                OURS: support_of(ours, OURS, 0.0),
+                "embedding_groundedness": support_of(embedded, "groundedness", -1.0),
                 "content_word_overlap": overlap(record.sample),
             },
             {OURS: ours.flagged, "embedding_groundedness": embedded.flagged},
@@ -308,7 +308,8 @@ def _among(
     return replace(record, sample=replace(record.sample, contexts=tuple(contexts)))
 
 
-def _score(result: DetectorResult, metric: str, low: float) -> float:
+def support_of(result: DetectorResult, metric: str, low: float) -> float:
+    """Return a score; 1 where there was nothing to judge, `low` where it could not be judged."""
     if result.state is State.EVALUATED:
         return result.metrics[metric].score
     return 1.0 if result.state is State.NOT_APPLICABLE else low

@@ -189,24 +189,21 @@ def test_nothing_else_is_in_the_bash_blocks() -> None:
 
 
 def test_the_limits_are_the_measured_ones() -> None:
-    """Good answers flagged and bad ones caught, as recorded beside the shipped threshold."""
+    """Good and bad answers stopped, as recorded beside the thresholds of the default policy."""
+    policy = json.loads((ROOT / "configs" / "default.json").read_text("utf-8"))["policy"]
     shipped = json.loads((ROOT / "configs" / "defaults" / "thresholds.json").read_text("utf-8"))
-    measured = shipped["thresholds"]["hallucination"]["hallucination"]
-    good, bad = measured["false_flag_held_out"], measured["recall_held_out"]
-    limits = " ".join(TEXT.partition("**It misses many")[2].partition("- **")[0].split())
-    found = re.search(r"On (\d+) held-out good answers .*? flags (\d+)\.", limits)
-    assert found
-    assert found.groups() == (str(good["n"]), str(good["flagged"]))
-    for kind, words in {
-        "invented_fact": "invented facts",
-        "unsupported_sentence": "unsupported additions",
-        "contradiction": "contradictions",
-        "off_topic": "off-topic answers",
-    }.items():
-        assert f"{bad[kind]['flagged']} of {bad[kind]['n']} {words}" in limits
-    answers = re.search(r"\*\* from (\d+) answers", TEXT)
-    assert answers
-    assert int(answers[1]) == shipped["data"]["answers"]
+    measured = shipped["presets"][policy["preset"]]
+    limits = TEXT.partition("## What it cannot do")[2]
+    shown = re.findall(r"(\d+)\sof\s(\d+)\s(bad|good)", limits)
+    recorded = [
+        (str(share["flagged"]), str(share["n"]), kind)
+        for name in ("answers", "written")
+        for kind, share in (
+            ("bad", measured["recall_by_set"][name]),
+            ("good", measured["false_flag_by_set"][name]),
+        )
+    ]
+    assert shown == recorded
 
 
 def test_the_readme_is_short() -> None:

@@ -4,7 +4,7 @@ from guardrail_client import GuardrailClient
 
 with GuardrailClient() as guardrail:
     result = guardrail.check("Berlin is in Spain.", contexts=["Berlin is in Germany."])
-    print(result.decision, result.flagged_detectors)
+    print(result.summary or result.decision)
 """
 
 from guardrail_client._options import __version__

@@ -10,17 +10,18 @@ import difflib
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import httpx
 
 from guardrail_client._options import ClientOptions, checked_timeout
-from guardrail_client._typed_errors import connection_error, refusal, retry_after
+from guardrail_client._typed_errors import connection_error, refusal, repeatable, retry_after
 from guardrail_client.errors import (
     APIError,
     ConnectionFailed,
     GuardrailError,
+    InvalidRequest,
     TimeoutExceeded,
     UnexpectedReply,
 )
@@ -103,20 +104,28 @@ def _batch_item(index: int, item: CheckItem, policy: str | None) -> dict[str, An
         raise TypeError(f"items[{index}]: {error}") from None
 
 
-def parse_batch(reply: Any, count: int) -> list[CheckResult | CheckError]:
-    """Return one verdict or error per item, in order.
+def parse_batch(reply: Any, sent: Sequence[Mapping[str, Any]]) -> list[CheckResult | CheckError]:
+    """Return one verdict or error per item of the body that was sent, in order.
 
     Raises:
-        UnexpectedReply: If the reply does not hold `count` results.
+        UnexpectedReply: If the reply does not hold a result for each item.
     """
+    count = len(sent)
     results = parse_list(reply, "results")
     if len(results) != count:
         found = f"reply.results: found {len(results)}, expected {count}"
         raise UnexpectedReply(found, status=200, body=reply)
     return [
-        CheckError.from_json(item["error"]) if "error" in item else CheckResult.from_json(item)
-        for item in results
+        _batch_error(result["error"], item) if "error" in result else CheckResult.from_json(result)
+        for result, item in zip(results, sent, strict=True)
     ]
+
+
+def _batch_error(raw: Any, item: Mapping[str, Any]) -> CheckError:
+    """Return an item's error, whose message does not repeat the item's texts."""
+    error = CheckError.from_json(raw)
+    message = repeatable(error.message, item)
+    return replace(error, message=InvalidRequest.summary if message is None else message)
 
 
 def parse_list(reply: Any, key: str) -> list[dict[str, Any]]:

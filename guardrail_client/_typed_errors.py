@@ -9,10 +9,15 @@ from typing import Any
 import httpx
 
 from guardrail_client.errors import APIError, ConnectionFailed, UnexpectedReply, error_class
+from guardrail_client.types import StreamOptions
 
 # A shorter overlap between a message and the submitted text is common words.
 ECHO_CHARS = 24
+# A shorter text of ASCII stands inside other words by chance.
+WHOLE_WORD_CHARS = 8
 MESSAGE_CHARS = 500
+ELSEWHERE = "[...]"
+FIELDS = frozenset({*StreamOptions.__annotations__, "answer", "items", "text", "line"})
 
 
 def connection_error(
@@ -49,7 +54,7 @@ def refusal(
     detail = detail if isinstance(detail, dict) else {}
     identity = _token(detail.get("request_id")) or _token(headers.get("x-request-id"))
     return error_class(status)(
-        _repeatable(detail.get("message"), sent),
+        repeatable(detail.get("message"), sent),
         status=status,
         code=_token(detail.get("code")),
         request_id=identity or request_id,
@@ -74,11 +79,42 @@ def _token(value: Any) -> str | None:
     return None
 
 
-def _repeatable(message: Any, sent: Mapping[str, Any] | None) -> str | None:
-    # The service keeps submitted text out of its messages; a proxy in between may not.
-    if not isinstance(message, str) or any(_echoes(message, text) for text in _texts(sent)):
+def repeatable(message: Any, sent: Mapping[str, Any] | None) -> str | None:
+    """Return a message of a reply without submitted text; None if nothing of it may be repeated.
+
+    The service keeps submitted text out of its messages; a proxy in between may not. The name of a
+    field in front is never a submitted text, and a short text is taken out where it stands as a
+    word of its own: the service's own words often hold an answer such as "a" or "42".
+    """
+    if not isinstance(message, str):
         return None
-    return message[:MESSAGE_CHARS]
+    field, said = _split_field(message)
+    for text in sorted(_texts(sent), key=len, reverse=True):
+        if len(text) > ECHO_CHARS and _echoes(said, text):
+            return None
+        if len(text) <= ECHO_CHARS:
+            said = _without(said, text)
+    return (field + said)[:MESSAGE_CHARS]
+
+
+def _split_field(message: str) -> tuple[str, str]:
+    """Return the field that a message begins with, as `contexts[3]: `, and the rest."""
+    name, colon, rest = message.partition(": ")
+    first, bracket, index = name.partition("[")
+    is_field = first in FIELDS and (not bracket or index.removesuffix("]").isdecimal())
+    return (name + colon, rest) if colon and is_field else ("", message)
+
+
+def _without(message: str, text: str) -> str:
+    """Return a message in which a short text is not said."""
+    is_word = text.isascii() and len(text) < WHOLE_WORD_CHARS
+    kept, begin = "", 0
+    while (at := message.find(text, begin)) >= 0:
+        end = at + len(text)
+        inside = is_word and (message[at - 1 : at].isalnum() or message[end : end + 1].isalnum())
+        kept += message[begin:at] + (text if inside else ELSEWHERE)
+        begin = end
+    return kept + message[begin:]
 
 
 def _texts(sent: Mapping[str, Any] | None) -> list[str]:
@@ -90,7 +126,5 @@ def _texts(sent: Mapping[str, Any] | None) -> list[str]:
 
 
 def _echoes(message: str, text: str) -> bool:
-    if len(text) <= ECHO_CHARS:
-        return text in message
     windows = range(len(message) - ECHO_CHARS + 1)
     return any(message[i : i + ECHO_CHARS] in text for i in windows)

@@ -149,7 +149,7 @@ class AsyncGuardrailClient:
         if not items:
             return []
         body = _protocol.batch_body(items, self._options.policy)
-        parse = partial(_protocol.parse_batch, count=len(items))
+        parse = partial(_protocol.parse_batch, sent=body["items"])
         return await self._call("POST", "/v1/check/batch", parse, body, timeout)
 
     def check_stream(

@@ -105,6 +105,13 @@ class _Object:
         items = self.take(key, list, type(None), default=()) or ()
         return [_object(item, f"{self.place}.{key}[{i}]") for i, item in enumerate(items)]
 
+    def names(self, key: str) -> tuple[str, ...] | None:
+        """Return the list of texts under a key; None if the key is absent or null."""
+        items = self.take(key, list, type(None), default=None)
+        if items is None or all(isinstance(item, str) for item in items):
+            return items if items is None else tuple(items)
+        raise self._wrong(key, "another value", "a list of str")
+
     def members(self, key: str) -> dict[str, _Object]:
         """Return the objects under a key whose own keys are names."""
         inner = self.inner(key)
@@ -137,7 +144,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of the answer a detector points at; offsets are code points [start, end)."""
+    """A part of the answer a detector points at; offsets are code points [start, end).
+
+    Attributes:
+        label: What it is: `supported`, `not_mentioned` or `contradicted` for a claim, else a word
+            of its detector's, such as the kind of personal data. Services before version 0.2 say
+            `unsupported` where newer ones say which of the two it is.
+        attributes: More about it; `found_by` says how a claim was found to be supported.
+    """
 
     start: int
     end: int
@@ -213,12 +227,18 @@ class DetectorResult:
         state: Only `evaluated` carries scores; `reason` explains the others.
         flagged: Whether it counts towards the decision, through a metric or through the policy's
             rule for detectors that were not evaluated.
+        action: What this detector alone asks for; None from a service that does not say.
+        explanation: Why it flagged or could not judge, with places; None if it did neither, or
+            from a service that explains nothing.
     """
 
     state: State
     flagged: bool
     metrics: Mapping[str, MetricResult]
     reason: str | None = None
+    action: Action | None = None
+    # Words of the answer may stand in it; a repr ends up in logs.
+    explanation: str | None = field(default=None, repr=False)
     spans: tuple[Span, ...] = ()
     coverage: Coverage | None = None
     latency_ms: float | None = None
@@ -233,6 +253,8 @@ class DetectorResult:
             flagged=data.take("flagged", bool, default=by_metric),
             metrics=metrics,
             reason=data.take("reason", str, type(None), default=None),
+            action=None if data.data.get("action") is None else data.one_of("action", Action),
+            explanation=data.take("explanation", str, type(None), default=None),
             spans=tuple(Span._parse(item) for item in data.each("spans")),
             coverage=None if coverage is None else Coverage._parse(data.inner("coverage")),
             latency_ms=data.take("latency_ms", float, int, type(None), default=None),
@@ -275,7 +297,10 @@ class CheckResult:
         action: What the policy asks the application to do.
         status: `partial` if the deadline left detectors unevaluated; their `state` names them.
         calibrated: Whether every threshold used was fitted on labelled data and none overridden.
-        summary: The service's reason in one sentence; None from a service that gives none.
+        summary: What happens to the answer and why, in one sentence; None from a service that does
+            not say.
+        flagged: Names of the detectors that count towards a `flag`, the worst first. From a service
+            that does not order them, in the reply's order.
         redacted_answer: Present if asked for with `include=["redacted_answer"]`.
         raw: The reply as it came, with keys this version does not know.
     """
@@ -289,6 +314,7 @@ class CheckResult:
     detectors: Mapping[str, DetectorResult]
     timings: Timings
     summary: str | None = None
+    flagged: tuple[str, ...] = ()
     # Both may hold text of the answer; a repr ends up in logs.
     redacted_answer: str | None = field(default=None, repr=False)
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -318,7 +344,12 @@ class CheckResult:
 
     @classmethod
     def _parse(cls, data: _Object) -> Self:
-        detectors = data.members("detectors").items()
+        detectors = {
+            name: DetectorResult._parse(value) for name, value in data.members("detectors").items()
+        }
+        flagged = data.names("flagged")
+        if flagged is None:
+            flagged = tuple(name for name, detector in detectors.items() if detector.flagged)
         return cls(
             request_id=data.take("request_id", str),
             decision=data.one_of("decision", Decision),
@@ -326,9 +357,10 @@ class CheckResult:
             status=data.one_of("status", Status),
             calibrated=data.take("calibrated", bool),
             policy=PolicyRef._parse(data.inner("policy")),
-            detectors={name: DetectorResult._parse(value) for name, value in detectors},
+            detectors=detectors,
             timings=Timings._parse(data.inner("timings_ms")),
             summary=data.take("summary", str, type(None), default=None),
+            flagged=flagged,
             redacted_answer=data.take("redacted_answer", str, type(None), default=None),
             raw=data.data,
         )

@@ -56,7 +56,7 @@ class AnswerOutcome:
             ("X-Guardrail-Policy", _token(f"{result.policy.name}@{result.policy.version}")),
             ("X-Guardrail-Request-Id", _token(result.request_id)),
         ]
-        flagged = ",".join(map(_token, result.flagged_detectors))
+        flagged = ",".join(map(_token, result.flagged))
         return [*found, ("X-Guardrail-Flagged", flagged)] if flagged else found
 
 

@@ -62,6 +62,29 @@ def test_the_exit_status_says_clean_flagged_or_in_error(
     assert ended.stderr == ""
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_table_says_decision_action_and_summary_of_each_line(
+    kept: bool, write: Callable[[bytes], Path], tmp_path: Path, tiny_options: Options
+) -> None:
+    """Readable rows in order; the replies themselves go where `--output` says, or nowhere."""
+    output = tmp_path / "replies.jsonl"
+    path = write(lines_of(GOOD, BAD, {"answer": ""}))
+    options = ("--output", output) if kept else ()
+    ended = here("check", path, "--table", *options, *tiny_options)
+    assert ended.exit_code == 2
+    rows = [[c.strip() for c in line.split("│")] for line in ended.stdout.splitlines()]
+    cells = [[cell for cell in row if cell] for row in rows if row[0] == "" and len(row) > 4]
+    assert [row[:3] for row in cells if row[0] in "123"] == [
+        ["1", "pass", "allow"],
+        ["2", "flag", cells[1][2]],
+        ["3", "error", "-"],
+    ]
+    assert "text_matching" in cells[1][3]
+    assert cells[2][3].startswith("invalid_input: answer: ")
+    assert output.exists() == kept
+    assert not kept or len(replies(output.read_text())) == 3
+
+
 def test_standard_input_is_read_and_every_line_answered_in_order(tiny_options: Options) -> None:
     """As a process: blank, broken and refused lines get an error line of their own."""
     wrong = [

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
+from rich.table import Table
 
 from guardrail_service import __version__
 from guardrail_service.commands.config import config_app
@@ -22,6 +23,7 @@ from guardrail_service.commands.console import (
     WorkersOption,
     command,
     out,
+    plain,
     progress_bar,
     settings_from,
 )
@@ -90,6 +92,9 @@ def check(
     config: Configs = None,
     pack: PackOption = None,
     workers: WorkersOption = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="Print a table; replies only go to --output.")
+    ] = False,
 ) -> None:
     """Judge every line of FILE: a /v1/check body in, its reply or an {"error"} line out.
 
@@ -101,15 +106,19 @@ def check(
     lines = _read_lines(file)
     settings = settings_from(config=tuple(config or ()), model_pack=pack, workers=workers)
     kinds: set[str] = set()
+    rows = Table("line", "decision", "action", "summary")
     with (
-        _writer(output) as write,
+        _writer(output, quiet=table) as write,
         closing(Runtime(unqueued(settings))) as runtime,
         progress_bar(len(lines)) as advance,
     ):
         for result in check_lines(runtime, lines, policy):
             write(result.json + "\n")
             kinds.add(result.kind)
+            rows.add_row(str(rows.row_count + 1), *map(plain, result.row()))
             advance()
+    if table:
+        out.print(rows)
     raise typer.Exit(EXIT_ERROR if "error" in kinds else EXIT_FLAGGED if "flag" in kinds else 0)
 
 
@@ -122,18 +131,23 @@ def _read_lines(file: Path) -> list[bytes]:
 
 
 @contextmanager
-def _writer(output: Path | None) -> Iterator[Callable[[str], object]]:
-    if output is None:
+def _writer(output: Path | None, *, quiet: bool) -> Iterator[Callable[[str], object]]:
+    if output is None and quiet:
+        yield len
+    elif output is None:
         yield sys.stdout.write
         sys.stdout.flush()
-        return
+    else:
+        with _opened(output) as stream:
+            yield stream.write
+
+
+def _opened(output: Path) -> TextIO:
     try:
-        stream = output.open("w", encoding="utf-8")
+        return output.open("w", encoding="utf-8")
     except OSError as error:
         found = error.strerror or type(error).__name__
         raise ConfigurationError(str(output), found, "a file to write to") from error
-    with stream:
-        yield stream.write
 
 
 @app.command()

@@ -29,8 +29,23 @@ from guardrail_service.settings import Settings
 class LineResult:
     """What became of one input line."""
 
-    json: str
-    kind: Literal["pass", "flag", "error"]
+    reply: CheckReply | ErrorReply
+
+    @property
+    def kind(self) -> Literal["pass", "flag", "error"]:
+        """Return the decision, or that there is none."""
+        return "error" if isinstance(self.reply, ErrorReply) else self.reply.decision
+
+    @property
+    def json(self) -> str:
+        """Return the reply as a line of JSON."""
+        return self.reply.model_dump_json()
+
+    def row(self) -> tuple[str, str, str]:
+        """Return decision, action and summary; of an error its code and message."""
+        if isinstance(self.reply, ErrorReply):
+            return self.kind, "-", f"{self.reply.error.code}: {self.reply.error.message}"
+        return self.kind, self.reply.action, self.reply.summary
 
 
 def unqueued(settings: Settings) -> Settings:
@@ -66,8 +81,8 @@ def _check_line(runtime: Runtime, number: int, line: bytes, policy: str | None) 
     try:
         reply = _judge(runtime, _parse(runtime, line), request_id, policy)
     except GuardrailError as error:
-        return _result(error_reply(error, request_id), "error")
-    return _result(reply, reply.decision)
+        return LineResult(error_reply(error, request_id))
+    return LineResult(reply)
 
 
 def _parse(runtime: Runtime, line: bytes) -> CheckRequest:
@@ -88,7 +103,3 @@ def _judge(
         mode=request.mode,
     )
     return to_reply(verdict, request, request_id)
-
-
-def _result(reply: CheckReply | ErrorReply, kind: Literal["pass", "flag", "error"]) -> LineResult:
-    return LineResult(reply.model_dump_json(), kind)

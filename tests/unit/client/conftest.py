@@ -39,6 +39,8 @@ def make_verdict() -> dict[str, Any]:
         "request_id": "r-1",
         "decision": "flag",
         "action": "redact",
+        "summary": "Not shown as it is: hallucination, pii.",
+        "flagged": ["pii", "hallucination"],
         "status": "partial",
         "calibrated": True,
         "policy": {"name": "default", "version": "3", "sha256": "ab12"},
@@ -47,6 +49,8 @@ def make_verdict() -> dict[str, Any]:
                 "state": "evaluated",
                 "reason": None,
                 "flagged": True,
+                "action": "redact",
+                "explanation": "Characters 0 to 41 ...",
                 "metrics": {
                     "hallucination": {
                         "score": 0.12,
@@ -60,7 +64,7 @@ def make_verdict() -> dict[str, Any]:
                     {
                         "start": 0,
                         "end": 41,
-                        "label": "unsupported",
+                        "label": "not_mentioned",
                         "score": 0.12,
                         "metric": "hallucination",
                         "evidence": [{"context": 1, "start": 10, "end": 80, "score": 0.12}],

@@ -114,6 +114,30 @@ def test_an_echoed_text_is_not_in_the_message(field: str, echo: str) -> None:
         assert "4111" not in repr(error)
 
 
+FOUND = "found 200001 characters; expected at most 200000"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message", "said"),
+    [
+        ("a", f"answer: {FOUND}", f"answer: {FOUND}"),
+        ("answer", f"answer: {FOUND}", f"answer: {FOUND}"),
+        ("2", f"contexts[2]: {FOUND}", f"contexts[2]: {FOUND}"),
+        ("at", f"answer: {FOUND}", "answer: found 200001 characters; expected [...] most 200000"),
+        ("42", "answer 42 is wrong", "answer [...] is wrong"),
+        ("lobster!", "xlobster!x", "x[...]x"),
+        ("龙虾", "坏龙虾坏", "坏[...]坏"),
+        ("Anna: no", "Anna: no is wrong", "[...] is wrong"),
+    ],
+)
+def test_a_short_text_leaves_the_rest_of_the_message(answer: str, message: str, said: str) -> None:
+    """Field and expectation arrive, although an answer may be one of their words."""
+    body = {"error": {"code": "invalid_input", "message": message}}
+    sent = {"answer": answer, "contexts": []}
+    error = _failures.refusal(422, {}, body, sent=sent, request_id="r")
+    assert error.message == said
+
+
 def test_a_short_answer_is_not_in_the_message_either() -> None:
     """There is no length below which an answer may be repeated."""
     sent = {"answer": "42", "contexts": []}

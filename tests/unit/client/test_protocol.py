@@ -304,10 +304,27 @@ def test_json_that_is_no_verdict_carries_our_request_id(clock: Any) -> None:
     assert caught.value.request_id == call.request_id
 
 
+ITEM = {"answer": "The pass phrase of the vault is lobster.", "contexts": []}
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("answer: found 200001 characters", "answer: found 200001 characters"),
+        (f"cannot read {ITEM['answer']}", errors.InvalidRequest.summary),
+    ],
+)
+def test_an_error_of_a_batch_repeats_no_text(message: str, said: str) -> None:
+    """An item's error says what the service said, and never what was submitted."""
+    raw = {"results": [{"error": {"code": "invalid_input", "message": message}}]}
+    (error,) = _protocol.parse_batch(raw, [ITEM])
+    assert getattr(error, "message", None) == said
+
+
 def test_a_batch_keeps_order_and_count(verdict: dict[str, Any]) -> None:
     """Verdicts and errors stand where their items stood."""
     broken = {"error": {"code": "limit_exceeded", "message": "answer: too long"}}
-    parsed = _protocol.parse_batch({"results": [broken, verdict]}, 2)
+    parsed = _protocol.parse_batch({"results": [broken, verdict]}, [ITEM, ITEM])
     assert [type(item).__name__ for item in parsed] == ["CheckError", "CheckResult"]
 
 
@@ -315,4 +332,4 @@ def test_a_batch_keeps_order_and_count(verdict: dict[str, Any]) -> None:
 def test_a_batch_that_lost_items_is_unexpected(raw: object) -> None:
     """A shorter list must not shift verdicts to other answers."""
     with pytest.raises(errors.UnexpectedReply):
-        _protocol.parse_batch(raw, 1)
+        _protocol.parse_batch(raw, [ITEM])

@@ -26,8 +26,9 @@ MANDATORY = [
     f"{DETECTOR}.coverage.answer_chars",
 ]
 OPTIONAL = [
-    "redacted_answer",
+    *("redacted_answer", "summary", "flagged"),
     *(f"{DETECTOR}.{key}" for key in ("reason", "flagged", "spans", "coverage", "latency_ms")),
+    *(f"{DETECTOR}.{key}" for key in ("action", "explanation")),
     *(f"{SPAN}.{key}" for key in ("score", "metric", "evidence", "attributes")),
     f"{DETECTOR}.coverage.context_chars",
 ]
@@ -58,7 +59,7 @@ def test_every_field_of_a_reply_is_typed(verdict: dict[str, Any]) -> None:
     assert (span.start, span.end, span.label, span.attributes) == (
         0,
         41,
-        "unsupported",
+        "not_mentioned",
         {"windows": 3},
     )
     assert span.evidence == (Evidence(context=1, start=10, end=80, score=0.12),)
@@ -81,6 +82,38 @@ def test_an_unscored_detector_can_flag(verdict: dict[str, Any]) -> None:
     """A policy rule for what was not evaluated shows up like any other reason."""
     verdict["detectors"]["toxicity"]["flagged"] = True
     assert CheckResult.from_json(verdict).flagged_detectors == ("hallucination", "toxicity")
+
+
+def test_the_reasons_of_a_verdict_are_typed(verdict: dict[str, Any]) -> None:
+    """One sentence, the worst detector first, and per detector its action and explanation."""
+    result = CheckResult.from_json(verdict)
+    assert result.summary == "Not shown as it is: hallucination, pii."
+    assert result.flagged == ("pii", "hallucination")
+    detector = result.detectors["hallucination"]
+    assert (detector.action, detector.explanation) == ("redact", "Characters 0 to 41 ...")
+    assert "Characters" not in repr(result)
+
+
+def test_an_older_service_gives_no_reasons_and_is_read(verdict: dict[str, Any]) -> None:
+    """What version 0.1 did not say is None, and `flagged` follows from the detectors."""
+    for key in ("summary", "flagged"):
+        del verdict[key]
+    for key in ("action", "explanation"):
+        del verdict["detectors"]["hallucination"][key]
+    verdict["detectors"]["hallucination"]["spans"][0]["label"] = "unsupported"
+    result = CheckResult.from_json(verdict)
+    assert (result.summary, result.flagged) == (None, ("hallucination",))
+    detector = result.detectors["hallucination"]
+    assert (detector.action, detector.explanation) == (None, None)
+    assert detector.spans[0].label == "unsupported"
+
+
+@pytest.mark.parametrize("value", [3, "pii", [1], {}])
+def test_flagged_is_a_list_of_names(verdict: dict[str, Any], value: object) -> None:
+    """Anything else is a broken reply."""
+    verdict["flagged"] = value
+    with pytest.raises(UnexpectedReply, match="flagged"):
+        CheckResult.from_json(verdict)
 
 
 def test_without_a_detector_flag_its_metrics_decide(verdict: dict[str, Any]) -> None:
@@ -122,7 +155,7 @@ def test_a_value_of_another_type_is_named(verdict: dict[str, Any], path: str) ->
     holder, key = parent(verdict, path)
     secret = "something the user wrote"
     holder[key] = {secret: secret} if isinstance(holder[key], str | list) else secret
-    if key in ("reason", "metric"):
+    if key in ("reason", "metric", "summary", "explanation"):
         holder[key] = [secret]
     with pytest.raises(UnexpectedReply, match=key) as caught:
         CheckResult.from_json(verdict)

@@ -142,7 +142,7 @@ class Check:
     def _reduce(self, rule: Rule, rows: Sequence[Row]) -> Outcome:
         """Wait for the detector's rows as long as there is time, then compute its outcome."""
         futures = [self._ticket.futures[self._unique[row]] for row in rows]
-        if not self._wait(futures):
+        if futures and not self._wait(futures):
             return _TOO_LATE
         try:
             outputs = [future.result().outputs for future in futures]

@@ -71,10 +71,11 @@ class Memory:
         self._running: dict[bytes, int] = {}
         self._hits = self._misses = self._restored = 0
 
-    def peek(self, text: str) -> RowOutput | None:
-        """Return a text's outputs if they are at hand; a miss is not counted."""
+    def peek(self, texts: Sequence[str]) -> list[RowOutput | None]:
+        """Return the outputs of texts that are at hand, in order; a miss is not counted."""
+        keys = [_key(text) for text in texts]
         with self._lock:
-            return self._find(_key(text))
+            return [self._find(key) for key in keys]
 
     def get(self, text: str, compute: Callable[[], RowResult]) -> RowResult:
         """Return a text's outputs; times are zero where this caller had nothing to compute.

@@ -137,9 +137,11 @@ def test_a_text_that_stays_in_flight_is_computed_here_as_well() -> None:
 def test_peeking_computes_nothing() -> None:
     """It tells what is at hand."""
     memory, work = Memory(10 * ENTRY), Work()
-    assert memory.peek("a") is None
+    assert memory.peek(["a"]) == [None]
     kept = work.get(memory, "a").outputs
-    assert memory.peek("a") is kept
+    found, missing = memory.peek(["a", "b"])
+    assert found is kept
+    assert missing is None
     assert work.runs == ["a"]
 
 
@@ -204,6 +206,6 @@ def test_many_texts_compute_together_what_is_not_kept() -> None:
     assert (memory.stats().hits, memory.stats().misses) == (1, 3)
     with pytest.raises(RowFailed):
         memory.get_many(["d", "fail"], compute)
-    assert memory.peek("d") is None
+    assert memory.peek(["d"]) == [None]
     memory.get_many(["aa", "b"], compute)
     assert len(calls) == 2

@@ -106,12 +106,16 @@ class SharedEncoder:
         """Return the row that computes and keeps a text's embedding."""
         return Row(self.session.role, text)
 
-    def peek(self, row: Row) -> RowResult | None:
-        """Return a row's outputs if they are at hand."""
-        if row.second is not None or not _is_vector(row):
-            return None
-        kept = self.vectors.peek(row.text)
-        return None if kept is None else RowResult({VECTOR: kept[VECTOR]}, 0.0, 0.0)
+    def peek(self, rows: Sequence[Row]) -> list[RowResult | None]:
+        """Return the outputs of rows that are at hand, in order."""
+        asked = [row for row in rows if row.second is None and _is_vector(row)]
+        kept = self.vectors.peek([row.text for row in asked])
+        known = {
+            row: RowResult({VECTOR: found[VECTOR]}, 0.0, 0.0)
+            for row, found in zip(asked, kept, strict=True)
+            if found is not None
+        }
+        return [known.get(row) for row in rows]
 
     def encode(self, text: str) -> RowResult:
         """Return the kept outputs of a text.
@@ -247,11 +251,6 @@ class Branch:
         """
         return self.memory.get_all(texts, self._compute)
 
-    def peek(self, text: str) -> RowResult | None:
-        """Return the branch's outputs for a text if they are at hand."""
-        kept = self.memory.peek(text)
-        return None if kept is None else RowResult(kept, 0.0, 0.0)
-
     def memories(self) -> dict[str, Remembered]:
         """Return what is kept of the branch's outputs, and of the encoder's."""
         content = f"{self._encoder.file.fingerprint()} {self.file.fingerprint()}"
@@ -290,10 +289,12 @@ class BranchClassifier:
         """
         return self._named(self._branch.encode(row.text))
 
-    def peek(self, row: Row) -> RowResult | None:
-        """Return what `run` would, if nothing had to be computed for it."""
-        result = self._branch.peek(row.text)
-        return None if result is None else self._named(result)
+    def peek(self, rows: Sequence[Row]) -> list[RowResult | None]:
+        """Return what `run` would of each row for which nothing had to be computed."""
+        kept = self._branch.memory.peek([row.text for row in rows])
+        return [
+            None if found is None else self._named(RowResult(found, 0.0, 0.0)) for found in kept
+        ]
 
     def memories(self) -> dict[str, Remembered]:
         """Return what is kept."""

@@ -94,12 +94,14 @@ class HeadSession:
         """Return the row that only computes and keeps what evidence is read by."""
         return Row(self.role, text, outputs=STATES)
 
-    def peek(self, row: Row) -> RowResult | None:
-        """Return a warming row's outputs if they are at hand; claims always need a run."""
-        if row.outputs != STATES:
-            return None
-        kept = self._states.memory.peek(row.text)
-        return None if kept is None else RowResult({}, 0.0, 0.0)
+    def peek(self, rows: Sequence[Row]) -> list[RowResult | None]:
+        """Return the outputs of warming rows that are at hand; claims always need a run."""
+        texts = [row.text for row in rows if row.outputs == STATES]
+        kept = dict(zip(texts, self._states.memory.peek(texts), strict=True)) if texts else {}
+        return [
+            None if row.outputs != STATES or kept[row.text] is None else RowResult({}, 0.0, 0.0)
+            for row in rows
+        ]
 
     def run(self, row: Row) -> RowResult:
         """Return what the head says about `row.text` given `row.evidence`.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from guardrail_service.inference.queue.batch import Batch
-from guardrail_service.inference.queue.cost import tokens
+from guardrail_service.inference.queue.cost import RowCost
 from guardrail_service.types import Role, Row, RowOutput, RowResult
 
 PATIENCE_S = 1.0
@@ -59,7 +59,7 @@ class Submission:
         self._order = order_of(request.deadline, now, request.patience_s)
         self._barriers = {role: Barrier(0, []) for role in after.values()}
 
-    def place(self, row: Row, cost_ms: float, future: Future[RowDone]) -> None:
+    def place(self, row: Row, cost: RowCost, future: Future[RowDone]) -> None:
         """Let a row join an equal one, or queue it. Readers come last."""
         due = math.inf if self._request.deadline is None else self._request.deadline
         waiter = Waiter(future, due, self._now)
@@ -69,7 +69,7 @@ class Submission:
             self._backlog.hasten(job, self._order)
         else:
             sequence = next(self._sequence)
-            job = RowJob(row, self._order, sequence, cost_ms, self._request.owner, [waiter])
+            job = RowJob(row, self._order, sequence, cost, self._request.owner, [waiter])
             needs = self._after.get(row.role)
             self._backlog.add(job, None if needs is None else self._barriers[needs])
         barrier = self._barriers.get(row.role)
@@ -111,7 +111,7 @@ class RowJob:
     row: Row
     order: float
     sequence: int
-    cost_ms: float
+    cost: RowCost
     owner: object
     waiters: list[Waiter]
     barriers: list[Barrier] = field(default_factory=list)
@@ -164,7 +164,12 @@ class ModelCall:
     @property
     def cost_ms(self) -> float:
         """Return what the call takes, as estimated."""
-        return sum(job.cost_ms for job in self.jobs)
+        return sum(job.cost.ms for job in self.jobs)
+
+    @property
+    def tokens(self) -> int:
+        """Return about how many tokens its rows have together."""
+        return sum(job.cost.tokens for job in self.jobs)
 
     def left_ms(self, now: float) -> float:
         """Return how much longer the call takes, as estimated."""
@@ -256,12 +261,12 @@ class Backlog:
             return
         alike = [job for job in self._queue if _is_alike(job, first)]
         share = math.ceil((len(alike) + 1) / workers)
-        sizes = [tokens(first.row)]
+        sizes = [first.cost.tokens]
         taken: set[RowJob] = set()
         for job in heapq.nsmallest(_LOOKED_AT, alike):
             if len(run.jobs) == share:
                 break
-            size = tokens(job.row)
+            size = job.cost.tokens
             if batch.holds([*sizes, size]):
                 taken.add(job)
                 if self._is_wanted(job, run.started):
@@ -316,8 +321,8 @@ class Backlog:
 
     def ahead_ms(self, order: float, now: float) -> float:
         """Return the milliseconds of one thread until work of this order could start."""
-        waiting = sum(job.cost_ms for job in self._queue if job.order <= order)
-        waiting += sum(job.cost_ms for job in self._held if job.order <= order)
+        waiting = sum(job.cost.ms for job in self._queue if job.order <= order)
+        waiting += sum(job.cost.ms for job in self._held if job.order <= order)
         running = sum(run.left_ms(now) for run in self.running)
         return waiting + running
 

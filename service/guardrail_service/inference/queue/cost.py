@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from guardrail_service.types import Role, Row, RowResult
 
@@ -34,6 +35,13 @@ def tokens(row: Row) -> int:
             evidence = EVIDENCE_TOKENS * _CHARS_PER_TOKEN
             break
     return 2 + (read + evidence) // _CHARS_PER_TOKEN
+
+
+class RowCost(NamedTuple):
+    """About how many tokens a row has, and how many milliseconds it takes on one thread."""
+
+    tokens: int
+    ms: float
 
 
 @dataclass(slots=True)
@@ -100,8 +108,8 @@ class CostModel:
             line = self._lines.get(kind)
             return self._first_ms if line is None else line.at(size)
 
-    def rows(self, rows: Sequence[Row], budgets: Mapping[Role, int] | None = None) -> list[float]:
-        """Return the milliseconds of each row.
+    def rows(self, rows: Sequence[Row], budgets: Mapping[Role, int] | None = None) -> list[RowCost]:
+        """Return what each row costs.
 
         Args:
             rows: What is submitted together.
@@ -118,7 +126,12 @@ class CostModel:
             for role, total in together.items()
         }
         return [
-            size * per_token[row.role] if row.role in per_token else self.estimate(row.role, size)
+            RowCost(
+                size,
+                size * per_token[row.role]
+                if row.role in per_token
+                else self.estimate(row.role, size),
+            )
             for row, size in zip(rows, sizes, strict=True)
         ]
 

@@ -7,6 +7,7 @@ import logging
 import math
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -22,20 +23,20 @@ from guardrail_service.inference.queue.backlog import (
     order_of,
 )
 from guardrail_service.inference.queue.batch import Batch
-from guardrail_service.inference.queue.cost import CostModel, tokens
+from guardrail_service.inference.queue.cost import CostModel, RowCost
 from guardrail_service.types import Role, Row, RowOutput, RowResult
 
 _LOG = logging.getLogger(__name__)
 Runner = Callable[[Row], RowResult]
-Peek = Callable[[Row], RowResult | None]
+Peek = Callable[[Sequence[Row]], list[RowResult | None]]
 
 
 @runtime_checkable
 class Peeks(Protocol):
     """A session that can tell what it knows already."""
 
-    def peek(self, row: Row) -> RowResult | None:
-        """Return a row's outputs if they need no model run."""
+    def peek(self, rows: Sequence[Row]) -> list[RowResult | None]:
+        """Return the outputs of rows that need no model run, in order; None for the others."""
         ...
 
 
@@ -137,7 +138,7 @@ class Scheduler:
             other requests' rows are waiting; alone, it is accepted whatever its size.
         clock: Monotonic seconds; tests pass their own.
         costs: What rows cost; learns from every row that runs.
-        peeks: By role, what gives a row's outputs if they need no model run.
+        peeks: By role, what gives the outputs of rows that need no model run.
         after: By role, the role whose rows of the same request a row reads: it starts when they
             have ended, instead of computing them itself on one thread.
         batches: By role, how several rows run in one call; the rows of other roles run alone.
@@ -197,7 +198,7 @@ class Scheduler:
         """
         for row in rows:
             self._runners[row.role]
-        known = [self._peek(row) for row in rows]
+        known = self._known(rows)
         request = Urgency(deadline, object() if owner is None else owner, patience_s)
         costs = self.costs.rows(rows, self._budgets)
         with self._changed:
@@ -263,15 +264,23 @@ class Scheduler:
         for thread in self._threads:
             thread.join(timeout=max(0.0, end - time.monotonic()))
 
-    def _peek(self, row: Row) -> RowResult | None:
-        peek = self._peeks.get(row.role)
-        return None if peek is None else peek(row)
+    def _known(self, rows: Sequence[Row]) -> list[RowResult | None]:
+        """Return the outputs of rows that need no model run; each session is asked once."""
+        known: list[RowResult | None] = [None] * len(rows)
+        places = defaultdict[Role, list[int]](list)
+        for place, row in enumerate(rows):
+            places[row.role].append(place)
+        for role in places.keys() & self._peeks.keys():
+            found = self._peeks[role]([rows[place] for place in places[role]])
+            for place, result in zip(places[role], found, strict=True):
+                known[place] = result
+        return known
 
     def _enter(
         self,
         rows: Sequence[Row],
         known: Sequence[RowResult | None],
-        costs: Sequence[float],
+        costs: Sequence[RowCost],
         request: Urgency,
     ) -> Ticket:
         """Queue what is not known yet. The lock is held."""
@@ -281,7 +290,7 @@ class Scheduler:
             raise NotReady("every model worker has stopped")
         now = self._clock()
         new = [
-            cost
+            cost.ms
             for row, result, cost in zip(rows, known, costs, strict=True)
             if result is None and self._backlog.find(row, now) is None
         ]
@@ -384,10 +393,7 @@ class Scheduler:
         now = self._clock()
         with self._changed:
             if not isinstance(outcome, RowFailed):
-                for job, result in zip(run.jobs, outcome, strict=True):
-                    job.succeed(result)
-                self._learn(run, outcome, now)
-                self._backlog.finish(run)
+                self._succeed(run, outcome, now)
             elif len(run.jobs) > 1:
                 self._backlog.take_apart(run, now)
             else:
@@ -411,7 +417,12 @@ class Scheduler:
             failed.__cause__ = error
             return failed
 
-    def _learn(self, run: ModelCall, results: Sequence[RowResult], now: float) -> None:
-        if any(result.inference_ms > 0 for result in results):
-            size = sum(tokens(job.row) for job in run.jobs)
-            self.costs.learn(run.jobs[0].row.role, size, (now - run.started) * 1e3)
+    def _succeed(self, run: ModelCall, results: Sequence[RowResult], now: float) -> None:
+        has_computed = False
+        for job, result in zip(run.jobs, results, strict=True):
+            job.succeed(result)
+            has_computed = has_computed or result.inference_ms > 0
+        role, size = run.jobs[0].row.role, run.tokens
+        self._backlog.finish(run)
+        if has_computed:
+            self.costs.learn(role, size, (now - run.started) * 1e3)

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 import pytest
 
 from guardrail_service.inference.queue.backlog import STUCK_S, Backlog, Barrier, RowJob, Waiter
+from guardrail_service.inference.queue.cost import RowCost
 from guardrail_service.types import Row
 
 NOW = 100.0
@@ -15,7 +16,7 @@ NOW = 100.0
 def job(text: str, order: float = NOW, owner: object = "me", cost_ms: float = 10.0) -> RowJob:
     """Return a job that one request waits for."""
     waiter = Waiter(Future(), due=float("inf"), submitted=NOW)
-    return RowJob(Row("embedding", text), order, 0, cost_ms, owner, [waiter])
+    return RowJob(Row("embedding", text), order, 0, RowCost(10, cost_ms), owner, [waiter])
 
 
 def backlog(*jobs: RowJob) -> Backlog:

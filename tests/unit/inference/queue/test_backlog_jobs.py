@@ -9,6 +9,7 @@ import pytest
 
 from guardrail_service.errors import RowFailed
 from guardrail_service.inference.queue.backlog import ModelCall, RowDone, RowJob, Waiter, cancel
+from guardrail_service.inference.queue.cost import RowCost
 from guardrail_service.inference.queue.scheduler import Known, Ticket
 from guardrail_service.types import Row, RowResult
 
@@ -16,7 +17,13 @@ from guardrail_service.types import Row, RowResult
 def job(*waiters: Waiter) -> RowJob:
     """Return a job that started at second 2."""
     return RowJob(
-        Row("embedding", "text"), 0.0, 0, 1.0, None, list(waiters), run=ModelCall([], 2.0)
+        Row("embedding", "text"),
+        0.0,
+        0,
+        RowCost(3, 1.0),
+        None,
+        list(waiters),
+        run=ModelCall([], 2.0),
     )
 
 

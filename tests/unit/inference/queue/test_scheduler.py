@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
 from typing import Any
@@ -323,8 +323,8 @@ def test_what_is_known_needs_no_worker() -> None:
     """It is done on return, and a full queue does not refuse it."""
     gate = Gate()
 
-    def peek(found: Row) -> RowResult | None:
-        return RowResult({}, 0.0, 0.0) if found.text == "known" else None
+    def peek(found: Sequence[Row]) -> list[RowResult | None]:
+        return [RowResult({}, 0.0, 0.0) if row.text == "known" else None for row in found]
 
     with scheduler(gate, max_rows=1, peeks={"embedding": peek}) as s:
         s.submit([row("running")])
@@ -510,7 +510,7 @@ def test_costs_are_learned_from_what_runs() -> None:
     with scheduler(slow, clock=clock) as s:
         for n in range(4):
             assert s.submit([row(str(n))]).futures[0].result(20)
-        assert s.costs.rows([row("x")]) == [pytest.approx(500.0)]
+        assert [cost.ms for cost in s.costs.rows([row("x")])] == [pytest.approx(500.0)]
 
 
 def test_a_runner_that_ends_its_thread_fails_its_row_only() -> None:

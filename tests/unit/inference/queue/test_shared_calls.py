@@ -247,7 +247,7 @@ def test_costs_are_learned_from_the_call() -> None:
         assert not wait(ticket.futures, 20).not_done
         assert len(model.calls) == 2
         found = scheduler.costs.rows(rows, {"nli": 1000})
-    assert sum(found) == pytest.approx(1000.0)
+    assert sum(cost.ms for cost in found) == pytest.approx(1000.0)
 
 
 def test_closing_finishes_the_rows_of_a_failed_call() -> None:

@@ -159,6 +159,13 @@ class Coverage:
     answer: tuple[int, int]
     contexts: tuple[int, int] = (0, 0)
 
+    @classmethod
+    def whole(cls, sample: Sample, *, contexts: bool = False) -> Coverage:
+        """Return the coverage of a rule that reads the answer, and on request every passage."""
+        size = len(sample.answer)
+        read = sum(len(passage.text) for passage in sample.contexts) if contexts else 0
+        return cls((size, size), (read, read))
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -212,6 +219,42 @@ class Outcome:
     ) -> Outcome:
         """Return a scored outcome; every metric of the detector must be present."""
         return cls(dict(scores), spans, coverage)
+
+    @classmethod
+    def boolean(
+        cls,
+        passes: bool,
+        *,
+        retrieval_failure: bool = False,
+        parse_failure: bool | None = None,
+        spans: tuple[Span, ...] = (),
+        coverage: Coverage | None = None,
+    ) -> Outcome:
+        """Return the outcome of a yes/no rule, each of its metrics 1.0 or 0.0.
+
+        `model_passes` is about the answer alone. `model_generation_failures` repeats its failure,
+        and `model_retrieval_failures` stands beside it: a passage may fail while the answer passes.
+
+        Args:
+            passes: Whether the answer passes.
+            retrieval_failure: Whether the passages fail, whatever the answer does.
+            parse_failure: Whether the output could not be parsed; None where the detector has no
+                such metric.
+            spans: Places to point at.
+            coverage: How much was read.
+
+        Source:
+            H2O Eval Studio's boolean evaluators; there the numbers are averages over rows.
+        """
+        scores = {
+            "model_passes": float(passes),
+            "model_failures": float(not passes),
+            "model_retrieval_failures": float(retrieval_failure),
+            "model_generation_failures": float(not passes),
+        }
+        if parse_failure is not None:
+            scores["model_parse_failures"] = float(parse_failure)
+        return cls(scores, spans, coverage)
 
     @classmethod
     def not_applicable(cls, reason: str) -> Outcome:

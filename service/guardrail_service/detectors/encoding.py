@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, field_validator
@@ -25,17 +25,12 @@ from guardrail_service.detectors.registry import (
     detector,
 )
 from guardrail_service.detectors.secrets import detector as secrets
-from guardrail_service.detectors.shared.findings import (
-    Placeholders,
-    boolean_outcome,
-    whole_answer,
-    whole_sample,
-)
+from guardrail_service.detectors.shared.placeholders import Placeholders
 from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.detectors.text_matching.condition import parse_condition
 from guardrail_service.text.decoding.decode import Layer, Search, search
 from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.types import Outcome, RowOutput, Span
+from guardrail_service.types import Coverage, Outcome, RowOutput, Span
 
 ENCODED_CASES = frozenset({"base16", "base64"})
 """Categories of cases that ask for a secret in disguise."""
@@ -143,11 +138,11 @@ class Encoding(Detector[EncodingParameters]):
         found = hidden(sample.answer, decoded, parameters)
         reads_contexts = parameters.evaluate_retrieved_context
         contexts = [(c.text, search(c.text)) for c in sample.sample.contexts if reads_contexts]
-        coverage = (whole_sample if reads_contexts else whole_answer)(sample.sample)
+        coverage = Coverage.whole(sample.sample, contexts=reads_contexts)
         complete = decoded.complete and all(search.complete for _, search in contexts)
         if not found and not complete:
             return Outcome.unverified("decoding_limit", coverage)
-        return boolean_outcome(
+        return Outcome.boolean(
             not found,
             retrieval_failure=any(hidden(text, layers, parameters) for text, layers in contexts),
             parse_failure=decoded.failures > 0,
@@ -244,7 +239,9 @@ def _known_domain(address: str) -> bool:
     return address.rpartition(".")[2].lower() in _DOMAINS
 
 
-def _spans(found: Iterable[Hidden], complete: bool) -> tuple[Span, ...]:
+def _spans(found: Sequence[Hidden], complete: bool) -> tuple[Span, ...]:
+    if not found:
+        return ()
     placeholders = Placeholders()
     return tuple(
         Span(

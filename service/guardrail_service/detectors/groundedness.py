@@ -15,6 +15,7 @@ from guardrail_service.detectors.registry import (
 from guardrail_service.detectors.shared.comparison import (
     ROLE,
     Array,
+    PassageWindow,
     claims,
     cosines,
     places,
@@ -97,7 +98,7 @@ class Groundedness(Detector[GroundednessParameters]):
         if len(answer) == 1 and not parameters.h2o_compatible:
             whole = read_with_question(sample, pieces, ROLE)
             answer = [Row(ROLE, whole)] if whole else answer
-        return [*answer, *rows(_flat(sample))]
+        return [*answer, *rows(place.window for place in places(sample))]
 
     def reduce(
         self,
@@ -109,14 +110,16 @@ class Groundedness(Detector[GroundednessParameters]):
         if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
             return Outcome.unverified(reason)
         answer = sample.windows_of(ROLE, _claims(sample, parameters))
-        coverage = _coverage(sample, answer, parameters)
+        found = places(sample)
+        passages = [place.window for place in found]
+        coverage = _coverage(sample, answer, passages, parameters)
         if not answer:
             return Outcome.not_applicable("no_claim")
-        if unreadable(answer) or unreadable(_flat(sample)):
+        if unreadable(answer) or unreadable(passages):
             return Outcome.unverified("unreadable_text", coverage)
         unit = vectors(outputs)
         similarity = cosines(unit[: len(answer)], unit[len(answer) :])
-        spans = _spans(sample, answer, similarity)
+        spans = _spans(answer, found, similarity)
         return Outcome.evaluated({"groundedness": support(similarity)}, spans, coverage)
 
 
@@ -130,25 +133,23 @@ def _is_short(sentence: Sentence) -> bool:
     return len(sentence.text) < H2O_MIN_CHARS
 
 
-def _flat(sample: SegmentedSample) -> list[Window]:
-    return [place.window for place in places(sample)]
-
-
 def _coverage(
-    sample: SegmentedSample, answer: Sequence[Window], parameters: GroundednessParameters
+    sample: SegmentedSample,
+    answer: Sequence[Window],
+    passages: Sequence[Window],
+    parameters: GroundednessParameters,
 ) -> Coverage:
     """Return what was read; sentences dropped by `h2o_compatible` do not count as read."""
     read, total = read_chars(len(sample.answer), answer)
     if parameters.h2o_compatible:
         read -= sum(len(s.text) for s in sample.raw_answer_sentences if _is_short(s))
     context_chars = sum(len(passage.text) for passage in sample.sample.contexts)
-    return Coverage((read, total), read_chars(context_chars, _flat(sample)))
+    return Coverage((read, total), read_chars(context_chars, passages))
 
 
 def _spans(
-    sample: SegmentedSample, answer: Sequence[Window], similarity: Array
+    answer: Sequence[Window], found: Sequence[PassageWindow], similarity: Array
 ) -> tuple[Span, ...]:
-    found = places(sample)
     best = similarity.argmax(axis=1)
     spans = []
     for window, row, column in zip(answer, similarity, best, strict=True):

@@ -13,11 +13,10 @@ from guardrail_service.detectors.registry import (
     boolean_metrics,
     detector,
 )
-from guardrail_service.detectors.shared.findings import boolean_outcome, whole_answer
 from guardrail_service.detectors.shared.remedies import KEEP_THE_FORM
 from guardrail_service.text.language import same_language
 from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.types import Outcome, RowOutput, Span
+from guardrail_service.types import Coverage, Outcome, RowOutput, Span
 
 LanguageCode = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")]
 
@@ -79,9 +78,9 @@ class LanguageMismatch(Detector[LanguageMismatchParameters]):
             return Outcome.not_applicable("language_undetermined")
         codes = {"question": question.code, "answer": answer.code}
         span = Span(0, len(sample.answer), "language_mismatch", attributes=codes)
-        return boolean_outcome(
+        return Outcome.boolean(
             passes,
             parse_failure=False,
             spans=() if passes else (span,),
-            coverage=whole_answer(sample.sample),
+            coverage=Coverage.whole(sample.sample),
         )

@@ -18,11 +18,10 @@ from guardrail_service.detectors.registry import (
     Parameters,
     detector,
 )
-from guardrail_service.detectors.shared.findings import whole_answer
 from guardrail_service.detectors.shared.remedies import KEEP_THE_FORM
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.text.segmentation.sentences import Sentence
-from guardrail_service.types import Direction, Outcome, RowOutput, Span
+from guardrail_service.types import Coverage, Direction, Outcome, RowOutput, Span
 
 MIN_CHARS = 40
 """Shorter answers are not judged. Of 2,645 natural answers and claims under 40 characters 27 have
@@ -123,7 +122,7 @@ class Looping(Detector[LoopingParameters]):
             "longest_repeated_substring": repeat.share,
             "compression_ratio": compression_ratio(sample.answer),
         }
-        return Outcome.evaluated(scores, tuple(spans), whole_answer(sample.sample))
+        return Outcome.evaluated(scores, tuple(spans), Coverage.whole(sample.sample))
 
 
 def _key(sentence: str) -> str:

@@ -14,8 +14,15 @@ from guardrail_service.detectors.registry import InFlight
 from guardrail_service.guard.check import redact
 from guardrail_service.guard.guard import Guard
 from guardrail_service.guard.waiting import Cancellation
-from guardrail_service.policy.decide import Policy, Rule, asked_action, findings, worst_first
-from guardrail_service.policy.explanation import explain, summarise
+from guardrail_service.policy.decide import (
+    Policy,
+    Rule,
+    asked_action,
+    explain,
+    findings,
+    summarise,
+    worst_first,
+)
 from guardrail_service.streaming.holdback import Holdback
 from guardrail_service.types import (
     Action,

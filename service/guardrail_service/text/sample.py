@@ -254,11 +254,11 @@ class SegmentedSample:
 
     def context_windows(self, role: Role) -> tuple[tuple[Window, ...], ...]:
         """Return each passage's sentences as windows the role's model can read whole."""
+        windower = self._windowers[role]
         return self.once(
-            ("context windows", role),
+            ("context windows", windower),
             lambda: tuple(
-                _passage_windows(self._windowers[role], passage.text)
-                for passage in self.sample.contexts
+                _passage_windows(windower, passage.text) for passage in self.sample.contexts
             ),
         )
 
@@ -273,9 +273,13 @@ class SegmentedSample:
         """Return any sentences as windows the role's model can read whole."""
         windower = self._windowers[role]
         return self.once(
-            ("windows", role, sentences),
+            ("windows", windower, sentences),
             lambda: tuple(w for sentence in sentences for w in windows(sentence, windower)),
         )
+
+    def once_per_vocabulary(self, role: Role, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what `compute` gave the first time for a role with this one's tokenizer."""
+        return self.once((key, self._windowers[role]), compute)
 
     def is_word(self, role: Role, word: str) -> bool:
         """Return whether the role's model has the whole word in its vocabulary."""

@@ -98,9 +98,10 @@ class Hallucination(Detector[HallucinationParameters]):
         if unverifiable(sample, ROLE, "answer", "contexts") is not None:
             return ()
         texts = [reading.text for reading in readings(sample) if reading.copy is None]
-        if not texts or unreadable([place.window for place in places(sample)]):
+        passages = [place.window for place in places(sample)]
+        if not texts or unreadable(passages):
             return ()
-        evidence = _evidence_texts(sample)
+        evidence = _distinct_texts(passages)
         encoded = [Row(comparison.ROLE, text) for text in (*texts, *evidence)]
         return [*encoded, *(Row(ROLE, t, outputs=OUTPUTS, evidence=evidence) for t in texts)]
 
@@ -192,9 +193,9 @@ def _has_bracketed_numbers(sample: SegmentedSample) -> bool:
     return any(remarks.has_bracketed_numbers(passage.text) for passage in sample.sample.contexts)
 
 
-def _evidence_texts(sample: SegmentedSample) -> tuple[str, ...]:
-    """Return the distinct passage windows in order: a text retrieved twice is one evidence."""
-    return tuple(dict.fromkeys(place.window.text for place in places(sample)))
+def _distinct_texts(windows: Sequence[Window]) -> tuple[str, ...]:
+    """Return the texts of passage windows in order: one retrieved twice is one evidence."""
+    return tuple(dict.fromkeys(window.text for window in windows))
 
 
 def _spans(

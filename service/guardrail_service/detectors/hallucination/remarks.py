@@ -71,7 +71,7 @@ LEAST_WORDS = 3
 
 def is_about_sources(text: str) -> bool:
     """Return whether a sentence only says what the passages do not tell."""
-    plain = encodable(text)
+    plain = _plain(text)
     if _ABOUT_SOURCES.search(plain) is None or _MORE.search(plain) is not None:
         return False
     first, *others = _JOINTS.split(plain)
@@ -85,14 +85,14 @@ def is_about_sources(text: str) -> bool:
 
 def is_only_opaque(text: str) -> bool:
     """Return whether a piece is an opaque word with hardly a word beside it ("Note: c2Vh...")."""
-    plain = encodable(text)
+    plain = _plain(text)
     rest = without_opaque(plain)
     return rest != plain and sum(any(map(str.isalnum, w)) for w in rest.split()) < LEAST_WORDS
 
 
 def opaque_characters(text: str) -> int:
     """Return how many code points lie in words that are left out as opaque."""
-    plain = encodable(text)
+    plain = _plain(text)
     return sum(len(word) for word in _LONG.findall(plain) if _is_opaque(word))
 
 
@@ -120,7 +120,7 @@ def without_layout(text: str, *, keep_brackets: bool) -> str:
         text: A claim.
         keep_brackets: Whether numbers in brackets are amounts and not citations.
     """
-    plain = without_opaque(encodable(text))
+    plain = without_opaque(_plain(text))
     if not keep_brackets:
         plain = _CITATION.sub(" ", plain)
     return " ".join(_LAYOUT.sub(" ", plain).split())
@@ -128,4 +128,9 @@ def without_layout(text: str, *, keep_brackets: bool) -> str:
 
 def has_bracketed_numbers(text: str) -> bool:
     """Return whether a passage puts its numbers in brackets."""
-    return _BRACKETED.search(encodable(text)) is not None
+    return _BRACKETED.search(_plain(text)) is not None
+
+
+def _plain(text: str) -> str:
+    """Return a text that RE2 takes."""
+    return text if text.isascii() else encodable(text)

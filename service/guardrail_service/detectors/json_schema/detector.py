@@ -15,10 +15,9 @@ from guardrail_service.detectors.registry import (
     boolean_metrics,
     detector,
 )
-from guardrail_service.detectors.shared.findings import boolean_outcome, whole_answer
 from guardrail_service.detectors.shared.remedies import KEEP_THE_FORM
 from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.types import Outcome, RowOutput, Span
+from guardrail_service.types import Coverage, Outcome, RowOutput, Span
 
 
 class JsonSchemaParameters(Parameters):
@@ -83,10 +82,10 @@ class JsonSchema(Detector[JsonSchemaParameters]):
         if schema is None:
             return Outcome.not_applicable("missing_input")
         finding = _finding(sample.answer, schema)
-        return boolean_outcome(
+        return Outcome.boolean(
             finding is None,
             spans=() if finding is None else (finding,),
-            coverage=whole_answer(sample.sample),
+            coverage=Coverage.whole(sample.sample),
         )
 
 

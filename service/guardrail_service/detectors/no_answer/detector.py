@@ -25,10 +25,9 @@ from guardrail_service.detectors.registry import (
     Parameters,
     detector,
 )
-from guardrail_service.detectors.shared.findings import whole_answer
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.types import Direction, Outcome, RowOutput, Span
+from guardrail_service.types import Coverage, Direction, Outcome, RowOutput, Span
 
 
 def abstains(sample: SegmentedSample) -> bool:
@@ -75,7 +74,7 @@ class NoAnswer(Detector[NoAnswerParameters]):
         return Outcome.evaluated(
             {"answered": float(not abstained)},
             (span,) if abstained else (),
-            whole_answer(sample.sample),
+            Coverage.whole(sample.sample),
         )
 
 
@@ -248,6 +247,6 @@ def _bare(clause: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a text with one spelling of case, blanks and apostrophes, without marks around it."""
-    text = encodable(text)
+    text = text if text.isascii() else encodable(text)
     text = unicodedata.normalize("NFC", text.casefold()).replace("’", "'").replace("**", "")
     return " ".join(text.split()).strip(_EDGES)

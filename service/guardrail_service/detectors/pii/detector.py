@@ -6,7 +6,7 @@ Names need a model and would be an optional extra; nothing here guesses them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import phonenumbers
@@ -127,6 +127,7 @@ class PIIParameters(Parameters):
                 resolve(name)
         return self
 
+    @cached_property
     def wanted(self) -> frozenset[str]:
         """Return ids of the types to report, without those whose action is allow."""
         named = H2O_TYPES if self.h2o_compatible else expand(self.types)
@@ -280,7 +281,7 @@ class PII(Detector[PIIParameters]):
 
 def findings(text: str, parameters: PIIParameters, question: str = "") -> list[Finding]:
     """Return the personal data in a text that the parameters ask for and do not allow."""
-    wanted = parameters.wanted()
+    wanted = parameters.wanted
     found: Iterable[Finding] = pii_scan.candidates(
         text, parameters.phone_regions, question, private_ips=parameters.private_ips
     )

@@ -22,12 +22,7 @@ from guardrail_service.detectors.secrets.checks import entropy, has_crc32, is_pl
 from guardrail_service.detectors.secrets.kinds import SecretKind, Severity
 from guardrail_service.detectors.secrets.patterns import KINDS, PATTERNS, ROWS
 from guardrail_service.detectors.secrets.spans import CHECKS, Located, is_closed
-from guardrail_service.detectors.shared.findings import (
-    Placeholders,
-    boolean_outcome,
-    whole_answer,
-    whole_sample,
-)
+from guardrail_service.detectors.shared.placeholders import Placeholders
 from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.text.patterns.search import (
@@ -38,7 +33,7 @@ from guardrail_service.text.patterns.search import (
     compile_regex,
 )
 from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.types import Outcome, RowOutput, Span
+from guardrail_service.types import Coverage, Outcome, RowOutput, Span
 
 _BY_PATTERN = {row.pattern.id: row for row in ROWS}
 
@@ -315,12 +310,12 @@ class Secrets(Detector[SecretsParameters]):
         if parameters.allow_if_in_context:
             found = [f for f in found if not _occurs(sample.answer[f.start : f.end], contexts)]
         reads_contexts = parameters.evaluate_retrieved_context
-        return boolean_outcome(
+        return Outcome.boolean(
             not found,
             retrieval_failure=reads_contexts and any(scan(c, parameters) for c in contexts),
             parse_failure=False,
             spans=spans(sample.answer, found),
-            coverage=(whole_sample if reads_contexts else whole_answer)(sample.sample),
+            coverage=Coverage.whole(sample.sample, contexts=reads_contexts),
         )
 
 
@@ -328,8 +323,10 @@ def _occurs(value: str, contexts: Iterable[str]) -> bool:
     return any(value in context for context in contexts)
 
 
-def spans(text: str, found: Iterable[SecretFinding]) -> tuple[Span, ...]:
+def spans(text: str, found: Sequence[SecretFinding]) -> tuple[Span, ...]:
     """Return what a reply shows of the findings."""
+    if not found:
+        return ()
     placeholders = Placeholders()
     return tuple(_span(text[f.start : f.end], f, placeholders) for f in found)
 

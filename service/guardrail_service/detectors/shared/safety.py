@@ -38,7 +38,7 @@ def worst(probabilities: Sequence[float]) -> float:
 
 def readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
     """Return the answer's windows in order, disguised words and emoji read as words."""
-    return sample.once(("readings", role), lambda: _readings(sample, role))
+    return sample.once_per_vocabulary(role, "readings", lambda: _readings(sample, role))
 
 
 def rows(sample: SegmentedSample, role: Role) -> Sequence[Row]:

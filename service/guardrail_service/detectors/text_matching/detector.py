@@ -12,12 +12,11 @@ from guardrail_service.detectors.registry import (
     boolean_metrics,
     detector,
 )
-from guardrail_service.detectors.shared.findings import boolean_outcome, whole_answer, whole_sample
 from guardrail_service.detectors.shared.remedies import KEEP_THE_FORM
 from guardrail_service.detectors.text_matching.condition import parse_condition
 from guardrail_service.detectors.text_matching.condition_tree import Condition
 from guardrail_service.text.sample import SegmentedSample
-from guardrail_service.types import Outcome, RowOutput, Span
+from guardrail_service.types import Coverage, Outcome, RowOutput, Span
 
 
 class TextMatchingParameters(Parameters):
@@ -86,10 +85,10 @@ class TextMatching(Detector[TextMatchingParameters]):
         if failure is not None:
             attributes = {"failed": failure.operand, "column": failure.column}
             spans = (Span(0, len(sample.answer), "condition_failed", attributes=attributes),)
-        return boolean_outcome(
+        return Outcome.boolean(
             failure is None,
             retrieval_failure=reads_contexts and condition.failure(contexts) is not None,
             parse_failure=False,
             spans=spans,
-            coverage=(whole_sample if reads_contexts else whole_answer)(sample.sample),
+            coverage=Coverage.whole(sample.sample, contexts=reads_contexts),
         )

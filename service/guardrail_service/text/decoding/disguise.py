@@ -59,11 +59,12 @@ def undisguised(text: str, is_word: IsWord) -> str:
     """
     if not text.isascii():
         text = _plain_letters(text)
+    source = Prepared(text)
     for finder in (_spelt_apart, _with_signs, _stretched, _masked):
-        edits = list(finder(text, is_word))
+        edits = list(finder(source, is_word))
         if edits:
-            text = Edited(text, edits).text
-    return text
+            source = Prepared(Edited(source.text, edits).text)
+    return source.text
 
 
 def is_pictograph(character: str) -> bool:
@@ -123,7 +124,7 @@ def _emoji_name(character: str) -> str:
     return name.replace(" sign", "").replace(" symbol", "").replace("-", " ")
 
 
-def _spelt_apart(text: str, is_word: IsWord) -> Iterator[Edit]:
+def _spelt_apart(text: Prepared, is_word: IsWord) -> Iterator[Edit]:
     """Yield edits for "i d i o t" and "i.d.i.o.t"; a letter or two more at the ends stay."""
     for start, run in _matches(_SPELT, text):
         signs = run[::2]
@@ -147,7 +148,7 @@ def _letters(word: str) -> str:
     return word.translate(_LEET_LETTERS[0])
 
 
-def _with_signs(text: str, is_word: IsWord) -> Iterator[Edit]:
+def _with_signs(text: Prepared, is_word: IsWord) -> Iterator[Edit]:
     """Yield edits for "1d10t", "b!tch" and "a$$hole"."""
     for start, run in _matches(_LEET, text):
         core = run.rstrip("!|")
@@ -161,7 +162,7 @@ def _with_signs(text: str, is_word: IsWord) -> Iterator[Edit]:
                 break
 
 
-def _stretched(text: str, is_word: IsWord) -> Iterator[Edit]:
+def _stretched(text: Prepared, is_word: IsWord) -> Iterator[Edit]:
     """Yield edits for "idiooot"."""
     for start, run in _matches(_STRETCHED, text):
         for most in (2, 1):
@@ -184,7 +185,7 @@ def _squeezed(word: str, most: int) -> str:
     return "".join(out)
 
 
-def _masked(text: str, _is_word: IsWord) -> Iterator[Edit]:
+def _masked(text: Prepared, _is_word: IsWord) -> Iterator[Edit]:
     """Yield edits for "sh*t"."""
     for start, run in _matches(_MASKED, text):
         written = run.lower()
@@ -195,7 +196,6 @@ def _masked(text: str, _is_word: IsWord) -> Iterator[Edit]:
                 break
 
 
-def _matches(pattern: object, text: str) -> Iterator[tuple[int, str]]:
-    source = Prepared(text)
-    for match in pattern.finditer(source.data):  # type: ignore[attr-defined]
-        yield source.code_point(match.start()), match.group().decode("utf-8")
+def _matches(pattern: object, text: Prepared) -> Iterator[tuple[int, str]]:
+    for match in pattern.finditer(text.data):  # type: ignore[attr-defined]
+        yield text.code_point(match.start()), match.group().decode("utf-8")

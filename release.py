@@ -7,6 +7,7 @@ the wheel. Wheels are built from a checkout; there are no source archives.
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 import tomllib
@@ -36,9 +37,15 @@ def distribution(folder: Path) -> None:
         install_requires=_pinned(declared["dependencies"]),
         **({"extras_require": extras} if extras else {}),
         cmdclass={"build_py": _with_files(declared.get("files", {}))},
-        # Always an empty folder: in one that stays, modules that are gone would live on in wheels.
-        options={"build": {"build_base": tempfile.mkdtemp(prefix="rag-guardrail-build-")}},
+        options={"build": {"build_base": _empty_folder()}},
     )
+
+
+def _empty_folder() -> str:
+    """Return a folder to build in; in one that stays, gone modules would live on in wheels."""
+    folder = tempfile.mkdtemp(prefix="rag-guardrail-build-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _packages(folder: Path) -> dict[str, Any]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -17,6 +15,7 @@ from guardrail_service.commands.console import (
     PackOption,
     command,
     err,
+    late_progress_bar,
     out,
     plain,
     settings_from,
@@ -157,7 +156,7 @@ def evaluate(
     from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 
     configured = configure(_names(evaluators), set_ or (), settings)
-    with _progress() as (begin, advance):
+    with late_progress_bar("evaluating") as (begin, advance):
         summary = evaluate_lab(
             open_lab(lab),
             configured,
@@ -284,17 +283,3 @@ def _show(summary: Summary, folder: Path, *, no_judge: bool, as_json: bool) -> N
     judged = [n for n, reasons in summary.missing.items() if "needs_judge" in reasons]
     if judged and not no_judge:
         out.print(f"no judge is configured: {', '.join(judged)} declined")
-
-
-@contextmanager
-def _progress() -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]:
-    """Show a bar on a terminal's standard error; elsewhere nothing."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns: Any = ("evaluating", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
-        task = progress.add_task("evaluating", total=None)
-        yield (
-            lambda total: progress.update(task, total=total),
-            lambda count: progress.advance(task, count),
-        )

@@ -275,3 +275,71 @@ def test_the_plan_is_shown_before_labelling() -> None:
     assert json.loads(run("plan", "--json", "--labels", "20"))["best_alpha"] == pytest.approx(
         0.1087, abs=1e-4
     )
+
+
+def thresholds(path: Path) -> dict[str, dict[str, float]]:
+    """Return the thresholds of a guardrail file."""
+    found: dict[str, dict[str, float]] = json.loads(path.read_text())["calibrated_thresholds"]
+    return found
+
+
+def test_a_file_is_fitted_again_from_its_own_lab_and_labels(loop: Path, tiny: Path) -> None:
+    """One command; with the same models the same thresholds under the next version."""
+    said = run("fit", "--again", loop / "inn.json", "--out", loop / "inn-2.json", "--pack", tiny)
+    assert "Promise: a good answer to a new question" in said
+    old, new = loop / "inn.json", loop / "inn-2.json"
+    assert thresholds(new) == thresholds(old)
+    policy, before = (json.loads(path.read_text())["policy"] for path in (new, old))
+    assert (policy["name"], policy["version"]) == (before["name"], "2")
+    assert not (loop / "inn-2.run").exists()
+
+
+def test_where_the_models_have_changed_the_texts_are_scored_anew(
+    loop: Path, tiny: Path, tmp_path: Path
+) -> None:
+    """Into a run beside the new file, which is then calibrated and served again."""
+    header, *cases = (loop / "lab.jsonl").read_text().splitlines()
+    aged = json.loads(header)
+    aged["fingerprints"]["segmenter"] = "an older segmenter"
+    (tmp_path / "lab.jsonl").write_text("\n".join([json.dumps(aged), *cases]) + "\n")
+    content = json.loads((loop / "inn.json").read_text())
+    content["calibration"]["fingerprints"]["segmenter"] = "an older segmenter"
+    inputs = content["calibration"]["inputs"]
+    inputs["lab"] = "lab.jsonl"
+    for key in ("labels", "sample"):
+        inputs[key] = str(loop / inputs[key])
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(json.dumps(content))
+    assert here("config", "check", old, "--pack", tiny).exit_code == 2
+    run("fit", "--again", old, "--out", new, "--pack", tiny)
+    assert thresholds(new) == thresholds(loop / "inn.json")
+    assert (tmp_path / "new.run" / "results").is_dir()
+    assert here("config", "check", new, "--pack", tiny).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda block: block.pop("inputs"), "calibration.inputs: found nothing"),
+        (lambda block: block["inputs"].update(lab="gone.jsonl"), "calibration.inputs.lab"),
+    ],
+)
+def test_a_file_that_cannot_be_fitted_again_says_why(
+    loop: Path, tiny: Path, tmp_path: Path, change: Callable[[Any], object], says: str
+) -> None:
+    """An earlier version's, or one whose inputs are gone."""
+    content = json.loads((loop / "inn.json").read_text())
+    change(content["calibration"])
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps(content))
+    said = run("fit", "--again", old, "--out", tmp_path / "x.json", "--pack", tiny, status=2)
+    assert says in " ".join(said.split())
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_again_and_a_lab_are_one_or_the_other(loop: Path, tmp_path: Path) -> None:
+    """So is neither."""
+    out = ("--out", tmp_path / "x.json")
+    both = run("fit", loop / "lab.jsonl", "--again", loop / "inn.json", *out, status=2)
+    assert "one or the other" in both
+    assert "or --again FILE" in " ".join(run("fit", *out, status=2).split())

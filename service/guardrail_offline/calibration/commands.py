@@ -33,7 +33,15 @@ from guardrail_offline.calibration.fit_options import (
     RuleName,
     parse_weights,
 )
-from guardrail_service.commands.console import EXIT_FLAGGED, AsJson, PackOption, err, out
+from guardrail_service.commands.console import (
+    EXIT_FLAGGED,
+    AsJson,
+    PackOption,
+    err,
+    late_progress_bar,
+    out,
+    settings_from,
+)
 from guardrail_service.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -117,9 +125,22 @@ def sample_command(
 @calibrate_app.command("fit")
 @calibrates
 def fit_command(
-    lab: ScoredLabArgument,
-    labels: LabelsOption,
     output: Annotated[Path, typer.Option("--out", help="The guardrail JSON to write.")],
+    lab: Annotated[
+        Path | None,
+        typer.Argument(help="Run folder of guardrail evaluate, or output of calibrate lab."),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option("--labels", help="Labels: .jsonl, .csv, or a Label Studio export .json."),
+    ] = None,
+    again: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file this command wrote: fit it again from its own lab and labels, scored anew "
+            "if the models have changed. Every other option is taken from it."
+        ),
+    ] = None,
     alpha: Alpha = 0.05,
     delta: Delta = 0.10,
     base: BaseOption = None,
@@ -157,10 +178,15 @@ def fit_command(
     as_json: AsJson = False,
 ) -> None:
     """Fit thresholds to human labels and write the guardrail JSON that is served unchanged."""
-    from guardrail_offline.calibration.explanation import explain
     from guardrail_offline.calibration.fit import FitInputs, run_fit
-    from guardrail_offline.calibration.provenance_block import file_text
 
+    if again is not None:
+        run = _again(again, output, pack, lab, labels)
+        _written(run, output, report, as_json=as_json)
+        return
+    if lab is None or labels is None:
+        missing = "the scored lab" if lab is None else "--labels"
+        raise ConfigurationError(missing, "nothing", "a scored lab and its labels, or --again FILE")
     weights, learn = parse_weights(weight or ())
     options = FitOptions(
         rule=rule, alpha=alpha, delta=delta, recall=recall, miss_cost=miss_cost, method=method,
@@ -170,9 +196,33 @@ def fit_command(
     inputs = FitInputs(
         lab=lab, labels=labels, base=base, metrics=tuple(metric or ()), sample=sample,
         previous=previous, adjudicator=adjudicator, about=about, name=name,
-        version=policy_version, expires=expires, models=models,
+        version=policy_version, expires=expires, models=models, beside=output.parent,
     )  # fmt: skip
     run = run_fit(inputs, options, serving)
+    _written(run, output, report, as_json=as_json)
+
+
+def _again(
+    file: Path, output: Path, pack: str | None, lab: Path | None, labels: Path | None
+) -> FitResult:
+    """Fit a file again; a bar counts the cases that have to be scored anew."""
+    from guardrail_offline.calibration.again import fit_again
+
+    if lab is not None or labels is not None:
+        raise ConfigurationError("--again", "a lab or --labels beside it", "one or the other")
+    serving, models = serving_at_hand(pack)
+    chosen = settings_from(model_pack=pack).model_pack
+    with late_progress_bar("scoring again") as (begin, advance):
+        return fit_again(
+            file, output, serving, pack=chosen, models=models, begin=begin, advance=advance
+        )
+
+
+def _written(run: FitResult, output: Path, report: Path | None, *, as_json: bool) -> None:
+    """Write what a fit gave and tell about it."""
+    from guardrail_offline.calibration.explanation import explain
+    from guardrail_offline.calibration.provenance_block import file_text
+
     write(output, file_text(run.content))
     if report is not None:
         _write_report(run, report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +63,8 @@ class FitInputs:
         name: Of the new policy; the base's if None.
         version: Of the new policy.
         expires: ISO date.
+        beside: Folder of the file that will be written; the block then says where the inputs lie,
+            seen from there. None leaves that out.
     """
 
     lab: Path
@@ -76,6 +79,24 @@ class FitInputs:
     version: str = "1"
     expires: str | None = None
     models: Mapping[str, Any] = field(default_factory=dict)
+    beside: Path | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return where the inputs lie, for a later fit from the same ones; nothing if unknown."""
+        if self.beside is None:
+            return {}
+        here = self.beside.resolve()
+
+        def seen(path: Path) -> str:
+            return Path(os.path.relpath(path.resolve(), here)).as_posix()
+
+        return {
+            "lab": seen(self.lab),
+            "labels": seen(self.labels),
+            "sample": None if self.sample is None else seen(self.sample),
+            "adjudicator": self.adjudicator,
+            "about": self.about,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +142,7 @@ def run_fit(inputs: FitInputs, options: FitOptions, serving: Serving) -> FitResu
         spent=spend(read_looks(ledger), look),
         expires=inputs.expires,
         labels_about=inputs.about,
+        inputs=inputs.as_json(),
     )
     block = provenance_block(fitted, lab, words, sources)
     name = inputs.name or f"{base.name}-calibrated"

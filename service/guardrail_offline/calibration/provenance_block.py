@@ -65,6 +65,7 @@ class Sources:
         spent: Looks at these labels so far.
         expires: ISO date from which the promise has ended.
         labels_about: The metric whose labels were used; None for those about the whole answer.
+        inputs: Where they lie, seen from the file; empty if nobody said where the file will lie.
     """
 
     labels_sha256: str
@@ -73,6 +74,7 @@ class Sources:
     spent: Spent = field(default_factory=lambda: Spent(1, 0.0))
     expires: str | None = None
     labels_about: str | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 METHODS = {
@@ -109,6 +111,7 @@ def provenance_block(
         "models": dict(sources.models),
         "warnings": _warnings(fitted, verdicts, sources),
         "expires": sources.expires,
+        **({"inputs": dict(sources.inputs)} if sources.inputs else {}),
     }
 
 

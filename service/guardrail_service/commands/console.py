@@ -82,3 +82,19 @@ def progress_bar(total: int, doing: str = "checking") -> Iterator[Callable[..., 
     with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
         task = progress.add_task(doing, total=total)
         yield lambda done=1: progress.advance(task, done)
+
+
+@contextmanager
+def late_progress_bar(
+    doing: str,
+) -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]:
+    """Show a bar whose total is known later: yields what sets the total and what advances it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (doing, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
+        task = progress.add_task(doing, total=None)
+        yield (
+            lambda total: progress.update(task, total=total),
+            lambda count: progress.advance(task, count),
+        )

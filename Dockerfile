@@ -27,6 +27,9 @@ ENV PATH=/opt/guardrail/bin:$PATH \
     GUARDRAIL_PORT=8080 \
     TMPDIR=/dev/shm
 USER 10001
+# It listens on every address, so it starts with a key or with the word of whoever runs it:
+#   docker run -e GUARDRAIL_API_KEYS=... or -v keys:/keys:ro -e GUARDRAIL_API_KEYS_FILE=/keys/api_key
+#   docker run -e GUARDRAIL_ALLOW_ANONYMOUS=1
 EXPOSE 8080
 # Run it with a read-only root file system: the one file written, while the language model unpacks at
 # start-up, goes to /dev/shm, which engines mount writable.

@@ -193,7 +193,7 @@ class AsyncGuardrailClient:
             timeout: Seconds for this call instead of the client's.
 
         Returns:
-            How many sentences were `new`, `known` already and `failed`.
+            How many distinct `sentences` the passages have, and how many of them `failed`.
         """
         body = _protocol.contexts_body(contexts)
         return await self._call("POST", "/v1/contexts", _protocol.parse_object, body, timeout)

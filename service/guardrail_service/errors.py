@@ -9,6 +9,7 @@
     │   ├── MalformedInput        not JSON at all (400)
     │   ├── LimitExceeded         more characters, passages or sentences than allowed (422)
     │   ├── BodyTooLarge          more bytes than allowed (413)
+    │   ├── RequestTimeout        the body did not arrive in time (408)
     │   ├── StreamIncomplete      a stream broke off before its end (422, or an error record)
     │   ├── UnknownPolicy         no such policy (422)
     │   └── OverrideRefused       the policy does not let requests change this (422)
@@ -102,6 +103,12 @@ class BodyTooLarge(InputError):
     """The body has more bytes than this service accepts."""
 
     code = "body_too_large"
+
+
+class RequestTimeout(InputError):
+    """The request did not arrive in time."""
+
+    code = "request_timeout"
 
 
 class StreamIncomplete(InputError):

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.resources import configs_dir
 
 
@@ -24,9 +25,29 @@ class Limits(BaseSettings):
     contexts: int = Field(200, ge=1, description="Passages of one sample.")
     sentences: int = Field(4_000, ge=1, description="Sentences of answer and passages together.")
     batch_items: int = Field(100, ge=1, description="Samples of one batch request.")
+    header_bytes: int = Field(
+        65_536, ge=1_024, description="Bytes of a request's line and headers together."
+    )
     queued_rows: int = Field(8_000, ge=1, description="Model rows waiting in the queue.")
     concurrent_requests: int = Field(64, ge=1, description="Samples judged at the same time.")
     concurrent_streams: int = Field(256, ge=1, description="Streams open at the same time.")
+    streams_per_caller: int = Field(
+        128, ge=1, description="Streams of one key, or of one address where there are no keys."
+    )
+    connections: int = Field(2_000, ge=1, description="Connections open at the same time.")
+    connections_per_caller: int = Field(1_000, ge=1, description="Connections of one address.")
+
+
+class Timeouts(BaseSettings):
+    """How long a client may take over what the service waits for, in seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="GUARDRAIL_TIMEOUT_", frozen=True, extra="forbid")
+
+    header_s: float = Field(10.0, gt=0, description="From a request's first byte to its headers.")
+    body_s: float = Field(60.0, gt=0, description="For a whole request body, except a stream's.")
+    keep_alive_s: int = Field(75, ge=1, description="Between two requests of one connection.")
+    stream_idle_s: float = Field(120.0, gt=0, description="Between two lines of a stream.")
+    unread_s: float = Field(120.0, gt=0, description="For a client that reads nothing.")
 
 
 class CacheSettings(BaseSettings):
@@ -37,6 +58,22 @@ class CacheSettings(BaseSettings):
     vectors_mb: int = Field(24, ge=0, description="MiB of sentence embeddings.")
     states_mb: int = Field(64, ge=0, description="MiB of the encoder's states.")
     branch_mb: int = Field(32, ge=0, description="MiB of each branch's outputs.")
+
+
+def _keys_in(file: Path) -> list[str]:
+    """Return the keys of a file; lines that are blank or begin with # are none."""
+    try:
+        lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        found = getattr(error, "strerror", None) or type(error).__name__
+        raise ConfigurationError(_KEYS_FILE, found, "a text file with one key a line") from error
+    keys = [line for line in lines if line and not line.startswith("#")]
+    if not keys:
+        raise ConfigurationError(_KEYS_FILE, "no key", "a text file with one key a line")
+    return keys
+
+
+_KEYS_FILE = "GUARDRAIL_API_KEYS_FILE"
 
 
 class Settings(BaseSettings):
@@ -69,6 +106,22 @@ class Settings(BaseSettings):
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Accepted bearer keys, separated by commas; none means no authentication."
     )
+    api_keys_file: Path | None = Field(
+        None, description="File with further keys, one a line: a secret mount."
+    )
+    allow_anonymous: bool = Field(
+        False, description="Serve without keys on an address that other machines reach."
+    )
+    tls_certificate: Path | None = Field(
+        None, description="PEM file with the certificate chain; the service then speaks TLS."
+    )
+    tls_key: Path | None = Field(None, description="PEM file with the certificate's key.")
+    operations_port: int | None = Field(
+        None,
+        ge=0,
+        le=65_535,
+        description="Second port, which serves health and /metrics and nothing else.",
+    )
     drain_s: float = Field(10.0, ge=0, description="Seconds to finish running work on SIGTERM.")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     store: Path | None = Field(
@@ -77,6 +130,7 @@ class Settings(BaseSettings):
     store_mb: int = Field(1_024, ge=1, description="MiB the store may use.")
     cache: CacheSettings = Field(default_factory=CacheSettings)
     limits: Limits = Field(default_factory=Limits)
+    timeouts: Timeouts = Field(default_factory=Timeouts)
 
     @field_validator("config", mode="before")
     @classmethod
@@ -91,6 +145,17 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    def keys(self) -> tuple[bytes, ...]:
+        """Return every accepted key.
+
+        Raises:
+            ConfigurationError: If the file of keys cannot be read or has none.
+        """
+        given = [key.get_secret_value() for key in self.api_keys]
+        if self.api_keys_file is not None:
+            given += _keys_in(self.api_keys_file)
+        return tuple(key.encode() for key in given)
 
     def config_files(self) -> tuple[Path, ...]:
         """Return the guardrail JSONs to load: the named ones, else the shipped three."""

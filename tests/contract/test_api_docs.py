@@ -68,7 +68,7 @@ def test_every_status_of_an_error_is_described() -> None:
     rows = section("Errors").split("<!-- bad input -->")[0]
     found = {int(n) for cell in re.findall(r"^\| ([\d, ]+) \|", rows, re.MULTILINE)
              for n in cell.split(", ")}  # fmt: skip
-    assert found == {*STATUS.values(), 404, 405} - {499}
+    assert found == {*STATUS.values(), 404, 405, 431} - {499}
 
 
 def test_every_path_is_described(http: TestClient) -> None:

@@ -94,6 +94,10 @@ SENT: dict[str, Sent] = {
     "text after the JSON": raw(b'{"answer": "fine"} ' + MARK.encode()),
     "bytes that are not UTF-8": raw(b'{"answer": "\xff' + MARK.encode() + b'"}'),
     "`NaN`, `Infinity`, or a number of 5,000 digits": raw(b'{"answer": "a", "deadline_ms": NaN}'),
+    "a key twice in one object": raw(b'{"answer": "a", "answer": "b"}'),
+    "another charset than UTF-8": Sent(
+        json.dumps(GOOD).encode(), headers={"Content-Type": "application/json; charset=latin-1"}
+    ),
     "100,000 nested lists": raw(b'{"answer": ' + DEEP + b"}"),
     "no body, or JSON that is no object": raw(b"[]"),
     "another Content-Type than JSON": Sent(

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -328,3 +329,44 @@ def test_an_idle_connection_is_kept(serve: Serve, on_tiny: Options) -> None:
         assert connection.getresponse().read().startswith(b'{"ready":true')
         time.sleep(idle)
     connection.close()
+
+
+CERTIFICATES = Path(__file__).resolve().parents[1] / "unit" / "client" / "certificates"
+
+
+def test_tls_keys_from_a_file_and_a_port_for_operations(
+    serve: Serve, on_tiny: Options, tmp_path: Path
+) -> None:
+    """The second port serves health and metrics without a key; the first has no metrics then."""
+    (tmp_path / "keys").write_text("hunter2\n")
+    service = serve(
+        *on_tiny, "--operations-port", "0", "--tls-certificate", CERTIFICATES / "server.pem",
+        GUARDRAIL_API_KEYS_FILE=str(tmp_path / "keys"),
+    )  # fmt: skip
+    trusted = ssl.create_default_context(cafile=CERTIFICATES / "authority.pem")
+    address = service.address
+    assert address.startswith("https://127.0.0.1:")
+    port = service.lines[-1]["operations_port"]
+    with httpx.Client(verify=trusted, timeout=PATIENCE_S) as client:
+        assert client.post(f"{address}/v1/check", json=SAMPLE).status_code == 401
+        key = {"Authorization": "Bearer hunter2"}
+        assert client.post(f"{address}/v1/check", json=SAMPLE, headers=key).status_code == 200
+        assert client.head(f"{address}/healthz").status_code == 200
+        assert client.get(f"{address}/metrics").status_code == 404
+        operations = f"https://127.0.0.1:{port}"
+        assert client.get(f"{operations}/readyz").json()["ready"] is True
+        assert "guardrail_ready 1.0" in client.get(f"{operations}/metrics").text
+        assert client.get(f"{operations}/v1/info", headers=key).status_code == 404
+    assert service.end() == 0
+
+
+@pytest.mark.parametrize("option", ["--tls-certificate", "--tls-key"])
+def test_a_certificate_that_cannot_be_used_is_one_line_and_status_2(
+    option: str, on_tiny: Options, tmp_path: Path
+) -> None:
+    """Neither a traceback nor a service without TLS."""
+    (tmp_path / "empty.pem").touch()
+    ended = guardrail("serve", *on_tiny, "--port", "0", option, tmp_path / "empty.pem")
+    assert ended.returncode == 2
+    assert "GUARDRAIL_TLS_CERTIFICATE" in one_line(ended.stderr)
+    assert b"listening" not in ended.stdout

@@ -31,9 +31,9 @@ def test_a_store_that_was_filled_is_found_again_with_the_same_scores(
     """Each command opens it anew; what is known is not computed, and no bit of a score moves."""
     store = tmp_path / "outputs.sqlite"
     filled = here("warm", corpus, *tiny_options, "--store", store, "--json")
-    assert json.loads(filled.stdout) == {"passages": 2, "new": 4, "known": 0, "failed": 0}
+    assert json.loads(filled.stdout) == {"passages": 2, "sentences": 4, "failed": 0}
     again = here("warm", corpus, *tiny_options, "--store", store, "--json")
-    assert json.loads(again.stdout) == {"passages": 2, "new": 0, "known": 4, "failed": 0}
+    assert json.loads(again.stdout) == {"passages": 2, "sentences": 4, "failed": 0}
     lines = tmp_path / "samples.jsonl"
     lines.write_text(json.dumps(SAMPLE) + "\n")
     plain, stored = (
@@ -50,7 +50,7 @@ def test_a_running_service_is_warmed_over_http(
     with serve(*on_tiny).client() as client:
         warmed = here("warm", corpus, "--url", str(client.base_url))
         assert warmed.exit_code == 0
-        assert "2 passages: 4 sentences computed, 0 known, 0 failed" in warmed.stdout
+        assert "2 passages: 4 sentences kept ready, 0 failed" in warmed.stdout
         before = client.get("/v1/info").json()["caches"]["vectors"]
         assert before["misses"] == 4
         assert client.post("/v1/check", json=SAMPLE).status_code == 200

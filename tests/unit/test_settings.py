@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.settings import Limits, Settings
 
 
@@ -112,3 +113,22 @@ def test_settings_are_frozen() -> None:
     """A running service does not change under its own feet."""
     with pytest.raises(ValidationError):
         Settings().port = 1  # type: ignore[misc]
+
+
+def test_keys_come_from_the_environment_and_from_a_file(tmp_path: Path) -> None:
+    """Blank lines and remarks are no keys."""
+    file = tmp_path / "keys"
+    file.write_text("# of the chat\nthree\n\n four \n")
+    assert Settings(api_keys="one,two", api_keys_file=file).keys() == (
+        b"one", b"two", b"three", b"four",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [None, b"", b"# nothing\n", b"\xff\xfe"])
+def test_a_file_without_keys_is_an_error(content: bytes | None, tmp_path: Path) -> None:
+    """An empty mount must not open the service to everybody."""
+    file = tmp_path / "keys"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ConfigurationError, match="GUARDRAIL_API_KEYS_FILE: found"):
+        Settings(api_keys_file=file).keys()

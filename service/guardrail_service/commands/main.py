@@ -63,6 +63,16 @@ def serve(
     config: Configs = None,
     pack: PackOption = None,
     workers: WorkersOption = None,
+    allow_anonymous: Annotated[
+        bool, typer.Option("--allow-anonymous", help="Serve other machines without keys.")
+    ] = False,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="PEM file with the certificate chain.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file with its key.")] = None,
+    operations_port: Annotated[
+        int | None, typer.Option(help="Second port, for health and metrics only.")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
 ) -> None:
     """Serve the HTTP API. Every option is also an environment variable GUARDRAIL_<NAME>.
@@ -78,6 +88,10 @@ def serve(
         config=tuple(config or ()),
         model_pack=pack,
         workers=workers,
+        allow_anonymous=allow_anonymous or None,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
+        operations_port=operations_port,
         log_level=log_level,
     )
     run(settings)
@@ -187,7 +201,7 @@ def warm(
         out.print_json(json.dumps(report._asdict()))
     else:
         out.print(
-            f"{report.passages} passages: {report.new} sentences computed, {report.known} known, "
+            f"{report.passages} passages: {report.sentences} sentences kept ready, "
             f"{report.failed} failed"
         )
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from guardrail_service.errors import ConfigurationError, GuardrailError, InputError
-from guardrail_service.guard.guard import Warmed
 from guardrail_service.guard.waiting import Cancellation
 from guardrail_service.server.translate import decode
 from guardrail_service.types import Passage
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from guardrail_service.settings import Settings
 
-Send = Callable[[Sequence[str]], Warmed]
 PASSAGES_AT_ONCE = 50
 CHARS_AT_ONCE = 100_000
 """A tenth of what a service accepts by default: about a thousand sentences, seconds of work."""
@@ -37,12 +35,21 @@ class Chunk(NamedTuple):
     bytes: int
 
 
+class Sent(NamedTuple):
+    """How many distinct sentences some passages have, and how many of them failed."""
+
+    sentences: int
+    failed: int
+
+
+Send = Callable[[Sequence[str]], Sent]
+
+
 class Report(NamedTuple):
-    """What became of a corpus. Sentences are counted per request, so repeats count as known."""
+    """What became of a corpus. Sentences are counted per request, so repeats count again."""
 
     passages: int
-    new: int
-    known: int
+    sentences: int
     failed: int
 
 
@@ -54,13 +61,12 @@ def warm(chunks: Iterable[Chunk], send: Send, advance: Callable[[int], None]) ->
         send: Computes passages ahead.
         advance: Told how many bytes of the corpus are done.
     """
-    passages, total = 0, Warmed(0, 0, 0)
+    total = Report(0, 0, 0)
     for chunk in chunks:
         done = send(chunk.texts)
-        total = Warmed(*(a + b for a, b in zip(total, done, strict=True)))
-        passages += len(chunk.texts)
+        total = Report(*(a + b for a, b in zip(total, (len(chunk.texts), *done), strict=True)))
         advance(chunk.bytes)
-    return Report(passages, *total)
+    return total
 
 
 def chunks(files: Iterable[Path]) -> Iterator[Chunk]:
@@ -149,7 +155,12 @@ def into_store(settings: Settings) -> Iterator[Send]:
             "warm", "neither --url nor --store", "a running service, or a store to fill"
         )
     with closing(Runtime(unqueued(settings))) as runtime:
-        yield lambda texts: runtime.guard.warm([Passage(t) for t in texts], Cancellation())
+
+        def send(texts: Sequence[str]) -> Sent:
+            done = runtime.guard.warm([Passage(text) for text in texts], Cancellation())
+            return Sent(sum(done), done.failed)
+
+        yield send
 
 
 @contextmanager
@@ -177,7 +188,7 @@ def through_service(
         yield lambda texts: _sent(opened, texts, pause)
 
 
-def _sent(client: httpx.Client, texts: Sequence[str], pause: Callable[[float], None]) -> Warmed:
+def _sent(client: httpx.Client, texts: Sequence[str], pause: Callable[[float], None]) -> Sent:
     import httpx
 
     for _ in range(ATTEMPTS):
@@ -191,7 +202,7 @@ def _sent(client: httpx.Client, texts: Sequence[str], pause: Callable[[float], N
     if reply.status_code != 200:
         raise GuardrailError(f"{client.base_url}: {reply.status_code} {_message(reply)}")
     body = reply.json()
-    return Warmed(body["new"], body["known"], body["failed"])
+    return Sent(body["sentences"], body["failed"])
 
 
 def _message(reply: httpx.Response) -> str:

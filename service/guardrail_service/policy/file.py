@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -195,21 +196,31 @@ def load_plugins_of(path: Path, registry: Registry) -> None:
     registry.load_plugins(_parse(path).evaluator_ids)
 
 
+MOST_FILE_BYTES = 16 * 2**20
+"""Bytes of a guardrail JSON or a thresholds file; the largest that we wrote has a fiftieth."""
+
+
 def read_json(path: Path) -> Any:
-    """Return a JSON file's value; duplicate keys, NaN and infinities are refused."""
+    """Return a JSON file's value; duplicate keys, NaN, infinities and endless files are refused."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in items]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise ConfigurationError(str(path), f"the key {key!r} twice", "each key once")
-        return dict(items)
+        found = dict(items)
+        if len(found) < len(items):
+            times = Counter(key for key, _ in items)
+            twice = next(key for key in found if times[key] > 1)
+            raise ConfigurationError(str(path), f"the key {twice!r} twice", "each key once")
+        return found
 
     def constant(name: str) -> float:
         raise ConfigurationError(str(path), name, "a finite number")
 
     try:
-        return json.loads(path.read_bytes(), object_pairs_hook=pairs, parse_constant=constant)
+        with path.open("rb") as file:  # a device or a pipe may have no end
+            data = file.read(MOST_FILE_BYTES + 1)
+        if len(data) > MOST_FILE_BYTES:
+            most = f"at most {MOST_FILE_BYTES} bytes"
+            raise ConfigurationError(str(path), f"more than {MOST_FILE_BYTES} bytes", most)
+        return json.loads(data, object_pairs_hook=pairs, parse_constant=constant)
     except OSError as error:
         raise ConfigurationError(str(path), error.strerror or "no file", "a file") from error
     except json.JSONDecodeError as error:

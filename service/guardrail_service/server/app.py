@@ -53,7 +53,10 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     app.include_router(router)
     app.include_router(api_page.router)
     app.add_middleware(
-        Envelope, max_body_bytes=settings.limits.body_bytes, api_keys=settings.api_keys
+        Envelope,
+        max_body_bytes=settings.limits.body_bytes,
+        body_s=settings.timeouts.body_s,
+        keys=settings.keys(),
     )
     app.add_exception_handler(GuardrailError, _on_guardrail_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)

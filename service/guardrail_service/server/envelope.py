@@ -17,6 +17,7 @@ from guardrail_service.errors import (
     GuardrailError,
     InputError,
     MalformedInput,
+    RequestTimeout,
     Unauthorized,
     raised_at,
 )
@@ -24,7 +25,6 @@ from guardrail_service.server.error_replies import error_response
 from guardrail_service.server.telemetry import log_request
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from guardrail_service.server.telemetry import Telemetry
@@ -48,10 +48,17 @@ class Envelope:
     """Pure ASGI middleware. Reads the whole body first, so that a limit cannot be outrun, except a
     stream's."""
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int, api_keys: Iterable[SecretStr]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        max_body_bytes: int,
+        body_s: float,
+        keys: Iterable[bytes],
+    ) -> None:
         self._app = app
         self._max_body_bytes = max_body_bytes
-        self._keys = [key.get_secret_value().encode() for key in api_keys]
+        self._body_s = body_s
+        self._keys = list(keys)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next = asyncio.Lock()
 
@@ -65,11 +72,16 @@ class Envelope:
     async def serve(self, exchange: _Exchange) -> None:
         """Check key and body, then hand on."""
         scope = exchange.scope
-        self._authorize(scope)
+        scope["state"]["caller"] = self._authorize(scope)
         if scope["path"] == STREAM_ROUTE:
             await self._app(scope, exchange.receive, exchange.send)
             return
-        body = await _read(scope, exchange.receive, self._max_body_bytes)
+        try:
+            async with asyncio.timeout(self._body_s):
+                body = await _read(scope, exchange.receive, self._max_body_bytes)
+        except TimeoutError:
+            _LOG.warning("a request's body took too long")
+            raise RequestTimeout(f"expected all within {self._body_s:g} seconds", "body") from None
         scope["state"]["arrived"] = time.monotonic()
         if scope["path"] not in OPEN_ROUTES:
             await self._one_by_one()
@@ -83,15 +95,17 @@ class Envelope:
         await self._next.acquire()
         loop.call_soon(self._next.release)
 
-    def _authorize(self, scope: Scope) -> None:
+    def _authorize(self, scope: Scope) -> str:
+        """Return whose request it is: the number of its key, or its address without keys."""
         if not self._keys or scope["path"] in OPEN_ROUTES:
-            return
+            return str((scope.get("client") or ("unix",))[0])
         given = Headers(scope=scope).get("authorization", "")
         kind, _, key = given.partition(" ")
         sent = key.strip().encode("latin-1")  # what ASGI decoded headers with: the sent bytes
         matches = [hmac.compare_digest(sent, known) for known in self._keys]
         if kind.lower() != "bearer" or not any(matches):
             raise Unauthorized("no valid key; expected the header 'Authorization: Bearer <key>'")
+        return f"key {matches.index(True)}"
 
 
 class _Exchange:

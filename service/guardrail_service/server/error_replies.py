@@ -14,6 +14,7 @@ from guardrail_service.errors import (
     MalformedInput,
     NotReady,
     Overloaded,
+    RequestTimeout,
     Unauthorized,
 )
 from guardrail_service.server.schemas import ErrorBody, ErrorReply
@@ -21,6 +22,7 @@ from guardrail_service.server.schemas import ErrorBody, ErrorReply
 STATUS: dict[type[GuardrailError], int] = {
     MalformedInput: 400,
     Unauthorized: 401,
+    RequestTimeout: 408,
     BodyTooLarge: 413,
     InputError: 422,
     Overloaded: 429,
@@ -50,6 +52,8 @@ def error_response(error: GuardrailError, request_id: str) -> JSONResponse:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, RequestTimeout):
+        headers["Connection"] = "close"  # the rest of the body would be read as a request
     return JSONResponse(
         error_reply(error, request_id).model_dump(), status_of(error), headers=headers
     )

@@ -35,7 +35,7 @@ from guardrail_service.server.schemas import (
 from guardrail_service.server.service import Gone, Service
 from guardrail_service.server.streams import NDJSON
 from guardrail_service.server.telemetry import summary
-from guardrail_service.server.translate import SMALL_BODY, decode
+from guardrail_service.server.translate import SMALL_BODY, check_charset, decode
 
 
 class _StrictRequest(Request):
@@ -54,6 +54,7 @@ class _StrictRequest(Request):
         """
         body = await self.body()
         try:
+            check_charset(self.headers.get("content-type", ""))
             if len(body) <= SMALL_BODY:
                 return decode(body)
             return await run_in_threadpool(_read, body, self.kind)
@@ -202,12 +203,14 @@ def info(service: ServiceIn) -> InfoReply:
     )
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", tags=["operations"])
 async def healthz() -> dict[str, str]:
     """Tell that the process answers; says nothing about models."""
     return {"status": "alive"}
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses={503: {"model": ReadyReply}}, tags=["operations"])
 async def readyz(service: ServiceIn) -> JSONResponse:
     """Tell whether answers can be judged right now, and what is not as it should be."""
@@ -220,8 +223,11 @@ async def readyz(service: ServiceIn) -> JSONResponse:
 
 
 @router.get("/metrics", response_class=Response, tags=["operations"])
-def metrics(service: ServiceIn) -> Response:
-    """Return Prometheus metrics."""
+def metrics(request: Request, service: ServiceIn) -> Response:
+    """Return Prometheus metrics; on the port for operations only, if there is one."""
+    has_own_port = service.runtime.settings.operations_port is not None
+    if has_own_port and not getattr(request.state, "is_operations", False):
+        raise HTTPException(404, "Not Found")
     return Response(generate_latest(service.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
 
 

@@ -331,11 +331,11 @@ class BatchReply(BaseModel):
 
 
 class ContextsReply(BaseModel):
-    """What was kept of some passages; each sentence counts once."""
+    """What is kept of some passages now. It does not say what was kept before: another caller may
+    have sent that."""
 
     request_id: str
-    new: int = Field(description="Sentences that were computed now.")
-    known: int = Field(description="Sentences whose outputs were kept already.")
+    sentences: int = Field(description="Distinct sentences of these passages.")
     failed: int = Field(description="Sentences that no model could read; checks will say so.")
 
 

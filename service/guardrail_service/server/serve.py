@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import ipaddress
 import json
 import logging
 import math
+import resource
 import socket
 import sys
 import threading
@@ -18,15 +20,14 @@ import uvicorn
 
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.server.app import create_app
+from guardrail_service.server.connections import protocol_of
+from guardrail_service.server.log_lines import json_logging
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 
 SWITCH_S = 0.001
 """Seconds a thread may keep the interpreter while others want it. With Python's 5 ms, the event
 loop and every model run wait that long for each of the checks that are being prepared."""
-KEEP_ALIVE_S = 75
-"""Seconds an idle connection stays open: longer than load balancers and clients keep theirs (mostly
-60), or a request would go out on a connection that closes at that moment, and be lost."""
 _LOG = logging.getLogger("guardrail.serve")
 
 
@@ -36,65 +37,39 @@ def serve(settings: Settings) -> None:
     Raises:
         GuardrailError: If something cannot be loaded, or the address cannot be bound.
     """
+    refuse_strangers(settings)
     with json_logging(settings.log_level):
         sys.setswitchinterval(SWITCH_S)
+        _raise_open_files(settings)
         runtime = Runtime(settings)
+        listening, address = _listen(settings)
+        operations = _listen_for_operations(settings)
         config = uvicorn.Config(
             create_app(runtime=runtime),
+            http=protocol_of(settings, _port_of(operations)),
+            ws="none",
+            ssl_certfile=settings.tls_certificate,
+            ssl_keyfile=settings.tls_key,
             uds=str(settings.uds) if settings.uds else None,
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_keep_alive=settings.timeouts.keep_alive_s,
             timeout_graceful_shutdown=math.ceil(settings.drain_s) + 1,
         )
-        listening, address = _listen(settings)
-        _LOG.info(json.dumps({"event": "listening", "address": address, "load_s": runtime.load_s}))
+        _load(config)
+        said = {"event": "listening", "address": address, "load_s": runtime.load_s}
+        if operations is not None:
+            said["operations_port"] = _port_of(operations)
+        _LOG.info(json.dumps(said))
         try:
             with seldom_collecting():
-                _Server(config, runtime).run(sockets=[listening])
+                _Server(config, runtime).run(
+                    sockets=[listening, *([operations] if operations else [])]
+                )
         finally:
             if settings.uds is not None:
                 settings.uds.unlink(missing_ok=True)
-
-
-@contextmanager
-def json_logging(level: str) -> Iterator[None]:
-    """Send every log line to standard output as JSON; uvicorn's access log is ours instead.
-
-    Afterwards logging is as it was: whoever started the service may close its standard output.
-    """
-    handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(_JsonLines())
-    root, access = logging.getLogger(), logging.getLogger("uvicorn.access")
-    before = root.handlers[:], root.level, access.disabled, _LOG.level
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    access.disabled = True
-    _LOG.setLevel(logging.INFO)  # whoever starts it with port 0 needs the line with the address
-    try:
-        yield
-    finally:
-        root.handlers[:], level_before, access.disabled, own_before = before
-        root.setLevel(level_before)
-        _LOG.setLevel(own_before)
-
-
-class _JsonLines(logging.Formatter):
-    """Lines that are JSON already pass; the rest become an object. Tracebacks stay out.
-
-    An exception's message may quote the text it choked on, so only its type is shown.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return one JSON line."""
-        message = record.getMessage()
-        if record.name in ("guardrail.access", "guardrail.serve"):
-            return message
-        fields = {"level": record.levelname.lower(), "logger": record.name, "message": message}
-        if record.exc_info and record.exc_info[0]:
-            fields["exception"] = record.exc_info[0].__name__
-        return json.dumps(fields)
 
 
 class _Server(uvicorn.Server):
@@ -121,26 +96,99 @@ class _Server(uvicorn.Server):
         self._captured_signals.clear()
 
 
+def refuse_strangers(settings: Settings) -> None:
+    """Raise ConfigurationError if whoever reaches this machine could use the service unasked."""
+    if settings.uds is not None or settings.allow_anonymous or settings.keys():
+        return
+    if not _is_loopback(settings.host):
+        raise ConfigurationError(
+            "GUARDRAIL_HOST",
+            f"{settings.host} without keys",
+            "keys in GUARDRAIL_API_KEYS or GUARDRAIL_API_KEYS_FILE, or --allow-anonymous "
+            "(GUARDRAIL_ALLOW_ANONYMOUS=1) to serve everybody who reaches this address",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+SPARE_FILES = 256
+"""Open files besides connections: models, the store, threads' pipes."""
+
+
+def _raise_open_files(settings: Settings) -> None:
+    """Let the process open as many files as it accepts connections, as far as it may."""
+    needed = settings.limits.connections + SPARE_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < needed:
+        found = "GUARDRAIL_MAX_CONNECTIONS is more than this machine's limit of open files allows"
+        logging.getLogger(__name__).warning("%s: %d", found, allowed)
+
+
 def _listen(settings: Settings) -> tuple[socket.socket, str]:
     """Return a bound socket and its address as a client writes it.
 
     Raises:
         ConfigurationError: If the address is taken or not ours.
     """
-    try:
-        if settings.uds is not None:
+    if settings.uds is not None:
+        try:
             return _unix_socket(str(settings.uds)), f"unix:{settings.uds}"
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        bound = socket.create_server(
-            (settings.host, settings.port), family=family, backlog=2048, reuse_port=False
-        )
-    except OSError as error:
-        where = str(settings.uds or f"{settings.host}:{settings.port}")
-        raise ConfigurationError(
-            f"listen on {where}", error.strerror or str(error), "a free address"
-        ) from error
+        except OSError as error:
+            raise _not_free(str(settings.uds), error) from error
+    bound = _bound(settings.host, settings.port)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return bound, f"http://{host}:{bound.getsockname()[1]}"
+    scheme = "https" if settings.tls_certificate else "http"
+    return bound, f"{scheme}://{host}:{bound.getsockname()[1]}"
+
+
+def _listen_for_operations(settings: Settings) -> socket.socket | None:
+    if settings.operations_port is None:
+        return None
+    return _bound(settings.host, settings.operations_port)
+
+
+def _load(config: uvicorn.Config) -> None:
+    """Prepare what listens, certificates too.
+
+    Raises:
+        ConfigurationError: If a certificate or its key cannot be used.
+    """
+    try:
+        config.load()
+    except (OSError, AssertionError) as error:  # ssl.SSLError is an OSError
+        raise ConfigurationError(
+            "GUARDRAIL_TLS_CERTIFICATE",
+            getattr(error, "strerror", None) or "a key alone",
+            "PEM files with a certificate and, in it or in GUARDRAIL_TLS_KEY, its key",
+        ) from error
+
+
+def _port_of(bound: socket.socket | None) -> int | None:
+    return None if bound is None else int(bound.getsockname()[1])
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048, reuse_port=False)
+    except OSError as error:
+        raise _not_free(f"{host}:{port}", error) from error
+
+
+def _not_free(where: str, error: OSError) -> ConfigurationError:
+    found = error.strerror or str(error)
+    return ConfigurationError(f"listen on {where}", found, "a free address")
 
 
 def _unix_socket(path: str) -> socket.socket:

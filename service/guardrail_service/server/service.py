@@ -99,7 +99,7 @@ class Service:
 
         with self._places(1):
             done = await self._in_thread(work, gone, cancellation)
-        return ContextsReply(request_id=request_id, **done._asdict())
+        return ContextsReply(request_id=request_id, sentences=sum(done), failed=done.failed)
 
     async def check_batch(
         self, items: list[object], request_id: str, gone: Gone

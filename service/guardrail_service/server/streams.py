@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -59,8 +60,6 @@ from guardrail_service.streaming.guarded import Ended, Release, StreamedCheck
 
 _LOG = logging.getLogger(__name__)
 NDJSON = "application/x-ndjson"
-IDLE_S = 120.0
-"""Seconds a stream may send nothing. Longer than models think before a word; a place is held."""
 _PLACEHOLDER = "-"
 """Stands for the answer while the first line is checked; never judged."""
 T = TypeVar("T")
@@ -81,6 +80,7 @@ class Streams:
         self._threads = threads
         self._judging = asyncio.Semaphore(runtime.settings.limits.concurrent_requests)
         self.running = 0
+        self._of: Counter[str] = Counter()
 
     async def open(self, request: Request) -> Response:
         """Return the reply to a stream whose first line has been read and fits.
@@ -94,16 +94,21 @@ class Streams:
         if self.running >= allowed:
             found = f"{self.running} streams are open, the limit; try again later"
             raise Overloaded(found, retry_after_s=1.0)
+        caller = request.state.caller
+        if self._of[caller] >= self._runtime.settings.limits.streams_per_caller:
+            found = f"{self._of[caller]} streams of this caller are open, the limit"
+            raise Overloaded(f"{found}; try again later", retry_after_s=1.0)
         self.running += 1
+        self._of[caller] += 1
         lines = Lines(request.receive, self._runtime.settings.limits.body_bytes)
         try:
-            return _Records(await self._begun(request, lines), self._closed(lines))
+            return _Records(await self._begun(request, lines), self._closed(lines, caller))
         except BaseException:
-            await self._closed(lines)()
+            await self._closed(lines, caller)()
             raise
 
     async def _begun(self, request: Request, lines: Lines) -> AsyncIterator[bytes]:
-        first = await _next_line(lines)
+        first = await self.next_line(lines)
         if first is None:
             raise MalformedInput("expected JSON lines; the first one says what the answer is about")
         asked, whole, check = await _read(lambda: self._opened(first), first)
@@ -139,12 +144,28 @@ class Streams:
         self._runtime.guard.expect(size, asked.policy, deadline, time.monotonic(), stream)
         self._runtime.scheduler.forget(stream)
 
-    def _closed(self, lines: Lines) -> Callable[[], Awaitable[None]]:
+    def _closed(self, lines: Lines, caller: str) -> Callable[[], Awaitable[None]]:
         async def close() -> None:
             self.running -= 1
+            self._of[caller] -= 1
+            if not self._of[caller]:
+                del self._of[caller]
             await lines.close()
 
         return close
+
+    async def next_line(self, lines: Lines) -> bytes | None:
+        """Return the next line; None if the body is at its end.
+
+        Raises:
+            StreamIncomplete: If nothing comes for too long.
+        """
+        allowed = self._runtime.settings.timeouts.stream_idle_s
+        try:
+            async with asyncio.timeout(allowed):
+                return await anext(lines, None)
+        except TimeoutError:
+            raise StreamIncomplete(f"nothing came for {allowed:g} s") from None
 
     async def judged(self, work: Callable[[], T]) -> T:
         """Return what `work` gives, on a thread; streams take turns."""
@@ -225,7 +246,7 @@ class _Stream:
             StreamIncomplete: If the body ends, or nothing comes, before the line that says so.
         """
         while True:
-            line = await _next_line(self._lines)
+            line = await self._streams.next_line(self._lines)
             if line is None:
                 if self._lines.left.is_set():
                     raise Cancelled("the caller left")
@@ -297,19 +318,6 @@ def _release(found: Release) -> StreamRelease:
         flagged=list(found.flagged),
         judged_ms=found.timings.total,
     )
-
-
-async def _next_line(lines: Lines) -> bytes | None:
-    """Return the next line; None if the body is at its end.
-
-    Raises:
-        StreamIncomplete: If nothing comes for too long.
-    """
-    try:
-        async with asyncio.timeout(IDLE_S):
-            return await anext(lines, None)
-    except TimeoutError:
-        raise StreamIncomplete(f"nothing came for {IDLE_S:g} s") from None
 
 
 class _Records(Response):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from email.message import Message
 from json.decoder import JSONArray, JSONObject  # type: ignore[attr-defined]
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import Any, NoReturn
@@ -71,7 +73,7 @@ def decode(body: bytes, field: str = "body") -> Any:
         text = body.decode("utf-8-sig")
         if len(body) > SMALL_BODY:
             return _ValueByValue().decode(text)
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_key_once)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise MalformedInput(f"not JSON ({error.msg}, {where}); {expected}", field) from None
@@ -80,6 +82,10 @@ def decode(body: bytes, field: str = "body") -> Any:
     except _TooManyValues:
         found = f"found more than {MOST_VALUES} values"
         raise MalformedInput(f"{found}; {expected}", field) from None
+    except _RepeatedKey as error:
+        raise MalformedInput(
+            f"found {error} twice in one object; expected it once", field
+        ) from None
     except RecursionError:
         raise MalformedInput(f"nested too deeply; {expected}", field) from None
     except ValueError:
@@ -89,6 +95,27 @@ def decode(body: bytes, field: str = "body") -> Any:
 
 def _refuse_constant(_name: str) -> NoReturn:
     raise ValueError
+
+
+class _RepeatedKey(Exception):
+    """Two readers of one text would take different values."""
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        raise _RepeatedKey(f"the key {twice!r}" if _is_plain_name(twice) else "a key")
+    return found
+
+
+def check_charset(content_type: str) -> None:
+    """Raise MalformedInput if a Content-Type says that the text is not in UTF-8."""
+    message = Message()
+    message["Content-Type"] = content_type
+    charset = message.get_content_charset()
+    if charset not in (None, "utf-8", "utf8", "us-ascii"):
+        raise MalformedInput("found another charset in Content-Type; expected UTF-8", "body")
 
 
 class _TooManyValues(Exception):
@@ -103,7 +130,7 @@ class _ValueByValue(json.JSONDecoder):
     """
 
     def __init__(self) -> None:
-        super().__init__(parse_constant=_refuse_constant)
+        super().__init__(parse_constant=_refuse_constant, object_pairs_hook=_each_key_once)
         self._left = MOST_VALUES
         self.parse_array = lambda at, scan: JSONArray(at, self._counted(scan))
         self.parse_object = lambda at, strict, scan, *rest: JSONObject(

@@ -49,7 +49,7 @@ async def test_every_other_call_has_its_path(verdict: dict[str, Any]) -> None:
         httpx.Response(200, json={"policies": []}),
         httpx.Response(200, json={"detectors": []}),
         httpx.Response(200, json={"version": "0.1.0"}),
-        httpx.Response(200, json={"new": 1}),
+        httpx.Response(200, json={"sentences": 1}),
         httpx.Response(200, json={}),
         httpx.Response(503),
     )
@@ -58,7 +58,7 @@ async def test_every_other_call_has_its_path(verdict: dict[str, Any]) -> None:
         assert await client.check_many([]) == []
         assert await client.policies() == await client.detectors() == []
         assert await client.info() == {"version": "0.1.0"}
-        assert await client.warm(["one"]) == {"new": 1}
+        assert await client.warm(["one"]) == {"sentences": 1}
         assert [await client.ready(), await client.ready()] == [True, False]
     assert [request.url.path for request in seen] == [
         "/v1/check/batch",

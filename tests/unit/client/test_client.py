@@ -131,9 +131,9 @@ def test_an_empty_batch_is_not_sent() -> None:
 
 def test_passages_are_sent_ahead_as_they_are_for_a_check() -> None:
     """A str or a mapping with its text; anything else is refused before it is sent."""
-    transport, seen = scripted(httpx.Response(200, json={"new": 2, "known": 0, "failed": 0}))
+    transport, seen = scripted(httpx.Response(200, json={"sentences": 2, "failed": 0}))
     with GuardrailClient(transport=transport) as client:
-        assert client.warm(["one", {"id": "7", "text": "two"}])["new"] == 2
+        assert client.warm(["one", {"id": "7", "text": "two"}])["sentences"] == 2
         with pytest.raises(TypeError, match=r"contexts\[0\]: found int"):
             client.warm([7])  # type: ignore[list-item]
     assert [request.url.path for request in seen] == ["/v1/contexts"]

@@ -13,13 +13,13 @@ from guardrail_service.commands.warm import (
     ATTEMPTS,
     CHARS_AT_ONCE,
     PASSAGES_AT_ONCE,
+    Sent,
     chunks,
     into_store,
     through_service,
     warm,
 )
 from guardrail_service.errors import ConfigurationError, GuardrailError, InputError
-from guardrail_service.guard.guard import Warmed
 from guardrail_service.settings import Settings
 
 
@@ -90,8 +90,8 @@ def test_a_report_sums_up_and_progress_reaches_the_end(tmp_path: Path) -> None:
     """Bytes are what the bar counts."""
     path = corpus(tmp_path, "c.jsonl", *['"text"'] * 60)
     done: list[int] = []
-    report = warm(chunks([path]), lambda texts: Warmed(len(texts), 1, 0), done.append)
-    assert report == (60, 60, 2, 0)
+    report = warm(chunks([path]), lambda texts: Sent(len(texts), 0), done.append)
+    assert report == (60, 60, 0)
     assert sum(done) == path.stat().st_size
 
 
@@ -109,19 +109,19 @@ def sent(replies: Sequence[httpx.Response], key: str | None = None) -> tuple[obj
     return found, [*seen, *(f"paused {seconds:g}" for seconds in pauses)]
 
 
-DONE = httpx.Response(200, json={"request_id": "r", "new": 3, "known": 2, "failed": 1})
+DONE = httpx.Response(200, json={"request_id": "r", "sentences": 5, "failed": 1})
 
 
 def test_passages_are_posted_with_the_key() -> None:
     """And the counts come back."""
-    assert sent([DONE], "k") == (Warmed(3, 2, 1), ["/v1/contexts Bearer k"])
+    assert sent([DONE], "k") == (Sent(5, 1), ["/v1/contexts Bearer k"])
 
 
 def test_a_busy_service_is_asked_again_when_it_said() -> None:
     """Warming gives way to traffic."""
     busy = httpx.Response(429, headers={"Retry-After": "7"})
     found, seen = sent([busy, busy, DONE])
-    assert found == Warmed(3, 2, 1)
+    assert found == Sent(5, 1)
     assert seen[3:] == ["paused 7", "paused 7"]
 
 

@@ -17,7 +17,7 @@ from guardrail_service.detectors.registry import REGISTRY, Detector, Parameters,
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.consequences import FLAG, PASS, Consequence, written
 from guardrail_service.policy.decide import decide
-from guardrail_service.policy.file import Serving, canonical, load_file, load_policies
+from guardrail_service.policy.file import Serving, canonical, load_file, load_policies, read_json
 from guardrail_service.types import Action, Outcome, State
 
 H2O = "h2o_sonar.evaluators."
@@ -422,3 +422,16 @@ def test_keys_that_came_later_leave_the_hash_of_older_files_alone(write_config: 
     assert with_schema.sha256 == plain.sha256
     content["policy"] = {"name": "mine", "preset": "precise"}
     assert load_file(write_config(**content), SERVING).policy.sha256 != plain.sha256
+
+
+def test_a_file_without_end_is_refused() -> None:
+    """A device gives bytes for ever."""
+    with pytest.raises(ConfigurationError, match="more than 16777216 bytes"):
+        read_json(Path("/dev/zero"))
+
+
+def test_many_keys_are_read_in_linear_time(tmp_path: Path) -> None:
+    """Each was looked for among all others; a hundred thousand took minutes."""
+    file = tmp_path / "many.json"
+    file.write_text(json.dumps({str(n): n for n in range(100_000)}))
+    assert len(read_json(file)) == 100_000

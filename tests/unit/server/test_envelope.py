@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import SecretStr
 
 from guardrail_service.errors import NotReady
 from guardrail_service.server.envelope import Envelope, request_id_from
 
 Message = dict[str, Any]
+PATIENCE_S = 60.0
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
 
@@ -56,7 +56,7 @@ def exchange(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    envelope = Envelope(app, 10, [SecretStr(key) for key in keys])
+    envelope = Envelope(app, 10, PATIENCE_S, [key.encode() for key in keys])
     asyncio.run(envelope(scope, receive, send))
     found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], found, b"".join(m.get("body", b"") for m in sent[1:])
@@ -210,7 +210,7 @@ def test_what_is_not_http_passes_through() -> None:
     async def nothing(*_: Any) -> Any:
         raise AssertionError
 
-    asyncio.run(Envelope(app, 10, [])({"type": "lifespan"}, nothing, nothing))
+    asyncio.run(Envelope(app, 10, PATIENCE_S, [])({"type": "lifespan"}, nothing, nothing))
     assert seen == ["lifespan"]
 
 
@@ -226,7 +226,7 @@ def test_of_requests_that_arrive_together_one_is_parsed_per_round_of_the_loop() 
             rounds.append("-")
             await asyncio.sleep(0)
 
-    envelope = Envelope(slow, 10, ())
+    envelope = Envelope(slow, 10, PATIENCE_S, ())
 
     async def together() -> None:
         async def one(name: str, path: str) -> None:
@@ -252,3 +252,28 @@ def test_of_requests_that_arrive_together_one_is_parsed_per_round_of_the_loop() 
         assert [name for name in seen if name in "abc"] == ["a", "b", "c"]
         assert "-" in seen[seen.index("a") : seen.index("b")]
         assert "-" in seen[seen.index("b") : seen.index("c")]
+
+
+def test_a_body_that_does_not_come_in_time_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
+    """And the connection ends, because what comes later is no request."""
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/check",
+        "headers": [],
+        "app": SimpleNamespace(state=SimpleNamespace()),
+    }
+    asyncio.run(Envelope(echo, 10, 0.01, [])(scope, receive, send))
+    assert sent[0]["status"] == 408
+    assert (b"connection", b"close") in sent[0]["headers"]
+    assert json.loads(sent[1]["body"])["error"]["code"] == "request_timeout"
+    assert "a request's body took too long" in caplog.text

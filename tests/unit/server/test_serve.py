@@ -7,16 +7,13 @@ import logging
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.server.serve import (
-    _JsonLines,
-    _listen,
-    json_logging,
-    serve,
-)
+from guardrail_service.server.log_lines import _JsonLines, json_logging
+from guardrail_service.server.serve import _listen, refuse_strangers, serve
 from guardrail_service.settings import Settings
 
 
@@ -25,6 +22,33 @@ def test_port_0_takes_a_free_one_and_says_which() -> None:
     bound, address = _listen(Settings(port=0))
     with bound:
         assert address == f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "guard.example"])  # noqa: S104
+def test_an_address_that_others_reach_needs_keys_or_a_word(host: str) -> None:
+    """One line names both ways out."""
+    with pytest.raises(ConfigurationError) as refused:
+        serve(Settings(host=host))
+    message = str(refused.value)
+    assert "\n" not in message
+    assert "GUARDRAIL_API_KEYS" in message
+    assert "--allow-anonymous (GUARDRAIL_ALLOW_ANONYMOUS=1)" in message
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"host": "0.0.0.0", "allow_anonymous": True},  # noqa: S104
+        {"host": "0.0.0.0", "api_keys": "one"},  # noqa: S104
+        {"host": "0.0.0.0", "uds": "socket"},  # noqa: S104
+        {"host": "127.0.0.1"},
+        {"host": "::1"},
+        {"host": "localhost"},
+    ],
+)
+def test_who_may_listen_without_further_words(given: dict[str, Any]) -> None:
+    """Keys, an express permission, or an address of this machine alone."""
+    refuse_strangers(Settings(**given))
 
 
 def test_a_taken_port_is_named() -> None:

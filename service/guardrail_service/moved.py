@@ -39,13 +39,17 @@ _ROOMS = {
     "guardrail_service.detectors.no_answer": "detectors.abstention detectors.abstention_phrases",
     "guardrail_service.detectors.text_matching": "detectors.condition detectors.condition_tree",
     "guardrail_service.detectors.looping": "detectors.repeats",
+    "guardrail_service.detectors.relevancy": (
+        "detectors.answer_relevancy_sentence detectors.context_relevancy_soft"
+    ),
+    "guardrail_service.detectors.safety": "detectors.bias detectors.toxicity",
     "guardrail_service.detectors.hallucination": "detectors.verbatim",
     "guardrail_service.detectors.json_schema": (
         "detectors.schema_check detectors.schema_steps detectors.strict_json"
     ),
     "guardrail_service.detectors.shared": (
         "detectors.boolean detectors.caller_patterns detectors.claims detectors.coverage "
-        "detectors.embedding detectors.placeholders detectors.safety"
+        "detectors.embedding detectors.placeholders"
     ),
     "guardrail_service.inference.queue": (
         "inference.backlog inference.batch inference.cost inference.entry inference.job "

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-WRITTEN = ROOT / "models" / "train" / "safety" / "written.json"
+WRITTEN = ROOT / "models" / "training" / "safety" / "written.json"
 CLASSES = {
     "negation", "counter_speech", "quoted_abuse", "reclaimed", "emoji_hateful", "emoji_harmless",
     "leetspeak", "spacing", "zero_width", "neutral_mention", "medical", "legal", "historical",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.detectors.toxicity import LABELS
+from guardrail_service.detectors.safety import LABELS
 from guardrail_service.inference.golden import check_golden
 from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.resources import packs_dir

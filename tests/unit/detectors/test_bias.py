@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guardrail_service.detectors.bias import Bias, BiasParameters
+from guardrail_service.detectors.safety import Bias, BiasParameters
 from guardrail_service.text.sample import SegmentedSample, TokenSpan
 from guardrail_service.types import Sample
 

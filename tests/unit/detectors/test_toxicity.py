@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guardrail_service.detectors.toxicity import LABELS, Toxicity, ToxicityParameters
+from guardrail_service.detectors.safety import LABELS, Toxicity, ToxicityParameters
 from guardrail_service.text.sample import SegmentedSample, TokenSpan
 from guardrail_service.types import RowOutput, Sample
 

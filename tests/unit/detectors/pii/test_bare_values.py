@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.detectors.pii.bare_values import pieces, read
-from guardrail_service.detectors.pii.scan import find
+from guardrail_service.detectors.pii.scan import find, pieces, read
 
 PESEL, SIN = "82071533184", "583471628"
 

@@ -15,8 +15,8 @@ from guardrail_offline.evaluators.embeddings import (
     whole_vector,
 )
 from guardrail_offline.evaluators.result import Result
-from guardrail_service.detectors.context_relevancy_soft import chunk_relevancy
 from guardrail_service.detectors.groundedness import support
+from guardrail_service.detectors.relevancy import chunk_relevancy
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import Passage
 from tests.unit.offline.stand_ins import models, vector

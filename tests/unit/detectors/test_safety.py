@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_service.detectors.shared import safety
-from guardrail_service.detectors.toxicity import LABELS, ROLE, Toxicity
+from guardrail_service.detectors import safety
+from guardrail_service.detectors.safety import LABELS, TOXICITY, Toxicity
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.sample import SegmentedSample, TokenSpan
 from guardrail_service.types import RowOutput, Sample, State
@@ -32,7 +32,7 @@ class Words:
 
 def segmented(answer: str, languages: dict[Any, frozenset[str]] | None = None) -> SegmentedSample:
     """Return an answer as the guard gives it to a detector."""
-    return SegmentedSample(Sample(answer), {ROLE: Words()}, languages)
+    return SegmentedSample(Sample(answer), {TOXICITY: Words()}, languages)
 
 
 def probabilities(*values: float) -> list[RowOutput]:
@@ -53,18 +53,18 @@ def test_nothing_is_not_scored_as_harmless() -> None:
 
 def test_a_row_holds_the_sentence_as_a_reader_understands_it() -> None:
     """Plain sentences are rows as they stand, so that the encoder's pass is shared."""
-    texts = [row.text for row in safety.rows(segmented(ANSWER), ROLE)]
+    texts = [row.text for row in safety.rows(segmented(ANSWER), TOXICITY)]
     assert texts == [
         "Guests may stay for two weeks.",
         "You are an idiot and nobody likes you.",
         "The pool is open.",
     ]
-    assert all(row.role == ROLE for row in safety.rows(segmented(ANSWER), ROLE))
+    assert all(row.role == TOXICITY for row in safety.rows(segmented(ANSWER), TOXICITY))
 
 
 def test_the_span_is_the_sentence_as_it_was_written() -> None:
     """Offsets are those of the answer, disguise and all."""
-    found = safety.outcome(segmented(ANSWER), Toxicity.spec, ROLE, probabilities(0.1, 0.9, 0.2))
+    found = safety.outcome(segmented(ANSWER), Toxicity.spec, TOXICITY, probabilities(0.1, 0.9, 0.2))
     assert found.scores["toxicity"] == pytest.approx(0.9)
     worst = max(found.spans, key=lambda span: span.score or 0.0)
     assert ANSWER[worst.start : worst.end] == "You are an i d i o t and nobody likes you."
@@ -73,11 +73,11 @@ def test_the_span_is_the_sentence_as_it_was_written() -> None:
 def test_a_text_that_grows_beyond_the_window_is_read_whole() -> None:
     """Names of emoji are longer than emoji; nothing is cut."""
     answer = "🐒" * 40 + " are what you all look like to me."
-    rows = safety.rows(segmented(answer), ROLE)
+    rows = safety.rows(segmented(answer), TOXICITY)
     assert len(rows) > 1
     assert "".join(row.text for row in rows).count("monkey") == 40
     found = safety.outcome(
-        segmented(answer), Toxicity.spec, ROLE, probabilities(*[0.1] * (len(rows) - 1), 0.7)
+        segmented(answer), Toxicity.spec, TOXICITY, probabilities(*[0.1] * (len(rows) - 1), 0.7)
     )
     assert found.scores["insult"] == pytest.approx(0.7)
     assert len(found.spans) == len(LABELS)
@@ -85,17 +85,19 @@ def test_a_text_that_grows_beyond_the_window_is_read_whole() -> None:
 
 def test_an_answer_in_a_language_the_model_does_not_read_is_unverified() -> None:
     """It is never called harmless, and costs no row."""
-    sample = segmented("Die Gäste dürfen höchstens zwei Wochen bleiben.", {ROLE: frozenset({"en"})})
-    assert safety.rows(sample, ROLE) == ()
-    found = safety.outcome(sample, Toxicity.spec, ROLE, [])
+    sample = segmented(
+        "Die Gäste dürfen höchstens zwei Wochen bleiben.", {TOXICITY: frozenset({"en"})}
+    )
+    assert safety.rows(sample, TOXICITY) == ()
+    found = safety.outcome(sample, Toxicity.spec, TOXICITY, [])
     assert (found.state, found.reason) == (State.UNVERIFIED, "unsupported_language")
 
 
 def test_an_answer_of_unknown_tokens_only_is_unverified() -> None:
     """The model saw nothing of it."""
     sample = segmented("\u2400\u2400\u2400")
-    rows = safety.rows(sample, ROLE)
-    found = safety.outcome(sample, Toxicity.spec, ROLE, probabilities(*[0.1] * len(rows)))
+    rows = safety.rows(sample, TOXICITY)
+    found = safety.outcome(sample, Toxicity.spec, TOXICITY, probabilities(*[0.1] * len(rows)))
     assert (found.state, found.reason) == (State.UNVERIFIED, "unreadable_text")
     assert found.coverage is not None
     assert found.coverage.answer == (0, 3)

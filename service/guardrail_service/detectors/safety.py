@@ -1,17 +1,34 @@
-"""What toxicity and bias share: an answer's sentences as rows, and the worst of their scores."""
+"""Toxicity and bias: is any sentence of the answer rude, threatening, stereotyping or one-sided?
+
+Two detectors that differ in their model and its labels: each reads every sentence, and the worst
+one decides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from guardrail_service.detectors.registry import DetectorSpec
+from guardrail_service.detectors.registry import (
+    Detector,
+    DetectorSpec,
+    Listing,
+    MetricSpec,
+    Parameters,
+    detector,
+)
+from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.decoding.disguise import undisguised
 from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.text.segmentation.sentences import Sentence
-from guardrail_service.types import Coverage, Outcome, Role, Row, RowOutput, Span
+from guardrail_service.types import Coverage, Direction, Outcome, Role, Row, RowOutput, Span
+
+TOXICITY: Final = "toxicity"
+LABELS = ("toxicity", "severe_toxicity", "obscene", "threat", "insult", "identity_attack")
+"""Detoxify's six, the gating one first."""
+BIAS: Final = "bias"
 
 
 class AnswerReading(NamedTuple):
@@ -97,3 +114,92 @@ def _readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
         unread = min(window.unread, sum(piece.unread for piece in pieces))
         found.append(AnswerReading(window, tuple(piece.text for piece in pieces), unread))
     return tuple(found)
+
+
+class ToxicityParameters(Parameters):
+    """Toxicity has nothing to set."""
+
+
+@detector
+class Toxicity(Detector[ToxicityParameters]):
+    """Reads every sentence of the answer; the worst decides, for each label apart."""
+
+    spec = DetectorSpec(
+        id="toxicity",
+        aliases=("h2o_sonar.evaluators.toxicity_evaluator.ToxicityEvaluator",),
+        summary="Is the answer rude, hateful, obscene or threatening?",
+        metrics=tuple(
+            MetricSpec(key, Direction.LOWER, gating=key == LABELS[0], optional=key != LABELS[0])
+            for key in LABELS
+        ),
+        inputs=frozenset({"answer"}),
+        roles=frozenset({TOXICITY}),
+        cost="model",
+        classifier=TOXICITY,
+        in_flight="parts",
+        remedy=KEEP_SAFE,
+        listing=Listing(
+            title="Toxicity", tags=("classifier", "nist:fair"), problem="fairness", avid="E0300"
+        ),
+    )
+    parameters = ToxicityParameters
+
+    def encode(self, sample: SegmentedSample, parameters: ToxicityParameters) -> Sequence[Row]:
+        """Return a row per sentence of the answer."""
+        return rows(sample, TOXICITY)
+
+    def reduce(
+        self,
+        sample: SegmentedSample,
+        outputs: Sequence[RowOutput],
+        parameters: ToxicityParameters,
+    ) -> Outcome:
+        """Return the six labels, each its largest probability over the sentences."""
+        return outcome(sample, self.spec, TOXICITY, outputs)
+
+
+class BiasParameters(Parameters):
+    """Bias has nothing to set."""
+
+
+@detector
+class Bias(Detector[BiasParameters]):
+    """Reads every sentence; `fairness_bias` is that at least one of the three parts holds."""
+
+    spec = DetectorSpec(
+        id="bias",
+        aliases=("h2o_sonar.evaluators.fairness_bias_evaluator.FairnessBiasEvaluator",),
+        summary="Does the answer stereotype, or frame a topic one-sidedly?",
+        metrics=(
+            MetricSpec("fairness_bias", Direction.LOWER, gating=True),
+            MetricSpec("gender", Direction.LOWER, optional=True),
+            MetricSpec("group", Direction.LOWER, optional=True),
+            MetricSpec("framing", Direction.LOWER, optional=True),
+        ),
+        inputs=frozenset({"answer"}),
+        roles=frozenset({BIAS}),
+        cost="model",
+        classifier=BIAS,
+        in_flight="parts",
+        remedy=KEEP_SAFE,
+        listing=Listing(
+            title="Fairness bias",
+            tags=("classifier", "nist:fair"),
+            problem="fairness",
+            avid="E0100",
+        ),
+    )
+    parameters = BiasParameters
+
+    def encode(self, sample: SegmentedSample, parameters: BiasParameters) -> Sequence[Row]:
+        """Return a row per sentence of the answer."""
+        return rows(sample, BIAS)
+
+    def reduce(
+        self,
+        sample: SegmentedSample,
+        outputs: Sequence[RowOutput],
+        parameters: BiasParameters,
+    ) -> Outcome:
+        """Return the combined score and its parts, each its largest over the sentences."""
+        return outcome(sample, self.spec, BIAS, outputs)

@@ -9,11 +9,13 @@ with GuardrailClient() as guardrail:
 
 from guardrail_client._options import __version__
 from guardrail_client.async_client import AsyncGuardrailClient
+from guardrail_client.circuit import Circuit
 from guardrail_client.client import GuardrailClient
 from guardrail_client.errors import (
     APIError,
     AuthenticationFailed,
     BadRequest,
+    CircuitOpen,
     ConnectionFailed,
     GuardrailError,
     InvalidRequest,
@@ -56,6 +58,8 @@ __all__ = [
     "CheckOptions",
     "CheckResult",
     "CheckStream",
+    "Circuit",
+    "CircuitOpen",
     "ConnectionFailed",
     "Coverage",
     "DetectorResult",

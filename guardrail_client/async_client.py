@@ -24,6 +24,7 @@ from guardrail_client._options import (
 )
 from guardrail_client._protocol import Call, RawReply, ReplyBody, T, TryOutcome
 from guardrail_client._stream_connection import connector, stream_session
+from guardrail_client.circuit import Circuit, asking
 from guardrail_client.errors import GuardrailError
 from guardrail_client.passages import Passage
 from guardrail_client.stream import AsyncCheckStream, OnError, Tokens
@@ -58,6 +59,8 @@ class AsyncGuardrailClient:
         buffer_streams: Lets `check_stream` work over a `transport` or an `http_client` that answers
             only whole requests: the answer is sent when the model is done, and nothing is shown
             before. For tests. False raises `StreamingNotSupported` there.
+        circuit: Asked before every check and stream; while it is open they raise `CircuitOpen`.
+            None asks the guard always. The middleware brings one to a client without.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class AsyncGuardrailClient:
         transport: httpx.AsyncBaseTransport | None = None,
         http_client: httpx.AsyncClient | None = None,
         buffer_streams: bool = False,
+        circuit: Circuit | None = None,
     ) -> None:
         network = network_arguments(
             httpx.AsyncHTTPTransport,
@@ -92,6 +96,7 @@ class AsyncGuardrailClient:
         own_network = "verify" in network and http_client is None
         self._lender = httpx.AsyncClient(**network, limits=LENT) if own_network else self._http
         self._connect = connector(self._lender, transport, self._post if buffer_streams else None)
+        self.circuit = circuit
         # Tests replace these three, so that none of them waits.
         self._clock: Callable[[], float] = time.monotonic
         self._sleep: Callable[[float], Awaitable[None]] = anyio.sleep
@@ -131,7 +136,8 @@ class AsyncGuardrailClient:
             GuardrailError: If there is no verdict; the classes are in `guardrail_client.errors`.
         """
         body = _protocol.check_body(answer, options, self._options.policy)
-        return await self._call("POST", "/v1/check", CheckResult.from_json, body, timeout)
+        with asking(self.circuit):
+            return await self._call("POST", "/v1/check", CheckResult.from_json, body, timeout)
 
     async def check_many(
         self, items: Sequence[CheckItem], *, timeout: float | None = None
@@ -150,7 +156,8 @@ class AsyncGuardrailClient:
             return []
         body = _protocol.batch_body(items, self._options.policy)
         parse = partial(_protocol.parse_batch, sent=body["items"])
-        return await self._call("POST", "/v1/check/batch", parse, body, timeout)
+        with asking(self.circuit):
+            return await self._call("POST", "/v1/check/batch", parse, body, timeout)
 
     def check_stream(
         self,
@@ -181,7 +188,7 @@ class AsyncGuardrailClient:
         """
         about = _protocol.stream_body(options, self._options.policy)
         session = stream_session(self._options, self._connect, about, timeout)
-        return AsyncCheckStream(session, tokens, on_error, fallback)
+        return AsyncCheckStream(session, tokens, on_error, fallback, self.circuit)
 
     async def warm(
         self, contexts: Sequence[Passage], *, timeout: float | None = None

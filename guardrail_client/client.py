@@ -26,6 +26,7 @@ from guardrail_client._options import (
 from guardrail_client._protocol import Call, RawReply, ReplyBody, T, TryOutcome
 from guardrail_client._stream_connection import connector, stream_session
 from guardrail_client._stream_session import StreamSession
+from guardrail_client.circuit import Circuit, asking
 from guardrail_client.errors import GuardrailError
 from guardrail_client.passages import Passage
 from guardrail_client.stream import CheckStream, OnError, Tokens
@@ -61,6 +62,8 @@ class GuardrailClient:
         buffer_streams: Lets `check_stream` work over a `transport` or an `http_client` that answers
             only whole requests: the answer is sent when the model is done, and nothing is shown
             before. For tests. False raises `StreamingNotSupported` there.
+        circuit: Asked before every check and stream; while it is open they raise `CircuitOpen`.
+            None asks the guard always. The middleware brings one to a client without.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class GuardrailClient:
         transport: httpx.BaseTransport | None = None,
         http_client: httpx.Client | None = None,
         buffer_streams: bool = False,
+        circuit: Circuit | None = None,
     ) -> None:
         network = network_arguments(
             httpx.HTTPTransport,
@@ -98,6 +102,7 @@ class GuardrailClient:
         self._loop = ExitStack()
         self._portal: BlockingPortal | None = None
         self._starting = threading.Lock()
+        self.circuit = circuit
         # Tests replace these three, so that none of them waits.
         self._clock: Callable[[], float] = time.monotonic
         self._sleep: Callable[[float], None] = time.sleep
@@ -134,7 +139,8 @@ class GuardrailClient:
             GuardrailError: If there is no verdict; the classes are in `guardrail_client.errors`.
         """
         body = _protocol.check_body(answer, options, self._options.policy)
-        return self._call("POST", "/v1/check", CheckResult.from_json, body, timeout)
+        with asking(self.circuit):
+            return self._call("POST", "/v1/check", CheckResult.from_json, body, timeout)
 
     def check_many(
         self, items: Sequence[CheckItem], *, timeout: float | None = None
@@ -153,7 +159,8 @@ class GuardrailClient:
             return []
         body = _protocol.batch_body(items, self._options.policy)
         parse = partial(_protocol.parse_batch, sent=body["items"])
-        return self._call("POST", "/v1/check/batch", parse, body, timeout)
+        with asking(self.circuit):
+            return self._call("POST", "/v1/check/batch", parse, body, timeout)
 
     def check_stream(
         self,
@@ -187,7 +194,7 @@ class GuardrailClient:
         def session() -> StreamSession:
             return stream_session(self._options, self._connect, about, timeout)
 
-        return CheckStream(session, self._on_loop, tokens, on_error, fallback)
+        return CheckStream(session, self._on_loop, tokens, on_error, fallback, self.circuit)
 
     def warm(self, contexts: Sequence[Passage], *, timeout: float | None = None) -> dict[str, Any]:
         """Let the service compute passages now, so that answers from them are judged faster.

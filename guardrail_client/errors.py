@@ -2,6 +2,7 @@
 
     GuardrailError
     ├── ConnectionFailed          no connection, or it broke before the reply was complete
+    │   └── CircuitOpen           not asked: the calls before this one failed
     ├── TimeoutExceeded           the time budget of the call is spent
     ├── ServiceNotInstalled       in-process mode without the service's distribution
     ├── StreamingNotSupported     a transport that cannot send and receive at the same time
@@ -48,6 +49,12 @@ class ConnectionFailed(GuardrailError):
     """No connection to the service, or it broke before the reply was complete."""
 
     code = "connection_failed"
+
+
+class CircuitOpen(ConnectionFailed):
+    """The guard was not asked, because the calls before this one failed."""
+
+    code = "circuit_open"
 
 
 class TimeoutExceeded(GuardrailError):

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal, Self, TypeVar
 
 from guardrail_client._stream_session import Record, StreamSession
+from guardrail_client.circuit import Attempt, Circuit
 from guardrail_client.errors import UNAVAILABLE, GuardrailError
 from guardrail_client.types import StreamFinal, StreamPart
 
@@ -27,7 +28,10 @@ class _Story:
         text: What has been shown so far.
     """
 
-    def __init__(self, on_error: OnError, fallback: str | None) -> None:
+    def __init__(
+        self, on_error: OnError, fallback: str | None, circuit: Circuit | None = None
+    ) -> None:
+        self._attempt = Attempt(circuit)
         self.final: StreamFinal | None = None
         self.error: GuardrailError | None = None
         self._on_error = on_error
@@ -57,8 +61,10 @@ class _Story:
     def decided(self, record: Record) -> str:
         """Return what to show for a record; nothing, or the fallback, at the end."""
         if isinstance(record, StreamPart):
+            self._attempt.lives()
             self._held = self._held[len(self._held) - (self._arrived - record.processed_index) :]
             return self.shown(record.text)
+        self._attempt.end()
         self.final = record
         return self.shown(self._fallback or "") if self.blocked else ""
 
@@ -70,6 +76,7 @@ class _Story:
 
     def opened(self, error: GuardrailError) -> str:
         """Return the held text if the rest may be shown unchecked; else raise the error."""
+        self._attempt.end(error)
         if self._on_error != "open" or not isinstance(error, UNAVAILABLE):
             raise error
         self.error = error
@@ -84,9 +91,14 @@ class AsyncCheckStream(_Story):
     """
 
     def __init__(
-        self, session: StreamSession, tokens: Tokens, on_error: OnError, fallback: str | None
+        self,
+        session: StreamSession,
+        tokens: Tokens,
+        on_error: OnError,
+        fallback: str | None,
+        circuit: Circuit | None = None,
     ) -> None:
-        super().__init__(on_error, fallback)
+        super().__init__(on_error, fallback, circuit)
         self._session = session
         self._tokens = _pulled(tokens)
         self._pull: asyncio.Future[str] | None = None
@@ -121,10 +133,12 @@ class AsyncCheckStream(_Story):
                 async for token in self._rest(tokens):
                     yield self.shown(token)
             finally:
+                self._attempt.end(GeneratorExit())
                 await _dropped(self._pull)
 
     async def _guarded(self, tokens: Any) -> Any:
         take: asyncio.Future[Record] | None = None
+        self._attempt.begin()
         try:
             await self._session.open()
             self._pull = asyncio.ensure_future(anext(tokens))
@@ -180,8 +194,9 @@ class CheckStream(_Story):
         tokens: Tokens,
         on_error: OnError,
         fallback: str | None,
+        circuit: Circuit | None = None,
     ) -> None:
-        super().__init__(on_error, fallback)
+        super().__init__(on_error, fallback, circuit)
         if not isinstance(tokens, Iterable):
             raise TypeError("tokens: found an async iterator; use AsyncGuardrailClient")
         self._open = session
@@ -218,10 +233,12 @@ class CheckStream(_Story):
             for token in tokens:
                 yield self.shown(token)
         finally:
+            self._attempt.end(GeneratorExit())
             if inspect.isgenerator(tokens):
                 tokens.close()
 
     def _guarded(self, tokens: Iterator[str]) -> Any:
+        self._attempt.begin()
         session = self._run(self._made)
         try:
             self._run(session.open)

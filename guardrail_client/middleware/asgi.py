@@ -11,6 +11,7 @@ from collections.abc import Awaitable, MutableMapping, Sequence
 from typing import Any
 
 from guardrail_client.async_client import AsyncGuardrailClient
+from guardrail_client.circuit import with_circuit
 from guardrail_client.middleware import bodies, replies, sse
 from guardrail_client.middleware.asgi_bodies import Body, body_kind
 from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send, verdicts
@@ -38,7 +39,7 @@ class GuardrailMiddleware:
 
     def __init__(self, app: App, client: AsyncGuardrailClient, routes: Sequence[Route]) -> None:
         self._app = app
-        self._client = client
+        self._client = with_circuit(client)
         self._routes = tuple(routes)
         self._shadows: set[asyncio.Task[None]] = set()
 

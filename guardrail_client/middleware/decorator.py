@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from guardrail_client.async_client import AsyncGuardrailClient
+from guardrail_client.circuit import with_circuit
 from guardrail_client.client import GuardrailClient
 from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware.exchange import Exchange
@@ -86,6 +87,7 @@ def _wrapped(function: Any, asked: Any, route: Route, arguments: _Arguments) -> 
     if not isinstance(asked, expected):
         found = type(asked).__name__
         raise TypeError(f"{function.__qualname__}: found {found}, expected {expected.__name__}")
+    with_circuit(client)
 
     @functools.wraps(function)
     def plain(*args: Any, **kwargs: Any) -> Any:

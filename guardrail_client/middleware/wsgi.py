@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
+from guardrail_client.circuit import with_circuit
 from guardrail_client.client import GuardrailClient
 from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware import bodies, documents, replies, sse
@@ -41,7 +42,7 @@ class GuardrailWSGI:
 
     def __init__(self, app: App, client: GuardrailClient, routes: Sequence[Route]) -> None:
         self._app = app
-        self._client = client
+        self._client = with_circuit(client)
         self._routes = tuple(routes)
 
     def __call__(self, environ: Environ, start_response: Start) -> Iterable[bytes]:

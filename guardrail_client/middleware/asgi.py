@@ -20,7 +20,8 @@ from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.outcome import AnswerOutcome, Shown, unchecked
 from guardrail_client.middleware.replies import LOG
 from guardrail_client.middleware.routes import Route, matching, paths
-from guardrail_client.middleware.sse import Events, Lane
+from guardrail_client.middleware.sse import Cutter
+from guardrail_client.middleware.stream_documents import Lane
 
 POLICY_VIOLATION = 1008
 """How a WebSocket is closed that nobody reads, RFC 6455."""
@@ -162,8 +163,8 @@ class _Shadowed(Guarded):
             return replies.read_reply(self.route, self.headers, bytes(self._data), exchange)
         encoding = bodies.single(self.headers, b"content-encoding")
         data = bodies.decoded(bytes(self._data), encoding, self.route.max_bytes)
-        if framing == "events":
-            return _texts(_streamed_texts(data, self.route.sse))
+        if framing in sse.CUTTERS:
+            return _texts(_streamed_texts(sse.CUTTERS[framing](), data, self.route.sse))
         if framing == "text":
             return _texts([data.decode(bodies.charset(self.headers), "replace")])
         raise UnreadableBody("unread_media_type")
@@ -173,8 +174,7 @@ def _texts(texts: Sequence[str]) -> Document:
     return Document(None, [FoundText(text, ()) for text in texts if text.strip()])
 
 
-def _streamed_texts(data: bytes, shape: str) -> list[str]:
-    events = Events()
+def _streamed_texts(events: Cutter, data: bytes, shape: str) -> list[str]:
     texts: dict[Lane, str] = {}
     for event in (*events.feed(data), *events.end()):
         for lane, text in sse.find(event, shape).texts.items():

@@ -17,7 +17,7 @@ from guardrail_client.middleware.lanes import Lanes
 from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, unchecked
 from guardrail_client.middleware.replies import LOG
 from guardrail_client.middleware.shapes import Framing
-from guardrail_client.middleware.sse import Events, Lane
+from guardrail_client.middleware.stream_documents import Lane
 
 MAX_HELD = 4096
 """Events that wait for the texts before them."""
@@ -147,9 +147,8 @@ class ErrorBody(CollectedBody):
 
     async def checked(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
         """Let the ways pass in which frameworks say it."""
-        if not replies.is_known_error(self.guarded.start["status"], self.guarded.headers, data):
-            raise UnreadableBody("unread_error")
-        return AnswerOutcome(self.exchange.path, "as_is", None, NO_ANSWER), None
+        status = self.guarded.start["status"]
+        return replies.failed(self.route, self.exchange.path, status, self.guarded.headers, data)
 
 
 class UnreadBody(CollectedBody):
@@ -179,6 +178,12 @@ class AmbiguousBody(UnreadBody):
     code = "ambiguous_headers"
 
 
+class EncodedStream(UnreadBody):
+    """A compressed stream."""
+
+    code = "encoded_stream"
+
+
 class LetPassBody(Body):
     """A body of a kind that the route lets pass unchecked."""
 
@@ -195,6 +200,7 @@ class StreamBody(Body, ABC):
 
     async def begin(self) -> None:
         """Send the headers; the verdict comes later."""
+        self._passing = False  # nothing is read any more
         self._whole = False  # the application has written everything
         self._lock = asyncio.Lock()
         self._lanes = Lanes(
@@ -209,14 +215,14 @@ class StreamBody(Body, ABC):
         if self.stopped:
             return
         self._whole = not more
+        if self._passing:
+            await self.send(data, more)
+            return
         self.guarded.know_the_question()
         try:
-            encoding = bodies.value(self.guarded.headers, b"content-encoding")
-            if encoding not in ("", "identity"):
-                raise UnreadableBody("encoded_stream")
             await self.take(data, more)
         except UnreadableBody as error:
-            await self._stop(TEXT_LANE, self._replaced(error.code))
+            await self._unreadable(error.code, more)
             return
         if not more and not self.stopped:
             await self._ended()
@@ -229,6 +235,25 @@ class StreamBody(Body, ABC):
             await self._stop(TEXT_LANE, self._replaced(error.code))
         if not self.stopped:
             await self.send(self.tail(), more=False)
+
+    async def _unreadable(self, code: str, more: bool) -> None:
+        """Pass on what cannot be read from here on, behind what could, or stop."""
+        outcome = unchecked(self.route, self.exchange.path, code)
+        if outcome.shown == "replaced":
+            await self._stop(TEXT_LANE, self._replaced(code))
+            return
+        LOG.warning("stream not checked to its end: %s", code)
+        await self._lanes.end()
+        if self.stopped:
+            return
+        await self.before_the_end()
+        self._passing = True
+        self.route.report(outcome)
+        await self.send(self.unread(), more)
+
+    def unread(self) -> bytes:
+        """Return what has arrived and could not be read."""
+        return b""
 
     def _replaced(self, code: str) -> AnswerOutcome:
         return AnswerOutcome(self.exchange.path, "replaced", None, code)
@@ -256,9 +281,9 @@ class StreamBody(Body, ABC):
     def shown(self, lane: Lane, text: str) -> bytes:
         """Return a text as it is sent."""
 
-    def ending(self, lane: Lane) -> bytes:
-        """Return what tells a reader that the answer was stopped."""
-        return b""
+    def ending(self, lane: Lane, text: str, outcome: AnswerOutcome) -> bytes:
+        """Return the fallback, and what tells a reader that the answer was stopped."""
+        return self.shown(lane, text)
 
     def tail(self) -> bytes:
         """Return what the charset still has to say when everything has been sent."""
@@ -277,7 +302,7 @@ class StreamBody(Body, ABC):
             if self.stopped:
                 return
             self.stopped = True
-            last = self.shown(lane, self.route.fallback_for(outcome)) + self.ending(lane)
+            last = self.ending(lane, self.route.fallback_for(outcome), outcome)
             await self.send(last + self.tail(), more=False)
         if outcome.error is not None:
             LOG.warning("stream not checked to its end: %s", outcome.error)
@@ -313,9 +338,12 @@ class TextBody(StreamBody):
 class EventBody(StreamBody):
     """Server-sent events with texts in them."""
 
+    framing: Framing = "events"
+
     async def begin(self) -> None:
         """Send the headers; the verdict comes later."""
-        self._events = Events()
+        self._events = sse.CUTTERS[self.framing]()
+        self._shape = sse.first_shape(self.framing, self.route.sse)
         self._templates: dict[Lane, bytes] = {}
         self._held: list[tuple[bytes, tuple[str, ...]]] = []
         await super().begin()
@@ -333,10 +361,18 @@ class EventBody(StreamBody):
     async def _each(self, events: Iterable[bytes]) -> None:
         route, lanes = self.route, self._lanes
         for event in events:
-            found = sse.find(event, route.sse, route.tool_calls, route.unchecked_events)
-            template = sse.without_others(found.template, route.sse)
+            try:
+                found = sse.find(
+                    event, route.sse, route.tool_calls, route.unchecked_events, route.errors
+                )
+            except UnreadableBody as error:
+                self._let_pass(error)
+                self._held.append((event + b"\n\n", ()))
+                continue
+            self._shape = found.shape or self._shape
             for lane, text in found.texts.items():
-                self._templates[lane] = template if found.others else found.template
+                if found.template is not None:
+                    self._templates[lane] = found.template
                 if text:
                     await lanes.put(lane, text)
             ends = [*found.ends, *lanes.repeated(found.others)]
@@ -356,35 +392,63 @@ class EventBody(StreamBody):
                 return
             del self._held[0]
             try:
-                passes = self._lanes.repeats.may_pass(others)
+                rest = self._lanes.repeats.passed(rest, others)
             except UnreadableBody as error:
-                if unchecked(self.route, self.exchange.path, error.code).shown == "replaced":
-                    raise
-                LOG.warning("event not checked, as_is: %s", error.code)
-                passes = True
-            if passes:
-                await self.emit(rest)
+                self._let_pass(error)
+            await self.emit(rest)
+
+    def _let_pass(self, error: UnreadableBody) -> None:
+        """Raise the error unless the route lets pass what cannot be checked."""
+        if unchecked(self.route, self.exchange.path, error.code).shown == "replaced":
+            raise error
+        LOG.warning("event not checked, as_is: %s", error.code)
+
+    def unread(self) -> bytes:
+        """Return what has arrived and could not be read."""
+        return self._events.unread()
 
     def shown(self, lane: Lane, text: str) -> bytes:
         """Return a text as it is sent."""
         return sse.fill(self._template(lane), self.route.sse, lane, text)
 
-    def ending(self, lane: Lane) -> bytes:
-        """Return the event that says that a filter ended the answer."""
-        return sse.stopped(self._template(lane), self.route.sse, lane)
+    def ending(self, lane: Lane, text: str, outcome: AnswerOutcome) -> bytes:
+        """Return the fallback and the events that say that a filter ended the answer."""
+        return sse.ending(self._template(lane), self.route.sse, lane, text, outcome.told())
 
     async def done(self, outcome: AnswerOutcome) -> None:
         """Tell a reader the verdict in a comment, which readers of events skip."""
         said = " ".join(f"{name.lower()}={text}" for name, text in outcome.headers())
         await self.emit(sse.comment(said))
+        if outcome.result is not None and outcome.result.action == "mark":
+            await self.emit(sse.marked(self._shape, outcome.told()))
 
     def _template(self, lane: Lane) -> bytes:
-        return self._templates.get(lane) or sse.blank(self.route.sse)
+        return self._templates.get(lane) or sse.blank(self._shape)
+
+
+class LineBody(EventBody):
+    """Lines of JSON with texts in them."""
+
+    framing: Framing = "lines"
+
+    async def send(self, data: bytes, more: bool) -> None:
+        """Send events as lines."""
+        if not self._passing and isinstance(self._events, sse.Lines):
+            data = self._events.sent(data)
+        await super().send(data, more)
+
+
+class PartBody(LineBody):
+    """Lines of Vercel's older protocol."""
+
+    framing: Framing = "parts"
 
 
 KINDS: Mapping[Framing, type[Body]] = {
     "json": JSONBody,
     "events": EventBody,
+    "lines": LineBody,
+    "parts": PartBody,
     "text": TextBody,
     "unchecked": LetPassBody,
 }
@@ -405,4 +469,6 @@ def _readable_kind(guarded: Guarded) -> type[Body]:
         framing = bodies.framing(guarded.headers, guarded.route.types)
     except UnreadableBody as error:
         return AmbiguousBody if error.code == AmbiguousBody.code else UnreadBody
+    if bodies.is_encoded_stream(framing, guarded.headers):
+        return EncodedStream
     return KINDS.get(framing, UnreadBody)

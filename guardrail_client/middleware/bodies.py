@@ -91,11 +91,19 @@ def framing(headers: Iterable[Header], types: Mapping[str, Framing]) -> Framing:
     single(headers, b"content-type")
     single(headers, b"content-encoding")
     kind = media_type(headers)
+    if kind == "text/plain" and value(headers, b"x-vercel-ai-data-stream"):
+        return "parts"
     if kind in types:
         return types[kind]
     if is_json(kind):
         return "json"
     raise UnreadableBody("unread_media_type")
+
+
+def is_encoded_stream(framing: Framing, headers: Iterable[Header]) -> bool:
+    """Return whether a body is sent in pieces and compressed: it cannot be read in pieces."""
+    streamed = framing not in ("json", "unchecked")
+    return streamed and value(headers, b"content-encoding") not in ("", "identity")
 
 
 def asked(headers: Iterable[Header]) -> list[Header]:

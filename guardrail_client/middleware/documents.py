@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import http
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from guardrail_client.middleware.withheld import Withheld
 MAX_TEXTS = 64
 """Of one document; one with more is not a reply to one question."""
 MAX_BLANKS = 3
-"""In a name or a code; a string with more is read as a text."""
+"""In a label such as the name of a file; a string with more is read as a text."""
+PHRASES = frozenset(status.phrase for status in http.HTTPStatus)
+_OF_NAMES = frozenset("._:/+=,-@#$")
 ANY, PARTS = "*", "[]"
 Place = tuple[str | int, ...]
 _NOTHING: Any = object()
@@ -147,14 +150,38 @@ def find_texts(value: Any, shape: Shape, tool_calls: str) -> list[FoundText]:
         found += [_whole(value, place) for place in calls]
     claimed = [place for text in found for place in text.places] + calls
     claimed += [p for pattern in shape.repeats for p in _flat(value, pattern)]
-    codes = IDENTIFIERS | shape.codes
+    return _shown([*found, *_others(value, shape, claimed)])
+
+
+def find_rest(value: Any, found: Sequence[FoundText]) -> list[FoundText]:
+    """Return texts, and every other string of their document that is no name or code.
+
+    Raises:
+        UnreadableBody: If there are too many.
+    """
+    claimed = [place for text in found for place in text.places]
+    return _shown([*found, *_others(value, Shape("own"), claimed)])
+
+
+def _others(value: Any, shape: Shape, claimed: Sequence[Place]) -> Iterator[FoundText]:
     for place in string_places(value):
-        is_code = (
-            bool(place) and place[-1] in codes and at_place(value, place).count(" ") <= MAX_BLANKS
-        )
-        if not is_code and not any(place[: len(taken)] == taken for taken in claimed):
-            found.append(FoundText(at_place(value, place), (place,)))
-    return _shown(found)
+        text = at_place(value, place)
+        taken = any(place[: len(start)] == start for start in claimed)
+        if not taken and not (place and is_code(place[-1], text, shape)):
+            yield FoundText(text, (place,))
+
+
+def is_code(key: str | int, text: str, shape: Shape) -> bool:
+    """Return whether what stands under a key says nothing to a reader: a name, a code, a label."""
+    if key in shape.labels:
+        return text.count(" ") <= MAX_BLANKS and "@" not in text
+    return key in (IDENTIFIERS | shape.codes) and is_name(text)
+
+
+def is_name(text: str) -> bool:
+    """Return whether a string has the form of an identifier: one word and no address."""
+    known = text.isascii() and all(c.isalnum() or c in _OF_NAMES for c in text)
+    return known and "." not in text.partition("@")[2]
 
 
 def find_pointed(value: Any, patterns: Sequence[str]) -> list[FoundText] | None:
@@ -260,6 +287,45 @@ def _scrubbed(value: Any, withheld: Withheld, kept: set[Place], at: Place = ()) 
     if isinstance(value, list):
         return [_scrubbed(v, withheld, kept, (*at, i)) for i, v in enumerate(value)]
     return withheld.removed_from(value)
+
+
+def silenced(document: Any, shape: Shape) -> Any:
+    """Return a document in which only names and codes say something."""
+    document = copy.deepcopy(document)
+    for place in list(string_places(document)):
+        if not (place and is_code(place[-1], at_place(document, place), shape)):
+            document = put(document, place, "")
+    return document
+
+
+def places_of(value: Any, pattern: str) -> list[Place]:
+    """Return every place that a pattern leads to."""
+    return _flat(value, pattern)
+
+
+def put(value: Any, place: Place, new: Any) -> Any:
+    """Return a document with another value at a place, changed in place unless it is the whole."""
+    if not place:
+        return new
+    _put(value, place, new)
+    return value
+
+
+def without_sentences(document: Any, instead: str) -> Any:
+    """Return what an error says with another text for whatever is no name or phrase of HTTP.
+
+    Raises:
+        UnreadableBody: If a key is a sentence.
+    """
+    if isinstance(document, str):
+        return document if is_name(document) or document in PHRASES else instead
+    if isinstance(document, list):
+        return [without_sentences(item, instead) for item in document]
+    if not isinstance(document, dict):
+        return document
+    if not all(is_name(key) for key in document):
+        raise UnreadableBody("unread_error")
+    return {key: without_sentences(item, instead) for key, item in document.items()}
 
 
 def _tokens(pattern: str) -> list[str]:

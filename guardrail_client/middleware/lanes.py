@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from typing import Any
 
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.errors import GuardrailError
+from guardrail_client.middleware import replies
 from guardrail_client.middleware.exchange import Exchange
 from guardrail_client.middleware.outcome import AnswerOutcome, streamed, unchecked
 from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.routes import Route
-from guardrail_client.middleware.sse import Lane
+from guardrail_client.middleware.stream_documents import Key, Lane
 
 QUEUED = 64
 """Tokens of a lane that wait for the guard; beyond, the application waits."""
@@ -72,7 +74,7 @@ class Lanes:
         if task.done():
             task.result()
 
-    def repeated(self, others: Collection[str]) -> list[int]:
+    def repeated(self, others: Collection[str]) -> list[Key]:
         """Return the choices of which one of these strings says everything written so far."""
         return [lane[0] for lane in self._tasks if self.repeats.written.get(lane, "") in others]
 
@@ -81,7 +83,7 @@ class Lanes:
         """Return whether something is still held."""
         return bool(self._tasks)
 
-    async def end(self, choices: Iterable[int] | None = None) -> None:
+    async def end(self, choices: Iterable[Key] | None = None) -> None:
         """Finish the lanes of some choices, or all, and wait until they have been sent."""
         wanted = None if choices is None else set(choices)
         ending = [lane for lane in self._tasks if wanted is None or lane[0] in wanted]
@@ -120,6 +122,8 @@ class Lanes:
         self, lane: Lane, first: str, queue: asyncio.Queue[str | None]
     ) -> AnswerOutcome:
         route = self._route
+        if route.hold == "all":
+            return await self._held(lane, first, queue)
         stream = self._client.check_stream(
             _tokens(first, queue),
             **route.about(self._exchange),
@@ -132,6 +136,22 @@ class Lanes:
             async for text in stream:
                 await self._show(lane, text)
         return streamed(self._exchange.path, stream)
+
+    async def _held(
+        self, lane: Lane, first: str, queue: asyncio.Queue[str | None]
+    ) -> AnswerOutcome:
+        """Judge a text when it is whole, and show it then."""
+        text = "".join([token async for token in _tokens(first, queue)])
+        asked: Any = {**self._route.about(self._exchange), "include": replies.INCLUDE}
+        verdict: replies.Verdict
+        try:
+            verdict = await self._client.check(text, timeout=self._route.timeout, **asked)
+        except (GuardrailError, ValueError) as error:
+            verdict = error
+        outcome, shown = replies.treated(self._route, self._exchange.path, text, verdict)
+        if outcome.shown != "replaced":
+            await self._show(lane, shown)
+        return outcome
 
 
 async def _first_ink(queue: asyncio.Queue[str | None]) -> str:

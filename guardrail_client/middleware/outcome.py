@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any, Literal
 
 from guardrail_client.errors import BY_CODE, UNAVAILABLE
-from guardrail_client.types import CheckError, CheckResult
+from guardrail_client.types import CheckError, CheckResult, StreamFinal
 
 if TYPE_CHECKING:
     from guardrail_client.middleware.routes import Route
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 Shown = Literal["as_is", "redacted", "replaced"]
 NO_ANSWER = "no_answer"
 """Stands in `AnswerOutcome.error` of a body that is known to hold no answer."""
+SHORTEST_VALUE = 3
+"""Characters of a value that is looked for elsewhere though no span names it."""
 _SEVERITY = ("allow", "mark", "flag", "redact", "block")
 _SHOWN: Sequence[Shown] = ("as_is", "redacted", "replaced")
 
@@ -29,17 +32,27 @@ class AnswerOutcome:
         shown: Whether it was sent as it is, redacted or replaced.
         result: The verdict; None if there is none.
         error: Code of why there is no verdict; None if there is one.
+        retract_from: Of a stream that was stopped for what had already been shown: the code point
+            of the text from which on it should be taken back.
     """
 
     path: str
     shown: Shown
     result: CheckResult | None = None
     error: str | None = None
+    retract_from: int | None = None
 
     @property
     def reason(self) -> Literal["blocked", "outage"]:
         """Return why an answer was replaced: for its verdict, or for want of one."""
         return "outage" if self.result is None else "blocked"
+
+    def told(self) -> dict[str, Any]:
+        """Return what the last event of a stopped or marked stream says."""
+        action = self.result.action if self.result else None
+        if self.shown != "replaced":
+            return {"action": action}
+        return {"reason": self.reason, "action": action, "retract_from": self.retract_from}
 
     def headers(self) -> list[tuple[str, str]]:
         """Return the headers that say it: names and numbers, never text."""
@@ -91,8 +104,19 @@ def streamed(path: str, stream: CheckStream | AsyncCheckStream) -> AnswerOutcome
         return AnswerOutcome(path, "as_is", None, "unchecked")
     result = stream.final.result
     if stream.blocked:
-        return AnswerOutcome(path, "replaced", result)
+        return AnswerOutcome(path, "replaced", result, retract_from=_to_retract(stream.final))
     return AnswerOutcome(path, "redacted" if result.action == "redact" else "as_is", result)
+
+
+def _to_retract(final: StreamFinal) -> int | None:
+    """Return from where on shown text should be taken back; None if no finding is in it."""
+    flagged = [found for found in final.result.detectors.values() if found.flagged]
+    behind = all(
+        found.spans and min(span.start for span in found.spans) >= final.processed_index
+        for found in flagged
+    )
+    is_seen = final.checked[0] < final.processed_index
+    return None if not is_seen or (flagged and behind) else final.checked[0]
 
 
 def worst(outcomes: Sequence[AnswerOutcome]) -> AnswerOutcome:
@@ -118,11 +142,31 @@ def _cannot_redact(answer: str, result: CheckResult) -> bool:
 
 
 def redacted_values(answer: str, result: CheckResult) -> list[str]:
-    """Return the values of an answer that its redacted form does not show."""
+    """Return the values of an answer that its redacted form does not show, spans or none."""
     redacted = result.redacted_answer or ""
     spans = [span for detector in result.detectors.values() for span in detector.spans]
-    values = {answer[span.start : span.end] for span in spans}
+    values = {answer[span.start : span.end] for span in spans} | set(_gone(answer, redacted))
     return [value for value in values if value.strip() and value not in redacted]
+
+
+def _gone(answer: str, redacted: str) -> Iterator[str]:
+    """Yield runs of words that stand in a text and not in its redacted form."""
+    old, new = answer.split(), redacted.split()
+    ends, at = [], 0
+    for word in old:
+        at = answer.index(word, at) + len(word)
+        ends.append(at)
+    for what, start, end, other, until in SequenceMatcher(None, old, new).get_opcodes():
+        if what == "equal" or start == end:
+            continue
+        gone = answer[ends[start] - len(old[start]) : ends[end - 1]]
+        instead = " ".join(new[other:until])
+        while gone and instead and gone[0] == instead[0] and not gone[0].isalnum():
+            gone, instead = gone[1:], instead[1:]
+        while gone and instead and gone[-1] == instead[-1] and not gone[-1].isalnum():
+            gone, instead = gone[:-1], instead[:-1]
+        if len(gone) >= SHORTEST_VALUE:
+            yield gone
 
 
 def unchecked(route: Route, path: str, error: Exception | CheckError | str) -> AnswerOutcome:

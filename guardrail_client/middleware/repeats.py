@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guardrail_client.middleware.bodies import UnreadableBody
-from guardrail_client.middleware.sse import Lane
+from guardrail_client.middleware.sse import said_otherwise
+from guardrail_client.middleware.stream_documents import WHOLE, Lane
 
 
 class Repeats:
@@ -28,8 +29,10 @@ class Repeats:
         """Note what a reader is sent."""
         self.shown[lane] = self.shown.get(lane, "") + text
 
-    def may_pass(self, others: Iterable[str]) -> bool:
-        """Return whether strings say only what was shown; False: they say what was changed.
+    def changes(self, others: Iterable[str]) -> dict[str, str] | None:
+        """Return what to say in place of strings that repeat a changed text as a whole.
+
+        None: they say a part of one, so that nothing can stand in their place.
 
         Raises:
             UnreadableBody: If they say something that was never checked.
@@ -38,4 +41,19 @@ class Repeats:
         for other in others:
             if not any(other in text for text in self.written.values()):
                 raise UnreadableBody("unknown_event")
-        return all(any(other in text for text in self.shown.values()) for other in others)
+        changed = [o for o in others if not any(o in text for text in self.shown.values())]
+        whole = {t: lane for lane, t in self.written.items() if not lane[1].startswith(WHOLE)}
+        if not all(other in whole for other in changed):
+            return None
+        return {other: self.shown.get(whole[other], "") for other in changed}
+
+    def passed(self, event: bytes, others: Iterable[str]) -> bytes:
+        """Return an event as it may be sent; nothing of one that cannot say it otherwise.
+
+        Raises:
+            UnreadableBody: If it says something that was never checked.
+        """
+        changes = self.changes(others)
+        if changes is None:
+            return b""
+        return said_otherwise(event, changes) or b"" if changes else event

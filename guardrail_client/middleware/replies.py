@@ -14,7 +14,12 @@ from typing import Any
 from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware import bodies
 from guardrail_client.middleware.bodies import Header, UnreadableBody
-from guardrail_client.middleware.documents import Document, dumped, strict_json
+from guardrail_client.middleware.documents import (
+    Document,
+    dumped,
+    strict_json,
+    without_sentences,
+)
 from guardrail_client.middleware.exchange import Exchange
 from guardrail_client.middleware.outcome import (
     NO_ANSWER,
@@ -78,7 +83,7 @@ def answered(
         return AnswerOutcome(path, "as_is", None, NO_ANSWER), None
     outcomes, texts, values = [], [], []
     for found, verdict in zip(document.texts, verdicts, strict=True):
-        outcome, text = _treated(route, path, found.text, verdict)
+        outcome, text = treated(route, path, found.text, verdict)
         outcomes.append(outcome)
         texts.append(text)
         if outcome.shown == "redacted" and outcome.result is not None:
@@ -92,7 +97,8 @@ def answered(
     return outcome, dumped(document.with_texts(texts, stopped, withheld))
 
 
-def _treated(route: Route, path: str, text: str, verdict: Verdict) -> tuple[AnswerOutcome, str]:
+def treated(route: Route, path: str, text: str, verdict: Verdict) -> tuple[AnswerOutcome, str]:
+    """Return what happens to a text, and what is shown in its place."""
     if isinstance(verdict, CheckResult):
         return decided(route, path, text, verdict)
     outcome = unchecked(route, path, verdict)
@@ -114,27 +120,38 @@ def refusing(headers: Sequence[Header], body: bytes) -> list[Header]:
     return bodies.added(kept, [("content-type", "application/json")])
 
 
-def is_known_error(status: int, headers: Sequence[Header], data: bytes) -> bool:
-    """Return whether the body of a failed request is one that frameworks write."""
+def failed(
+    route: Route, path: str, status: int, headers: Sequence[Header], data: bytes
+) -> tuple[AnswerOutcome, bytes | None]:
+    """Return what happened to the body of a failed request, and the bytes to send if others.
+
+    Raises:
+        UnreadableBody: If it is not one that frameworks write.
+    """
+    outcome = AnswerOutcome(path, "as_is", None, NO_ANSWER)
     kind = bodies.media_type(headers)
-    if not data.strip():
-        return True
-    if kind == "text/plain":
-        return data.strip().decode("latin-1") == _phrase(status)
+    if not data.strip() or (
+        kind == "text/plain" and data.strip().decode("latin-1") == phrase(status)
+    ):
+        return outcome, None
     if not bodies.is_json(kind) or bodies.value(headers, b"content-encoding"):
-        return False
-    try:
-        document: Any = strict_json(data)
-    except UnreadableBody:
-        return False
-    return isinstance(document, Mapping) and document.keys() <= ERROR_KEYS
+        raise UnreadableBody("unread_error")
+    document: Any = strict_json(data)
+    if not isinstance(document, Mapping) or not document.keys() <= ERROR_KEYS:
+        raise UnreadableBody("unread_error")
+    said = document if route.errors == "unchecked" else without_sentences(document, phrase(status))
+    if said == document:
+        return outcome, None
+    LOG.info("sentences of an error not sent")
+    return outcome, dumped(said)
 
 
-def _phrase(status: int) -> str:
+def phrase(status: int) -> str:
+    """Return how HTTP calls a status."""
     try:
         return http.HTTPStatus(status).phrase
     except ValueError:
-        return ""
+        return "Error"
 
 
 def bodiless(method: str, status: int) -> bool:

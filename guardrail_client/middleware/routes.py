@@ -9,10 +9,12 @@ from typing import Any, Literal, Self
 
 from guardrail_client.middleware import documents
 from guardrail_client.middleware.bodies import UnreadableBody
-from guardrail_client.middleware.documents import Document
+from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.exchange import Exchange, Finder, compiled
 from guardrail_client.middleware.outcome import AnswerOutcome
 from guardrail_client.middleware.shapes import ANSWER, MEDIA_TYPES, SHAPES, Framing, Shape
+from guardrail_client.middleware.sse import ANY
+from guardrail_client.middleware.stream_shapes import STREAM_SHAPES
 from guardrail_client.passages import wire_passages
 from guardrail_client.stream import OnError
 from guardrail_client.types import CheckOptions, Mode, StopOn
@@ -44,15 +46,21 @@ class Route:
             nowhere, the shape says where the question is.
         contexts: Where the passages are; in the response unless it says otherwise. The passages
             that the application puts into `scope["guardrail"]["contexts"]` come first.
+        rest: Of a reply whose texts stand at pointers, or are found by a function: `checked` reads
+            every other string that is no name as a text of its own, passages too; `unchecked`
+            leaves what does not repeat a withheld text to the application.
+        errors: Sentences in the error documents of failed requests: `removed` or `unchecked`.
         no_answer: Pointers; a response in which one of them leads somewhere holds no answer.
         tool_calls: Whether arguments that a model wrote for tools are checked as texts, sent
             `unchecked`, or make a response that cannot be checked (`refuse`).
         types: How bodies of more media types are read: `json`, `events`, `lines`, `text`, or
             `unchecked`.
         websocket: `unchecked` lets WebSockets of this path pass; None refuses them (1008).
-        sse: What events of a stream hold: `openai` chunks, plain `text`, or JSON with the text at
-            a JSON pointer.
-        unchecked_events: Names of events that pass as they are, such as one with the passages.
+        sse: What events and lines of a stream hold: `openai` chunks, events of a name of
+            `STREAM_SHAPES`, plain `text`, or JSON with the text at a JSON pointer. `any` goes by
+            the events themselves.
+        unchecked_events: Names, or values of `type`, of events that pass as they are, such as one
+            with the passages.
         policy: Policy of this endpoint; None takes the client's.
         detectors: Overrides by detector.
         mode: `shadow` sends everything as it is and only reports.
@@ -62,6 +70,8 @@ class Route:
         fallback: What is sent in place of an answer.
         mark: Added to an answer whose action is `mark`; `text` adds a sentence of ours. None adds a
             header only.
+        hold: `all` shows nothing of a streamed text before all of it was judged; None shows each
+            part as soon as it was.
         timeout: Seconds that the guard may add to one response in all.
         sentence_deadline_ms: For judging one part of a stream.
         max_bytes: Of a JSON response; a larger one cannot be checked.
@@ -72,11 +82,13 @@ class Route:
     answer: Finder | Shape | Sequence[str] | None = None
     question: Finder | None = "/question"
     contexts: Finder | None = "/contexts"
+    rest: Literal["checked", "unchecked"] = "unchecked"
+    errors: Literal["removed", "unchecked"] = "removed"
     no_answer: Sequence[str] = ()
     tool_calls: Literal["check", "unchecked", "refuse"] = "check"
     types: Mapping[str, Framing] = field(default_factory=dict)
     websocket: Literal["unchecked"] | None = None
-    sse: str = "openai"
+    sse: str = ANY
     unchecked_events: Sequence[str] = ()
     policy: str | None = None
     detectors: Mapping[str, Any] | None = None
@@ -85,6 +97,7 @@ class Route:
     on_error: OnError = "closed"
     fallback: Fallback = field(default_factory=lambda: FALLBACKS)
     mark: str | None = None
+    hold: Literal["all"] | None = None
     timeout: float = 2.0
     sentence_deadline_ms: int | None = None
     max_bytes: int = MAX_BYTES
@@ -97,9 +110,10 @@ class Route:
 
     def __post_init__(self) -> None:
         """Compile the finders, so that a wrong one is found at start-up."""
-        if self.sse not in ("openai", "text") and not self.sse.startswith("/"):
-            found = f"sse: found {self.sse!r}, expected 'openai', 'text' or a JSON pointer"
-            raise ValueError(found)
+        names = (ANY, "openai", "text", *STREAM_SHAPES)
+        if self.sse not in names and not self.sse.startswith("/"):
+            expected = f"one of {', '.join(names)}, or a JSON pointer"
+            raise ValueError(f"sse: found {self.sse!r}, expected {expected}")
         shapes, pointers, function = _answer_finder(self.answer)
         nothing: Finder = lambda _: None  # noqa: E731 - a finder is a value
         for name, made in (
@@ -121,38 +135,56 @@ class Route:
     @classmethod
     def responses(cls, path: str = "/v1/responses", **settings: Any) -> Self:
         """Return a route for OpenAI's Responses."""
-        return cls(path, **{"answer": "openai-responses", "contexts": None, **settings})
+        return cls(
+            path,
+            **{
+                "answer": "openai-responses",
+                "sse": "openai-responses",
+                "contexts": None,
+                **settings,
+            },
+        )
 
     @classmethod
     def anthropic(cls, path: str = "/v1/messages", **settings: Any) -> Self:
         """Return a route for Anthropic's Messages."""
-        return cls(path, **{"answer": "anthropic", "contexts": None, **settings})
+        return cls(
+            path, **{"answer": "anthropic", "sse": "anthropic", "contexts": None, **settings}
+        )
 
     @classmethod
     def google(cls, path: str = "/v1beta/models/*", **settings: Any) -> Self:
         """Return a route for Google's generateContent."""
-        return cls(path, **{"answer": "google", "contexts": None, **settings})
+        return cls(path, **{"answer": "google", "sse": "google", "contexts": None, **settings})
 
     @classmethod
     def bedrock(cls, path: str = "/model/*", **settings: Any) -> Self:
         """Return a route for Bedrock's Converse."""
-        return cls(path, **{"answer": "bedrock", "contexts": None, **settings})
+        return cls(path, **{"answer": "bedrock", "sse": "bedrock", "contexts": None, **settings})
 
     @classmethod
     def cohere(cls, path: str = "/v2/chat", **settings: Any) -> Self:
         """Return a route for Cohere's chat."""
-        return cls(path, **{"answer": "cohere", "contexts": None, **settings})
+        return cls(path, **{"answer": "cohere", "sse": "cohere", "contexts": None, **settings})
 
     @classmethod
     def ollama(cls, path: str = "/api/chat", **settings: Any) -> Self:
         """Return a route for Ollama's chat or, with another path, its generate."""
         shape = "ollama-generate" if path.endswith("generate") else "ollama-chat"
-        return cls(path, **{"answer": shape, "contexts": None, **settings})
+        return cls(path, **{"answer": shape, "sse": shape, "contexts": None, **settings})
+
+    @classmethod
+    def vercel(cls, path: str, **settings: Any) -> Self:
+        """Return a route for a stream of Vercel's AI SDK, of either protocol."""
+        types = {"text/plain": "parts", **settings.pop("types", {})}
+        return cls(path, **{"types": types, "contexts": None, **settings})
 
     @classmethod
     def langserve(cls, path: str, **settings: Any) -> Self:
         """Return a route for the invoke endpoint of a chain of LangServe."""
-        return cls(path, **{"answer": "langserve", "contexts": None, **settings})
+        return cls(
+            path, **{"answer": "langserve", "sse": "langserve", "contexts": None, **settings}
+        )
 
     @classmethod
     def llamaindex(cls, path: str, **settings: Any) -> Self:
@@ -187,14 +219,18 @@ class Route:
             return self._shaped(value)
         if found is None:
             raise UnreadableBody("no_answer_found")
-        return Document(value, found)
+        return Document(value, self._with_rest(value, found))
+
+    def _with_rest(self, value: Any, found: list[FoundText]) -> list[FoundText]:
+        return documents.find_rest(value, found) if self.rest == "checked" else found
 
     def _shaped(self, value: Any) -> Document:
         shape = next((shape for shape in self._shapes if documents.is_of(value, shape)), None)
         if shape is None:
             raise UnreadableBody("no_answer_found")
         if shape is ANSWER:
-            return Document(value, documents.find_pointed(value, shape.texts) or [], shape)
+            found = documents.find_pointed(value, shape.texts) or []
+            return Document(value, self._with_rest(value, found), shape)
         return Document(value, documents.find_texts(value, shape, self.tool_calls), shape)
 
     def about(self, exchange: Exchange) -> CheckOptions:

@@ -31,6 +31,7 @@ class Shape:
         repeats: Patterns of what says the same again, letter by letter or as a whole; null where
             a text was changed.
         codes: Keys whose strings are names and codes, beside `IDENTIFIERS`.
+        labels: Keys whose strings are labels of a few words, such as names of files.
         when_stopped: Patterns, and what stands there when a text of the same `*` was stopped.
         asked: Finds the question in the request.
         source: The published description.
@@ -42,6 +43,7 @@ class Shape:
     tool_calls: tuple[str, ...] = ()
     repeats: tuple[str, ...] = ()
     codes: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
     when_stopped: Mapping[str, Any] = field(default_factory=dict)
     asked: Callable[[Any], str | None] = lambda _request: None
     source: str = ""
@@ -215,7 +217,8 @@ LLAMAINDEX = Shape(
     marks=("/response", "/source_nodes"),
     texts=("/response",),
     repeats=("/metadata",),
-    codes=frozenset({"id_", "node_id", "hash", "class_name", "mimetype", "file_path", "file_name"}),
+    codes=frozenset({"id_", "node_id", "hash", "class_name", "mimetype"}),
+    labels=frozenset({"file_path", "file_name"}),
     asked=last_user_message("messages", "query"),
     source="https://docs.llamaindex.ai/en/stable/api_reference/response/",
 )
@@ -239,7 +242,7 @@ SHAPES: Mapping[str, Shape] = {
 }
 """Tried in this order where a route declares no shape of its own."""
 
-Framing = Literal["json", "events", "lines", "text", "unchecked"]
+Framing = Literal["json", "events", "lines", "parts", "text", "unchecked"]
 MEDIA_TYPES: Mapping[str, Framing] = {
     "application/json": "json",
     "text/json": "json",

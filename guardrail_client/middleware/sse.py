@@ -1,4 +1,6 @@
-"""Server-sent events: cut a byte stream into events, find the text in them, put other text there.
+"""Events of a stream: cut bytes into them, find the text in them, put other text there.
+
+Inside, every event is one of server-sent events; lines of JSON become such and lines again.
 
 Pure. A text is found under a lane: choices of one response are separate answers, and so are an
 answer and the reasoning before it.
@@ -8,27 +10,50 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import (
-    MAX_BLANKS,
     at_place,
+    is_code,
+    is_name,
+    put,
+    silenced,
     strict_json,
     string_places,
+    without_sentences,
 )
-from guardrail_client.middleware.shapes import IDENTIFIERS, OPENAI_CHAT
+from guardrail_client.middleware.shapes import OPENAI_CHAT, Framing, Shape
+from guardrail_client.middleware.stream_documents import (
+    WHOLE,
+    Key,
+    Lane,
+    filled,
+    kind_of,
+    read,
+    said_when_stopped,
+)
+from guardrail_client.middleware.stream_shapes import STREAM_SHAPES, EventKind, StreamShape
 
 MAX_EVENT = 1024 * 1024
 """Bytes of one event; a chunk of a chat completion has some hundred."""
 MAX_NAME = 64
 TOOL_CALL = "tool_call:"
-OPENAI_CODES = IDENTIFIERS | OPENAI_CHAT.codes
+ANY = "any"
+"""The shape of a stream whose events say which it is."""
+OWN = Shape("own")
+OURS = "guardrail"
+"""The field, or the name of the event, in which the guard says something itself."""
+LINE_ENDS = "\x85\u2028\u2029"
+ASIDE = ("thinking", "thinking_delta", "thought")
+FAILURE = "Internal Server Error"
+"""Stands in for the sentences of an event that says that the application failed."""
+ENDS = ("end",)
+"""Names of events without data behind which nothing follows."""
 TEXT_FIELDS = ("content", "refusal", "reasoning_content", "reasoning")
 """Fields of a chunk's delta that readers may be shown."""
-Lane = tuple[int, str]
 DONE = "[DONE]"
 BOM = b"\xef\xbb\xbf"
 """Readers of events skip one at the very beginning."""
@@ -50,15 +75,12 @@ class Events:
         """
         at = max(0, len(self._rest) - 1)  # a blank line may have begun with what is there
         self._rest += self._with_newlines(self._without_mark(data))
-        start = 0
-        events = []
         while (end := self._rest.find(b"\n\n", at)) >= 0:
-            events.append(bytes(self._rest[start:end]).strip(b"\n"))
-            start = at = end + 2
-        del self._rest[:start]
-        for event in events:
+            event = bytes(self._rest[:end]).strip(b"\n")
             if len(event) > MAX_EVENT:
                 raise UnreadableBody("event_too_large")
+            del self._rest[: end + 2]
+            at = 0
             if event:
                 yield event
         if len(self._rest) > MAX_EVENT:
@@ -66,11 +88,16 @@ class Events:
 
     def end(self) -> Iterator[bytes]:
         """Yield what is left at the end of the stream."""
-        rest = ((self._first or b"") + self._rest).strip(b"\n")
-        self._first = None
-        self._rest.clear()
+        rest = self.unread().strip(b"\n")
         if rest:
             yield rest
+
+    def unread(self) -> bytes:
+        """Return what has not become an event, and forget it."""
+        rest = (self._first or b"") + bytes(self._rest)
+        self._first = None
+        self._rest.clear()
+        return rest
 
     def _without_mark(self, data: bytes) -> bytes:
         """Return bytes without the byte-order mark of the stream, which may come in pieces."""
@@ -93,6 +120,86 @@ class Events:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
+class Lines:
+    """Cuts bytes into lines of JSON, each as an event."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield an event for each complete line that is not blank.
+
+        Raises:
+            UnreadableBody: If a line is too long.
+        """
+        at = len(self._rest)
+        self._rest += data
+        while (end := self._rest.find(b"\n", at)) >= 0:
+            if end > MAX_EVENT:
+                break
+            line = bytes(self._rest[:end])
+            del self._rest[: end + 1]
+            at = 0
+            if line.strip():
+                yield self.event(line.strip(b"\r"))
+        if len(self._rest) > MAX_EVENT:
+            raise UnreadableBody("event_too_large")
+
+    def end(self) -> Iterator[bytes]:
+        """Yield the last line if it has no end."""
+        if (rest := self.unread()).strip():
+            yield self.event(rest.strip(b"\r"))
+
+    def unread(self) -> bytes:
+        """Return what has not become an event, and forget it."""
+        rest = bytes(self._rest)
+        self._rest.clear()
+        return rest
+
+    def event(self, line: bytes) -> bytes:
+        """Return a line as an event."""
+        return b"data: " + line
+
+    def sent(self, events: bytes) -> bytes:
+        """Return events as lines; what is no data has no place in them."""
+        lines = events.split(b"\n")
+        return b"".join(self.line(one[6:]) + b"\n" for one in lines if one.startswith(b"data: "))
+
+    def line(self, data: bytes) -> bytes:
+        """Return the data of an event as a line."""
+        return data
+
+
+class Parts(Lines):
+    """Cuts the lines of Vercel's older protocol: a letter, a colon and JSON."""
+
+    def event(self, line: bytes) -> bytes:
+        """Return a line as an event."""
+        part, colon, value = line.partition(b":")
+        if colon and part.isalnum():
+            return b'data: {"part":"%s","value":%s}' % (part, value)
+        return b"data: " + line
+
+    def line(self, data: bytes) -> bytes:
+        """Return the data of an event as a line."""
+        head, found, value = data.partition(b'","value":')
+        if not found:
+            return data
+        return head.removeprefix(b'{"part":"') + b":" + value.removesuffix(b"}")
+
+
+Cutter = Events | Lines
+CUTTERS: Mapping[Framing, type[Cutter]] = {"events": Events, "lines": Lines, "parts": Parts}
+
+
+def first_shape(framing: Framing, shape: str) -> str:
+    """Return the shape of a stream of which no event was read."""
+    return UNTIL_KNOWN.get(framing, shape) if shape == ANY else shape
+
+
+UNTIL_KNOWN: Mapping[Framing, str] = {"lines": "ollama-chat", "parts": "vercel-parts"}
+
+
 def data_of(event: bytes) -> str | None:
     """Return an event's data; None for one that has none, such as a comment."""
     lines = []
@@ -108,7 +215,7 @@ def with_data(event: bytes, data: str) -> bytes:
     kept = [
         line
         for line in event.decode("utf-8", "replace").split("\n")
-        if line.partition(":")[0] != "data" and not line.startswith(("id:", ":"))
+        if line and line.partition(":")[0] != "data" and not line.startswith(("id:", ":"))
     ]
     lines = [*kept, *(f"data: {line}" for line in data.split("\n"))]
     return ("\n".join(lines) + "\n\n").encode()
@@ -126,55 +233,128 @@ class Found:
     Attributes:
         texts: What to check.
         rest: The event without its texts; None if nothing is left of it.
-        template: Carries text of a lane later on.
+        template: Carries text of a lane later on; None if an earlier one should.
         ends: Which choices have no more text; their lanes are sent before `rest`.
         is_last: Whether nothing has more text.
         others: Strings of `rest` that may say again what the texts say, or something else: it waits
             until they are known to repeat what may be shown.
+        shape: Which it turned out to be; None if that is not known.
     """
 
     texts: dict[Lane, str]
     rest: bytes | None
-    template: bytes
-    ends: frozenset[int] = frozenset()
+    template: bytes | None
+    ends: frozenset[Key] = frozenset()
     is_last: bool = False
     others: tuple[str, ...] = ()
+    shape: str | None = None
 
 
 def find(
-    event: bytes, shape: str, tool_calls: str = "check", unchecked: Collection[str] = ()
+    event: bytes,
+    shape: str,
+    tool_calls: str = "check",
+    unchecked: Collection[str] = (),
+    errors: str = "removed",
 ) -> Found:
     """Return what an event holds.
 
     Args:
         event: As it came.
-        shape: `openai`, `text`, or a JSON pointer.
+        shape: `any`, `openai`, `text`, a name of `STREAM_SHAPES`, or a JSON pointer.
         tool_calls: `check`, `unchecked` or `refuse`.
-        unchecked: Names of events that pass as they are.
+        unchecked: Names or types of events that pass as they are.
+        errors: Whether sentences of an error are `removed` or `unchecked`.
 
     Raises:
         UnreadableBody: If it holds a tool call where those are refused.
     """
-    if (name := _field(event, "event")) is not None and name in unchecked:
+    name = _field(event, "event")
+    if name is not None and name in unchecked:
         return Found({}, event + b"\n\n", event)
     event = _without_comments(event)
     data = data_of(event)
     if data is None or data.strip() == DONE:
-        is_last = data is not None
+        is_last = data is not None or name in ENDS
         rest = event + b"\n\n" if event else b":\n\n"  # keeps the connection open
         return Found({}, rest, event, is_last=is_last, others=_odd_fields(event))
     if shape == "text":
         return Found({(0, "text"): data}, None, _plain_template(event))
     try:
-        document = strict_json(data.encode())
+        document = _well_formed(data)
+        said = _failure(document, errors)
     except UnreadableBody:
         return Found({}, event + b"\n\n", event, others=(data, *_odd_fields(event)))
-    found = (
-        _openai(event, document, tool_calls)
-        if shape == "openai"
-        else _pointed(event, document, shape)
-    )
-    return replace(found, others=(*found.others, *_odd_fields(event)))
+    is_unchecked = isinstance(document, dict) and _text(document.get("type")) in unchecked
+    if is_unchecked or said is not None:
+        rest = (
+            event + b"\n\n" if is_unchecked or said == document else with_data(event, _json(said))
+        )
+        return Found({}, rest, None, others=_odd_fields(event))
+    kind = _kind(document, name, shape)
+    if kind == OPENAI_CHAT.name:
+        found = _openai(event, document, tool_calls)
+    elif isinstance(kind, tuple):
+        found = _tabled(event, document, *kind, tool_calls)
+    elif kind is None:
+        found = Found({}, event + b"\n\n", None, others=_others(document, OPENAI_CHAT))
+    else:
+        found = _pointed(event, document, kind)
+    odd = _odd_fields(event)
+    if odd and found.template is not None:
+        found = replace(found, template=with_data(b"", data_of(found.template) or ""))
+    return replace(found, others=(*found.others, *odd))
+
+
+def _kind(
+    document: Any, name: str | None, shape: str
+) -> tuple[StreamShape, EventKind] | str | None:
+    """Return how to read an event: a kind of a table, the shape's name, or None if nobody knows."""
+    if shape not in (ANY, *STREAM_SHAPES):
+        return shape
+    if shape == ANY and isinstance(document, dict) and "choices" in document:
+        return OPENAI_CHAT.name
+    shapes = STREAM_SHAPES.values() if shape == ANY else (STREAM_SHAPES[shape],)
+    return kind_of(document, name, shapes)
+
+
+def _well_formed(data: str) -> Any:
+    """Return JSON without half characters, which nothing can put together again.
+
+    Raises:
+        UnreadableBody: If readers could differ about it.
+    """
+    document = strict_json(data.encode())
+    try:
+        _json(document).encode()
+    except UnicodeEncodeError:
+        raise UnreadableBody("not_json") from None
+    return document
+
+
+def _failure(document: Any, errors: str) -> Any:
+    """Return what an event may say that tells of an error; None for any other event."""
+    if not isinstance(document, dict):
+        return None
+    if document.keys() != {"error"} and document.get("type") != "error":
+        return None
+    return document if errors == "unchecked" else without_sentences(document, FAILURE)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _tabled(
+    event: bytes, document: Any, shape: StreamShape, kind: EventKind, tool_calls: str
+) -> Found:
+    found = read(document, shape, kind, tool_calls)
+    rest = None
+    if found.rest is not None:
+        same = found.rest == document
+        rest = event + b"\n\n" if same else with_data(event, _json(found.rest))
+    template = None if found.template is None else with_data(event, _json(found.template))
+    return Found(found.texts, rest, template, found.ends, found.is_last, found.others, shape.name)
 
 
 def _field(event: bytes, name: str) -> str | None:
@@ -194,7 +374,7 @@ def _without_comments(event: bytes) -> bytes:
 def _odd_fields(event: bytes) -> tuple[str, ...]:
     """Return names of events and ids that are no names."""
     fields = (_field(event, name) for name in ("event", "id", "retry"))
-    return tuple(f for f in fields if f and (len(f) > MAX_NAME or f.count(" ") > MAX_BLANKS))
+    return tuple(f for f in fields if f and (len(f) > MAX_NAME or not is_name(f)))
 
 
 def _plain_template(event: bytes) -> bytes:
@@ -202,13 +382,12 @@ def _plain_template(event: bytes) -> bytes:
     return b"data:" if _odd_fields(event) else event
 
 
-def _others(document: Any, codes: Collection[str]) -> tuple[str, ...]:
+def _others(document: Any, shape: Shape) -> tuple[str, ...]:
     """Return the strings of a document that are not known to be names or codes."""
     found = []
     for place in string_places(document):
         text = at_place(document, place)
-        is_code = bool(place) and place[-1] in codes and text.count(" ") <= MAX_BLANKS
-        if text.strip() and not is_code:
+        if text.strip() and not (place and is_code(place[-1], text, shape)):
             found.append(text)
     return tuple(found)
 
@@ -217,7 +396,9 @@ def blank(shape: str) -> bytes:
     """Return a template for a stream of which no event was read."""
     if shape == "text":
         return b"data:"
-    if shape == "openai":
+    if shape in STREAM_SHAPES:
+        return _event(STREAM_SHAPES[shape], STREAM_SHAPES[shape].blank)[:-2]
+    if shape in (ANY, "openai"):
         return b'data: {"object":"chat.completion.chunk","choices":[]}'
     document: Any = ""
     for part in reversed(shape.split("/")[1:]):
@@ -229,8 +410,14 @@ def fill(template: bytes, shape: str, lane: Lane, text: str) -> bytes:
     """Return an event like the template that carries this text on this lane, and nothing else."""
     if shape == "text":
         return with_data(template, text)
+    if lane[1].startswith(WHOLE):
+        return b""  # it is sent in its event
     document = json.loads(data_of(template) or "{}")
-    if shape != "openai":
+    name = _field(template, "event")
+    kind = _kind(document, name, shape)
+    if isinstance(kind, tuple):
+        return with_data(template, _json(filled(document, kind[0], name, lane, text)))
+    if kind != OPENAI_CHAT.name:
         _put(document, shape, text)
         return with_data(template, _json(document))
     index, name = lane
@@ -248,25 +435,100 @@ def _delta(name: str, text: str) -> dict[str, Any]:
     return {"tool_calls": [{"index": number, "function": {"arguments": text}}]}
 
 
-def stopped(template: bytes, shape: str, lane: Lane) -> bytes:
-    """Return the event that says that a filter has ended the answer; nothing where none can."""
-    if shape != "openai":
-        return b""
+def to_tell(template: bytes, shape: str, lane: Lane) -> tuple[bytes, Lane]:
+    """Return where a fallback is shown: with the answer, not in a thought or a tool's arguments."""
+    if shape == "text":
+        return template, lane
+    kind = _kind(json.loads(data_of(template) or "{}"), _field(template, "event"), shape)
+    field = lane[1].removeprefix(WHOLE).partition("#")[0]
+    if kind == OPENAI_CHAT.name:
+        said = field if field in ("content", "text", "refusal") else "content"
+        return template, (lane[0], said)
+    if not isinstance(kind, tuple):
+        return template, lane
+    calls = [pattern for one in kind[0].kinds for pattern in one.tool_calls]
+    if field in calls or field.endswith(ASIDE) or lane[1].endswith(ASIDE):
+        return _event(kind[0], kind[0].blank)[:-2], (lane[0], "")
+    return template, lane
+
+
+def told(said: Mapping[str, Any]) -> bytes:
+    """Return an event of our own, for readers of events without a shape."""
+    return with_data(b"event: guardrail", _json({OURS: said}))
+
+
+def marked(shape: str, said: Mapping[str, Any]) -> bytes:
+    """Return an event that says that an answer is marked, where no reader stumbles over it."""
+    return told(said) if shape == "text" or shape.startswith("/") else b""
+
+
+def ending(template: bytes, shape: str, lane: Lane, text: str, said: Mapping[str, Any]) -> bytes:
+    """Return a fallback and what follows it; arguments as for `stopped`."""
+    end = stopped(template, shape, lane, said)
+    template, lane = to_tell(template, shape, lane)
+    return fill(template, shape, lane, text) + end
+
+
+def stopped(template: bytes, shape: str, lane: Lane, said: Mapping[str, Any]) -> bytes:
+    """Return the events that say that a filter has ended the answer.
+
+    Args:
+        template: Of the lane.
+        shape: Of the stream.
+        lane: Which text was stopped.
+        said: What a program should know about it; stands in the last of the events.
+    """
+    if shape == "text":
+        return told(said)
     document = json.loads(data_of(template) or "{}")
+    kind = _kind(document, _field(template, "event"), shape)
+    if isinstance(kind, tuple):
+        documents = said_when_stopped(document, kind[0])
+        if not documents:
+            return told(said)
+        _last_object(documents[-1])[OURS] = said
+        return b"".join(_event(kind[0], one) for one in documents)
+    if kind != OPENAI_CHAT.name:
+        return told(said)
     index, name = lane
     body: dict[str, Any] = {"text": ""} if name == "text" else {"delta": {}}
     document["choices"] = [{"index": index, **body, "finish_reason": "content_filter"}]
+    document[OURS] = said
     document.pop("usage", None)
     done = with_data(template, DONE)
     return with_data(template, _json(document)) + done
 
 
+def _event(shape: StreamShape, document: Any) -> bytes:
+    is_typed = shape.is_named and isinstance(document, dict) and "type" in document
+    name = document["type"] if is_typed else shape.event
+    return with_data(f"event: {name}".encode() if name else b"", _json(document))
+
+
+def _last_object(document: Any) -> Any:
+    """Return where a document has room for a field of ours: the value of a part, or itself."""
+    return document["value"] if "part" in document else document
+
+
+def said_otherwise(event: bytes, changes: Mapping[str, str]) -> bytes | None:
+    """Return an event with other strings in place of some; None if they stand in no string."""
+    try:
+        document = strict_json((data_of(event) or "").encode())
+    except UnreadableBody:
+        return None
+    left = set(changes)
+    for place in list(string_places(document)):
+        text = at_place(document, place)
+        if text in changes:
+            left.discard(text)
+            document = put(document, place, changes[text])
+    return None if left else with_data(event, _json(document))
+
+
 def _openai(event: bytes, document: Any, tool_calls: str) -> Found:
     choices = document.get("choices") if isinstance(document, dict) else None
     if not isinstance(choices, list) or not all(isinstance(c, dict) for c in choices):
-        if isinstance(document, dict) and document.keys() == {"error"}:
-            return Found({}, event + b"\n\n", event)
-        return Found({}, event + b"\n\n", event, others=_others(document, OPENAI_CODES))
+        return Found({}, event + b"\n\n", None, others=_others(document, OPENAI_CHAT))
     texts: dict[Lane, str] = {}
     passing: set[str] = set()
     rest = copy.deepcopy(document)
@@ -288,10 +550,13 @@ def _openai(event: bytes, document: Any, tool_calls: str) -> Found:
             else:
                 texts[index, name] = texts.get((index, name), "") + call["arguments"]
                 call["arguments"] = ""
-    ends = frozenset(int(c.get("index") or 0) for c in rest["choices"] if c.get("finish_reason"))
+    ends: frozenset[Key] = frozenset(
+        int(c.get("index") or 0) for c in rest["choices"] if c.get("finish_reason")
+    )
     left = with_data(event, _json(rest)) if _says_more(rest) else None
-    others = tuple(text for text in _others(rest, OPENAI_CODES) if text not in passing)
-    return Found(texts, left, event, ends, others=others)
+    others = tuple(text for text in _others(rest, OPENAI_CHAT) if text not in passing)
+    template = with_data(event, _json(silenced(rest, OPENAI_CHAT)))
+    return Found(texts, left, template, ends, others=others, shape=OPENAI_CHAT.name)
 
 
 def _calls(delta: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -324,20 +589,14 @@ def _pointed(event: bytes, document: Any, pointer: str) -> Found:
     holder, key = _holder(document, pointer)
     text = holder.get(key) if isinstance(holder, dict) else None
     if not isinstance(text, str):
-        return Found({}, event + b"\n\n", event, others=_others(document, IDENTIFIERS))
+        return Found({}, event + b"\n\n", None, others=_others(document, OWN))
     rest = copy.deepcopy(document)
     _put(rest, pointer, "")
-    others = _others(rest, IDENTIFIERS)
+    others = _others(rest, OWN)
     if not others:
         return Found({(0, pointer): text}, None, event)
-    return Found({(0, pointer): text}, with_data(event, _json(rest)), event, others=others)
-
-
-def without_others(template: bytes, shape: str) -> bytes:
-    """Return a template without what else its event said."""
-    if shape in ("openai", "text"):
-        return template
-    return blank(shape)
+    left = with_data(event, _json(rest))
+    return Found({(0, pointer): text}, left, blank(pointer), others=others)
 
 
 def _put(document: Any, pointer: str, text: str) -> None:
@@ -354,4 +613,7 @@ def _holder(document: Any, pointer: str) -> tuple[Any, str]:
 
 
 def _json(document: Any) -> str:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    for end in LINE_ENDS:  # some readers end a line there
+        text = text.replace(end, f"\\u{ord(end):04x}")
+    return text

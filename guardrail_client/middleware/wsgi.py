@@ -20,7 +20,7 @@ from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.replies import LOG, Verdict
 from guardrail_client.middleware.routes import Route, matching
 from guardrail_client.middleware.shapes import Framing
-from guardrail_client.middleware.sse import Events, Lane
+from guardrail_client.middleware.stream_documents import Lane
 from guardrail_client.stream import CheckStream
 
 Environ = dict[str, Any]
@@ -31,7 +31,8 @@ App = Callable[[Environ, Start], Iterable[bytes]]
 class GuardrailWSGI:
     """Checks the answers of some endpoints before they are sent.
 
-    One text per response: of a streamed response with several choices only the first is sent.
+    Texts of a streamed response are judged one after the other: one that goes on after another has
+    begun stops it.
     Shadow mode judges after the last byte, before the thread is free again.
 
     Args:
@@ -129,17 +130,17 @@ class _Guarded:
         except UnreadableBody as error:
             yield from self._collected(chunks, _unread(error.code))
             return
-        if framing == "json":
+        if bodies.is_encoded_stream(framing, self._headers):
+            yield from self._collected(chunks, _unread("encoded_stream"))
+        elif framing == "json":
             yield from self._collected(chunks, self._json)
         elif framing == "unchecked":
             outcome = AnswerOutcome(self.exchange.path, "as_is", None, "unchecked_type")
             LOG.warning("answer not checked, as_is: %s", outcome.error)
             self._route.report(outcome)
             yield from self._begun(bodies.added(self._headers, outcome.headers()), chunks)
-        elif framing in ("events", "text"):
-            yield from self._stream(chunks, framing)
         else:
-            yield from self._collected(chunks, _unread("unread_media_type"))
+            yield from self._stream(chunks, framing)
 
     def _begun(self, headers: Iterable[Header], chunks: Iterable[bytes]) -> Iterator[bytes]:
         shown = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in headers]
@@ -174,9 +175,7 @@ class _Guarded:
         return replies.answered(self._route, self.exchange.path, document, said)
 
     def _error(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
-        if not replies.is_known_error(self._code, self._headers, data):
-            raise UnreadableBody("unread_error")
-        return AnswerOutcome(self.exchange.path, "as_is", None, NO_ANSWER), None
+        return replies.failed(self._route, self.exchange.path, self._code, self._headers, data)
 
     def _verdicts(self, document: Document) -> list[Verdict]:
         timeout = self._route.timeout
@@ -202,8 +201,7 @@ class _Guarded:
         yield from self._begun(bodies.added(headers, outcome.headers()), [error])
 
     def _stream(self, chunks: Iterator[bytes], framing: Framing) -> Iterator[bytes]:
-        shape = self._route.sse if framing == "events" else ""
-        texts = _Texts(chunks, shape, bodies.charset(self._headers), self._route)
+        texts = _Texts(chunks, framing, bodies.charset(self._headers), self._route)
         headers = bodies.rewritten(self._headers, None)
         headers = bodies.added(headers, [("X-Guardrail-Decision", "streaming")])
         shadow = self._route.mode == "shadow"
@@ -216,28 +214,52 @@ class _Guarded:
 
     def _guarded(self, texts: _Texts) -> Iterator[bytes]:
         route, path = self._route, self.exchange.path
-        tokens = texts.tokens()
+        outcome = None
         try:
-            first = next(tokens, "")
-            if not first.strip():
-                yield from texts.passed(decided=True)
-                return
-            with closing(tokens), self._checked(_chained(first, tokens)) as stream:
+            while texts.begins():
                 yield from texts.passed()
+                with closing(texts.tokens()) as tokens:
+                    outcome = yield from self._shown(texts, tokens)
+                if outcome is None:
+                    continue
+                if outcome.shown == "replaced":
+                    break
+                route.report(outcome)
+            else:
+                yield from texts.passed(decided=True)
+                yield from texts.left()
+                return
+        except (GuardrailError, UnreadableBody, TypeError) as error:
+            outcome = AnswerOutcome(path, "replaced", None, unchecked(route, path, error).error)
+            LOG.warning("stream not checked to its end: %s", outcome.error)
+        route.report(outcome)
+        yield texts.stopped(route.fallback_for(outcome), outcome) + texts.tail()
+
+    def _shown(
+        self, texts: _Texts, tokens: Iterator[str]
+    ) -> Generator[bytes, None, AnswerOutcome | None]:
+        """Yield a text as far as it may be shown, and what waited for it."""
+        first = next(tokens, "")
+        if not first.strip():
+            yield texts.shown(first)
+            return None
+        if self._route.hold == "all":
+            outcome, text = self._verdict(first + "".join(tokens))
+            if outcome.shown != "replaced":
+                yield texts.shown(text)
+        else:
+            with self._checked(_chained(first, tokens)) as stream:
                 for text in stream:
                     yield texts.shown(text)
-                outcome = streamed(path, stream)
-                if outcome.shown != "replaced":
-                    yield from texts.passed(decided=True)
-        except (GuardrailError, UnreadableBody, TypeError) as error:
-            code = unchecked(route, path, error).error
-            outcome = AnswerOutcome(path, "replaced", None, code)
-            LOG.warning("stream not checked to its end: %s", code)
-        route.report(outcome)
-        if outcome.shown == "replaced":
-            yield texts.shown(route.fallback_for(outcome)) + texts.ending() + texts.tail()
-        elif tail := texts.tail():
-            yield tail
+                outcome = streamed(self.exchange.path, stream)
+        if outcome.shown != "replaced":
+            yield texts.done(outcome)
+            yield from texts.passed(decided=True)
+        return outcome
+
+    def _verdict(self, text: str) -> tuple[AnswerOutcome, str]:
+        verdict = self._verdicts(Document(None, [FoundText(text, ())]))[0]
+        return replies.treated(self._route, self.exchange.path, text, verdict)
 
     def _checked(self, tokens: Iterator[str]) -> CheckStream:
         route = self._route
@@ -252,28 +274,51 @@ class _Guarded:
 
 
 class _Texts:
-    """The text of a streamed body, and how to send text in its place."""
+    """The texts of a streamed body, one after the other, and how to send text in their place."""
 
-    def __init__(self, chunks: Iterator[bytes], shape: str, charset: str, route: Route) -> None:
+    def __init__(
+        self, chunks: Iterator[bytes], framing: Framing, charset: str, route: Route
+    ) -> None:
         self._route = route
         self._repeats = Repeats()
         self._chunks = chunks
-        self._shape = shape
+        self._events = sse.CUTTERS[framing]() if framing in sse.CUTTERS else None
         self._charset = charset
         self._encoder = bodies.encoder(charset)
+        self._shape = sse.first_shape(framing, route.sse)
         self._lane: Lane = (0, "text")
-        self._template = sse.blank(shape) if shape else b""
+        self._templates: dict[Lane, bytes] = {}
         self._waiting: list[tuple[bytes, tuple[str, ...]]] = []
+        self._pieces = self._raw()
+        self._ahead: tuple[Lane, str] | None = None
+        self._judged: set[Lane] = set()
+        self._unread = b""
         self.seen = ""
+
+    def begins(self) -> bool:
+        """Return whether there is another text.
+
+        Raises:
+            UnreadableBody: If it is one that has been judged already.
+        """
+        self._ahead = self._ahead or next(self._pieces, None)
+        if self._ahead is None:
+            return False
+        self._lane = self._ahead[0]
+        if self._lane in self._judged:
+            raise UnreadableBody("several_texts")
+        return True
 
     def tokens(self) -> Generator[str, None, None]:
         """Yield the text; blank text only together with what follows it."""
         blank = ""
-        for token in self._raw():
-            blank += token
+        while self._ahead is not None and self._ahead[0] == self._lane:
+            blank += self._ahead[1]
             if blank.strip():
                 yield blank
                 blank = ""
+            self._ahead = next(self._pieces, None)
+        self._judged.add(self._lane)
         if blank:
             yield blank
 
@@ -281,24 +326,24 @@ class _Texts:
         """Yield events without text whose turn has come.
 
         Args:
-            decided: Whether every text has been decided.
+            decided: Whether every text that was read has been decided.
 
         Raises:
             UnreadableBody: If one says what was never checked.
         """
         while self._waiting and (decided or not self._waiting[0][1]):
             rest, others = self._waiting.pop(0)
-            if self._may_pass(others):
-                yield rest
+            try:
+                rest = self._repeats.passed(rest, others)
+            except UnreadableBody as error:
+                self._let_pass(error)
+            yield self._sent(rest)
 
-    def _may_pass(self, others: tuple[str, ...]) -> bool:
-        try:
-            return self._repeats.may_pass(others)
-        except UnreadableBody as error:
-            if unchecked(self._route, "", error.code).shown == "replaced":
-                raise
-            LOG.warning("event not checked, as_is: %s", error.code)
-            return True
+    def _let_pass(self, error: UnreadableBody) -> None:
+        """Raise the error unless the route lets pass what cannot be checked."""
+        if unchecked(self._route, "", error.code).shown == "replaced":
+            raise error
+        LOG.warning("event not checked, as_is: %s", error.code)
 
     def copied(self) -> Iterator[bytes]:
         """Yield everything as it is, and see what it says."""
@@ -307,48 +352,85 @@ class _Texts:
             chunks.append(chunk)
             yield chunk
         self._chunks = iter(chunks)
-        self.seen = "".join(self._raw())
+        with suppress(UnreadableBody):
+            self.seen = "".join(text for _, text in self._raw())
+
+    def left(self) -> Iterator[bytes]:
+        """Yield what nobody could read, or what the charset still has to say."""
+        if self._unread:
+            yield self._unread
+            yield from self._chunks
+        elif tail := self.tail():
+            yield tail
 
     def shown(self, text: str) -> bytes:
         """Return a text as it is sent."""
         self._repeats.showed(self._lane, text)
-        if not self._shape:
-            return self._encoder.encode(text)
-        return sse.fill(self._template, self._shape, self._lane, text)
+        return self._filled(text)
 
-    def ending(self) -> bytes:
-        """Return what says that a filter ended the answer."""
-        return sse.stopped(self._template, self._shape, self._lane) if self._shape else b""
+    def stopped(self, text: str, outcome: AnswerOutcome) -> bytes:
+        """Return what a stopped stream ends with."""
+        if self._events is None:
+            return self._encoder.encode(text)
+        return self._sent(
+            sse.ending(self._template(), self._route.sse, self._lane, text, outcome.told())
+        )
+
+    def done(self, outcome: AnswerOutcome) -> bytes:
+        """Return what says that a text was marked, where the format has room for it."""
+        if self._events is None or outcome.result is None or outcome.result.action != "mark":
+            return b""
+        return self._sent(sse.marked(self._shape, outcome.told()))
 
     def tail(self) -> bytes:
         """Return what the charset still has to say: a character held back, the way to ASCII."""
-        return b"" if self._shape else self._encoder.encode("", final=True)
+        return self._encoder.encode("", final=True) if self._events is None else b""
 
-    def _raw(self) -> Iterator[str]:
-        if not self._shape:
-            yield from _decoded(self._chunks, self._charset)
+    def _filled(self, text: str) -> bytes:
+        if self._events is None:
+            return self._encoder.encode(text)
+        return self._sent(sse.fill(self._template(), self._route.sse, self._lane, text))
+
+    def _sent(self, events: bytes) -> bytes:
+        return self._events.sent(events) if isinstance(self._events, sse.Lines) else events
+
+    def _template(self) -> bytes:
+        return self._templates.get(self._lane) or sse.blank(self._shape)
+
+    def _raw(self) -> Iterator[tuple[Lane, str]]:
+        if self._events is None:
+            for text in _decoded(self._chunks, self._charset):
+                if text:
+                    yield (0, "text"), text
             return
-        events = Events()
-        for chunk in self._chunks:
-            for event in events.feed(chunk):
-                yield from self._event(event)
-        for event in events.end():
+        try:
+            for chunk in self._chunks:
+                for event in self._events.feed(chunk):
+                    yield from self._event(event)
+        except UnreadableBody as error:
+            self._let_pass(error)
+            self._unread = self._events.unread()
+            return
+        for event in self._events.end():
             yield from self._event(event)
 
-    def _event(self, event: bytes) -> Iterator[str]:
+    def _event(self, event: bytes) -> Iterator[tuple[Lane, str]]:
         route = self._route
-        found = sse.find(event, self._shape, route.tool_calls, route.unchecked_events)
-        template = found.template
-        if found.others:
-            template = sse.without_others(template, self._shape)
+        try:
+            found = sse.find(
+                event, route.sse, route.tool_calls, route.unchecked_events, route.errors
+            )
+        except UnreadableBody as error:
+            self._let_pass(error)
+            self._waiting.append((event + b"\n\n", ()))
+            return
+        self._shape = found.shape or self._shape
         for lane, text in found.texts.items():
-            if not text:
-                continue
-            if self._lane not in ((0, "text"), lane):
-                raise UnreadableBody("several_texts")
-            self._lane, self._template = lane, template
-            self._repeats.wrote(lane, text)
-            yield text
+            if found.template is not None:
+                self._templates[lane] = found.template
+            if text:
+                self._repeats.wrote(lane, text)
+                yield lane, text
         if found.rest is not None:
             self._waiting.append((found.rest, found.others))
 

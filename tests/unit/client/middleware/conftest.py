@@ -21,17 +21,18 @@ LEAK = f"Write to {VALUE} for more."
 REDACTED = LEAK.replace(VALUE, "[EMAIL_1]")
 BAD = "The secret pass phrase of the vault is lobster."
 MARKED = "This sentence could not be judged at all."
+SEEN_BEFORE_THE_END = False
+"""Whether the beginning of a bad text is shown before the guard finds out."""
 ACTIONS = {"lobster": "block", "could not be judged": "mark"}
 
 
 def verdict_on(answer: str) -> dict[str, Any]:
     """Return what the guard says about an answer."""
     action = next((action for word, action in ACTIONS.items() if word in answer), "allow")
-    spans = []
+    spans: list[dict[str, Any]] = []
     if VALUE in answer and action != "block":
         action = "redact"
-        at = answer.index(VALUE)
-        spans = [{"start": at, "end": at + len(VALUE), "label": "email"}]
+        spans = spans_of(answer)
     flagged = action not in ("allow", "mark")
     detector = {"state": "evaluated", "flagged": flagged, "metrics": {}, "spans": spans}
     return {
@@ -41,6 +42,12 @@ def verdict_on(answer: str) -> dict[str, Any]:
         "detectors": {"pii": detector},
         "redacted_answer": answer.replace(VALUE, "[EMAIL_1]"),
     }
+
+
+def spans_of(answer: str) -> list[dict[str, Any]]:
+    """Return where the guard says the value stands."""
+    at = answer.index(VALUE)
+    return [{"start": at, "end": at + len(VALUE), "label": "email"}]
 
 
 @dataclass
@@ -69,11 +76,14 @@ class Guard:
         self.asked.append({**lines[0], "answer": answer})
         verdict, size = verdict_on(answer), len(answer)
         blocked = verdict["action"] == "block"
+        seen = blocked and SEEN_BEFORE_THE_END
+        if seen:
+            yield json.dumps({"type": "release", "text": "The ", "processed_index": 4}) + "\n"
         if not blocked:
             text = verdict["redacted_answer"]
             yield json.dumps({"type": "release", "text": text, "processed_index": size}) + "\n"
         final = {"type": "final", "reason": "blocked" if blocked else "complete"}
-        index = {"processed_index": 0 if blocked else size, "checked": [0, size]}
+        index = {"processed_index": 4 * seen if blocked else size, "checked": [0, size]}
         yield json.dumps({**final, **index, "result": verdict}) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 from typing import Any
@@ -15,6 +16,7 @@ from tests.unit.client.middleware.conftest import (
     BAD,
     GOOD,
     LEAK,
+    MARKED,
     REDACTED,
     VALUE,
     Host,
@@ -120,12 +122,13 @@ def test_unknown_events_follow_on_error(
 
 @pytest.mark.parametrize("text", [GOOD, LEAK, BAD], ids=["good", "leak", "bad"])
 def test_events_that_repeat_the_text_wait_for_it(text: str, host: Host) -> None:
-    """They pass if all they say was shown, and are dropped if it was changed."""
+    """They say what was shown, redacted where the text was."""
     repeated = data({"type": "text_done", "text": text}, "snapshot")
     reply = host.get(stream(completion(text, repeated)))
     assert "lobster" not in reply.text
     assert VALUE not in reply.text
-    assert ("snapshot" in reply.text) == (text == GOOD)
+    assert ("snapshot" in reply.text) == (text != BAD)
+    assert ("[EMAIL_1]" in reply.text.partition("snapshot")[2]) == (text == LEAK)
     if text == GOOD:
         assert reply.text.index("snapshot") > reply.text.index("weeks")
 
@@ -169,6 +172,69 @@ def test_events_with_a_pointer_hold_nothing_else(text: str, host: Host) -> None:
     twice = data({"delta": text, "so_far": text}) + data({"final": text})
     reply = host.get(stream(twice), route)
     assert ("lobster" in reply.text, GOOD in reply.text) == (False, text == GOOD)
+
+
+def test_an_error_in_a_stream_says_no_sentence(host: Host) -> None:
+    """Its codes arrive."""
+    failed = data({"error": {"message": BAD, "code": "server_error"}})
+    reply = host.get(stream(completion(GOOD, failed)))
+    assert "lobster" not in reply.text
+    assert '"code":"server_error"' in reply.text
+    passing = host.get(stream(completion(GOOD, failed)), Route("/ask", errors="unchecked"))
+    assert "lobster" in passing.text
+
+
+@pytest.mark.parametrize("key", ["note", "id", "model"])
+def test_a_chunk_with_text_says_nothing_else(key: str, host: Host) -> None:
+    """Neither itself nor as the pattern of what is sent instead."""
+    event = {"choices": [{"index": 0, "delta": {"content": GOOD}}], key: BAD}
+    reply = host.get(stream(data(event, BAD)))
+    assert "lobster" not in reply.text
+
+
+OPEN = {
+    "compressed": Reply(
+        gzip.compress(data("lobster")),
+        [("Content-Type", "text/event-stream"), ("Content-Encoding", "gzip")],
+    ),
+    "too large": Reply.of(
+        completion(GOOD)[:-14] + data("lobster " + "x" * 1_100_000) + b"data: [DONE]\n\n",
+        "text/event-stream",
+    ),
+    "a line too long": Reply.of(b'{"x": "lobster' + b"x" * 1_100_000, "application/x-ndjson"),
+    "half a character": stream(data('{"choices": [], "x": "lobster \\ud83d"}')),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", OPEN.values(), ids=OPEN)
+def test_a_stream_that_cannot_be_read_follows_on_error(reply: Reply, host: Host) -> None:
+    """Open passes the bytes on, behind what could be read."""
+    assert "lobster" not in host.get(reply).content.decode("latin-1")
+    opened = host.get(reply, Route("/ask", on_error="open"))
+    assert b"lobster" in opened.content
+    if reply is OPEN["too large"]:
+        assert opened.content.endswith(b"x\n\ndata: [DONE]\n\n")
+        assert read(opened.text.partition("data: lobster")[0]) == GOOD
+
+
+def test_a_finding_about_the_whole_takes_back_what_was_shown(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program is told from where on; nothing is, if all of it was held."""
+    monkeypatch.setattr("tests.unit.client.middleware.conftest.SEEN_BEFORE_THE_END", True)
+    reply = host.get(stream(completion(BAD)))
+    assert '"guardrail":{"reason":"blocked","action":"block","retract_from":0}' in reply.text
+    held = host.get(stream(completion(BAD)), Route("/ask", hold="all"))
+    assert '"retract_from":null' in held.text
+    assert read(held.text) == FALLBACK
+
+
+@pytest.mark.parametrize("sse", ["text", "/delta"])
+def test_a_mark_is_an_event_of_its_own(sse: str, host: Host) -> None:
+    """Where events have no shape that it could break."""
+    body = data(MARKED) if sse == "text" else data({"delta": MARKED})
+    reply = host.get(stream(body), Route("/ask", sse=sse))
+    assert 'event: guardrail\ndata: {"guardrail":{"action":"mark"}}\n\n' in reply.text
 
 
 EVENTS = st.sampled_from([*AHEAD.values(), data({"type": "ping"}), chunk(index=1, content=LEAK)])

@@ -215,7 +215,7 @@ def test_a_document_that_cannot_be_checked_is_not_sent(
 
 @pytest.mark.parametrize(
     "kind",
-    ["text/html", "application/x-ndjson", "", "application/pdf", "application/octet-stream",
+    ["text/html", "application/cbor", "", "application/pdf", "application/octet-stream",
      "application/json; charset=utf-16", "multipart/mixed"],
 )  # fmt: skip
 def test_a_type_that_is_not_read_cannot_be_checked(kind: str, host: Host) -> None:
@@ -516,3 +516,70 @@ def test_a_withheld_text_is_found_in_any_other(text: str, before: str, after: st
         assert bare not in "".join(
             filter(str.isalnum, withheld.cleaned(before + text + after).casefold())
         )
+
+
+@pytest.mark.parametrize("spans", [True, False], ids=["spans", "no spans"])
+def test_redacted_values_are_known_without_spans(
+    spans: bool, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that sends none still says what it replaced."""
+    if not spans:
+        monkeypatch.setattr("tests.unit.client.middleware.conftest.spans_of", lambda _: [])
+    text = f"Ask her (at {VALUE}), or ask at the desk."
+    passages = [f"Her address: {VALUE}.", "Ask at the desk, or ask her."]
+    reply = host.get(Reply.of({"answer": text, "contexts": passages})).json()
+    assert reply["contexts"] == ["Her address: [REDACTED].", passages[1]]
+
+
+UNNAMED = ["Anna Berg", VALUE, "The vault is lobster"]
+
+
+@pytest.mark.parametrize("key", ["name", "model", "id", "role"])
+@pytest.mark.parametrize("text", UNNAMED)
+def test_names_and_codes_have_the_form_of_such(key: str, text: str, host: Host) -> None:
+    """Anything else that stands where a name should is a text."""
+    document = with_text("openai", "/choices/0/message/content", GOOD)
+    host.get(Reply.of({**document, key: text}), Route("/ask", answer="openai"))
+    assert text in [asked["answer"] for asked in host.guard.asked]
+
+
+@pytest.mark.parametrize(
+    "text", ["gpt-4o-2024-08-06", "meta-llama/Llama-3:8b", "claude-3@20240229", "msg_013Zva", ""]
+)
+def test_ordinary_names_are_no_texts(text: str, host: Host) -> None:
+    """Nobody is asked about them."""
+    document = with_text("openai", "/choices/0/message/content", GOOD)
+    host.get(Reply.of({**document, "model": text}), Route("/ask", answer="openai"))
+    assert [asked["answer"] for asked in host.guard.asked] == [GOOD]
+
+
+FAILED = {
+    "a sentence": ({"detail": BAD}, {"detail": "Bad Gateway"}),
+    "an address": ({"error": {"message": VALUE, "code": "e-7"}},
+                   {"error": {"message": "Bad Gateway", "code": "e-7"}}),
+    "an echo of the request": (
+        {"detail": [{"loc": ["body", 0], "type": "missing", "msg": "A field is missing",
+                     "input": BAD}]},
+        {"detail": [{"loc": ["body", 0], "type": "missing", "msg": "Bad Gateway",
+                     "input": "Bad Gateway"}]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "shown"), FAILED.values(), ids=FAILED)
+def test_sentences_of_an_error_are_not_sent(document: Any, shown: Any, host: Host) -> None:
+    """Codes and phrases of HTTP are; a route may let all of it pass."""
+    reply = host.get(Reply.of(document, status=502))
+    assert (reply.status_code, reply.json()) == (502, shown)
+    passing = host.get(Reply.of(document, status=502), Route("/ask", errors="unchecked"))
+    assert passing.json() == document
+
+
+@pytest.mark.parametrize("answer", [None, "/answer", ["/answer"], lambda e: e.response["answer"]])
+def test_other_fields_are_the_applications_word_or_checked(answer: Any, host: Host) -> None:
+    """Personal data that stands only in a passage is redacted if the rest is checked."""
+    document = {"answer": GOOD, "contexts": [LEAK, GOOD], "note": BAD, "id": "a-1"}
+    as_it_is = host.get(Reply.of(document), Route("/ask", answer=answer))
+    assert as_it_is.json() == document
+    checked = host.get(Reply.of(document), Route("/ask", answer=answer, rest="checked"))
+    assert checked.json() == {**document, "contexts": [REDACTED, GOOD], "note": FALLBACK}

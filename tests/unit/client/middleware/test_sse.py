@@ -157,7 +157,10 @@ def test_what_is_filled_in_is_found_again(shape: str, template: bytes, lane: sse
 
 def test_a_stopped_completion_says_so() -> None:
     """As OpenAI's own filter does."""
-    done = sse.stopped(chunk(delta={"content": "x"}), "openai", (0, "content"))
+    said = {"reason": "blocked", "action": "block", "retract_from": 0}
+    done = sse.stopped(chunk(delta={"content": "x"}), "openai", (0, "content"), said)
     assert b'"finish_reason":"content_filter"' in done
+    assert b'"guardrail":{"reason":"blocked"' in done
     assert done.endswith(b"data: [DONE]\n\n")
-    assert sse.stopped(b"data: x", "text", (0, "text")) == b""
+    told = sse.stopped(b"data: x", "text", (0, "text"), said)
+    assert told.startswith(b"event: guardrail\ndata: ")

@@ -1,4 +1,4 @@
-"""What a client is constructed with: address, key, budget and network, checked once."""
+"""The options of a client: address, key, time budget and network, checked once."""
 
 from __future__ import annotations
 

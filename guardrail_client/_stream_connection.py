@@ -1,4 +1,4 @@
-"""How a stream gets a connection: httpx opens it, as its client was told to, and lends it.
+"""Borrows a connection from httpx for a stream, opened as its client was told to.
 
 httpx has no call for that. It does tell its `trace` extension of every connection it opens, behind
 proxies and encryption, and waits for the callback before it sends. The callback keeps it waiting

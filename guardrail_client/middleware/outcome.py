@@ -1,4 +1,4 @@
-"""What a verdict means for a response: shown, redacted or replaced, and which headers say so."""
+"""Turns a verdict into a response: shown, redacted or replaced, with the headers that say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to guard, and how: settings of one endpoint."""
+"""The settings of one guarded endpoint."""
 
 from __future__ import annotations
 

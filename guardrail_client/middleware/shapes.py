@@ -1,4 +1,4 @@
-"""Where the answer stands in the replies of well-known services. Data: one entry per shape.
+"""Names the place of the answer in the replies of well-known services. Data only.
 
 A pattern is a JSON pointer. `*` stands for any index or key, and each match is a text of its own;
 `[]` does too, and its matches are parts of one text, which a reader sees joined.

@@ -1,1 +1,1 @@
-"""Measurements of speed, memory and start-up (extra `bench`); never imported by serving."""
+"""Measurements of speed, memory and start-up, from a checkout; never imported by serving."""

@@ -46,7 +46,7 @@ def bench_latency(
     ] = None,
     seconds: Annotated[float, typer.Option(min=1, help="How long each load lasts.")] = 20,
     requests: Annotated[
-        int, typer.Option(min=1, help="Open loops go on, up to four times as long, for so many.")
+        int, typer.Option(min=1, help="Let open loops run up to four times as long for so many.")
     ] = 60,
     concurrency: Annotated[str, typer.Option(help="Callers of the closed loops.")] = "1,8,32",
     load: Annotated[
@@ -56,9 +56,11 @@ def bench_latency(
         float | None,
         typer.Option(min=1, help="Deadline where there is one; unset: 5 x the p50 of one caller."),
     ] = None,
-    soak: Annotated[int, typer.Option(min=0, help="Send so many requests and watch memory.")] = 0,
+    soak: Annotated[int, typer.Option(min=0, help="Send this many requests and watch memory.")] = 0,
     soak_only: Annotated[bool, typer.Option(help="Only the soak, no loads.")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Model runs at the same time.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="How many model runs take place at the same time.")
+    ] = 1,
     server_cores: Annotated[
         str | None, typer.Option(help="Cores of the service; `any`: not pinned. Unset: the first.")
     ] = None,
@@ -149,7 +151,9 @@ def bench_peers(
     ] = Path(".venv-export/bin/python"),
     scenario: Annotated[str, typer.Option(help="chat, rag or report.")] = "rag",
     samples: Annotated[int, typer.Option(min=1, help="How many; each cold and warm.")] = 20,
-    workers: Annotated[int, typer.Option(min=1, help="Model runs at the same time.")] = 2,
+    workers: Annotated[
+        int, typer.Option(min=1, help="How many model runs take place at the same time.")
+    ] = 2,
     seed: Seed = 17,
     texts: Texts = None,
     config: Configs = None,
@@ -159,7 +163,7 @@ def bench_peers(
 ) -> None:
     """Measure the service beside the torch pipeline one would otherwise write, as ratios.
 
-    Needs the extra `export` and requirements/peers.txt in the interpreter given by --python. The
+    Needs requirements/export.txt and peers.txt in the interpreter given by --python. The
     default 20 samples of typical RAG take about four minutes.
     """
     from guardrail_bench import peers

@@ -50,7 +50,7 @@ def bench_models(
     quantise: Annotated[list[str] | None, typer.Option(help="Precision, repeatable.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One round instead of seven.")] = False,
     build_only: Annotated[
-        bool, typer.Option("--build-only", help="Build what lacks and measure nothing.")
+        bool, typer.Option("--build-only", help="Build what is missing and measure nothing.")
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Measure again what was measured or refused.")
@@ -64,7 +64,7 @@ def bench_models(
 ) -> None:
     """Measure every real-size architecture in every precision: speed, load time, memory, disk.
 
-    Needs the extra `bench`, and `export` to build; weights are random. Packs stay in FOLDER/packs.
+    Building needs rag-guardrail-models[export]; weights are random. Packs stay in FOLDER/packs.
     What FOLDER already holds is neither built nor measured again. The shipped pack's encoder, or
     that of --pack, is measured beside them.
     """

@@ -1,4 +1,4 @@
-"""How well hallucination ranks labelled answers, through the very guard that serves.
+"""Measures how well hallucination ranks labelled answers, through the guard that serves.
 
 Records are JSON lines (gzip or not): `{"premise", "hypothesis", "supported"}` or
 `{"contexts": [...], "question"?, "answer", "supported"}`; a `group` makes records one claim with

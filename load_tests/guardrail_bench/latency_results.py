@@ -1,4 +1,4 @@
-"""What `guardrail bench latency` found, as it is written to JSON and read again to resume."""
+"""The results of `guardrail bench latency`: written to JSON, and read again to resume."""
 
 from __future__ import annotations
 

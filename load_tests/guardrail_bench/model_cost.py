@@ -1,4 +1,4 @@
-"""What a model costs on this CPU: tokens per millisecond and core, load time, memory, disk.
+"""Measures a model on this CPU: tokens per millisecond and core, load time, memory, disk.
 
 Each pack is measured in a process of its own on one thread, as the service runs it.
 """

@@ -1,4 +1,4 @@
-"""How measurements are shown: a bar meanwhile, then JSON, parts of a Markdown page, plots."""
+"""Shows measurements: a progress bar, then JSON, parts of a Markdown page, plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What measurements of quality share: labelled files, areas, rates and their intervals."""
+"""The common part of quality measurements: labelled files, areas, rates and their intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well toxicity and bias rank and decide labelled texts, through the very guard that serves.
+"""Measures how well toxicity and bias rank and decide labelled texts, through the guard.
 
 Records are JSON lines (gzip or not): `{"text", "labels": {...}}` or `{"text", "label"}`. `label` is
 about the metric that gates. `source`, `class` and `group` of a record, where given, make slices.

@@ -1,4 +1,4 @@
-"""Where the processor time of one check goes, part by part, one after another on one thread.
+"""Measures the processor time of one check part by part, one after another on one thread.
 
 No HTTP and no queue: `guardrail bench latency` measures those. Model rows run on the thread that
 asks for them, so that parts do not overlap and their sum can be compared with the whole.

@@ -1,4 +1,4 @@
-"""How much text a stream holds back and how long judging a part takes: p50 and p99."""
+"""Measures the text that a stream holds back, and how long judging a part takes."""
 
 from __future__ import annotations
 

@@ -64,14 +64,14 @@ Pooling = Annotated[str | None, typer.Option(help="mean or cls (embedding).")]
 Architecture = Annotated[
     str | None, typer.Option(help="Of a hub repository; a folder's config.json says it.")
 ]
-MaxTokens = Annotated[int | None, typer.Option(help="Longest row, at most positions.")]
+MaxTokens = Annotated[int | None, typer.Option(help="Tokens of the longest row.")]
 StartToken = Annotated[str | None, typer.Option(help="First token (causal_lm).")]
 Licence = Annotated[str | None, typer.Option(help="Licence of the weights.")]
 Language = Annotated[list[str] | None, typer.Option(help="ISO 639-1 code, repeatable; none: any.")]
 Texts = Annotated[
     Path | None, typer.Option(help="JSON lines to verify on, also .gz; see docs/models.md.")
 ]
-Threshold = Annotated[float, typer.Option(help="Where a verdict flips.")]
+Threshold = Annotated[float, typer.Option(help="Score at which a verdict flips.")]
 Largest = Annotated[float | None, typer.Option(help="Largest difference of a score to accept.")]
 Mean = Annotated[float | None, typer.Option(help="Mean difference to accept.")]
 MaxFlips = Annotated[float, typer.Option(help="Share of scores that may flip.")]
@@ -108,8 +108,8 @@ def models_export(
 ) -> None:
     """Export, quantise and verify a model, and put it into a pack.
 
-    Needs the extra `export`. The revision is pinned, labels are declared, and nothing is written
-    unless the export gives the original's scores.
+    Needs rag-guardrail-models[export]. The revision is pinned, labels are declared, and nothing is
+    written unless the export gives the original's scores.
     """
     try:
         from guardrail_models.export import ExportOptions, export_model

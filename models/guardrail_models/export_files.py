@@ -1,4 +1,4 @@
-"""What lies beside an exported model: golden rows for start-up to compare with, and its card."""
+"""Writes the files beside an exported model: golden rows for start-up, and the model card."""
 
 from __future__ import annotations
 

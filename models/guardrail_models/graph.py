@@ -1,4 +1,4 @@
-"""From a loaded original to one fp32 ONNX graph with the outputs that serving reads."""
+"""Exports a loaded original as one fp32 ONNX graph with the outputs that serving reads."""
 
 from __future__ import annotations
 

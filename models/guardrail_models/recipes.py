@@ -1,4 +1,4 @@
-"""What is known about a model to export: a shipped recipe, or what a command declares."""
+"""Recipes of models to export: shipped ones, and those a command declares."""
 
 from __future__ import annotations
 

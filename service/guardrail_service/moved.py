@@ -1,4 +1,4 @@
-"""Where the modules of version 0.1 are now: importing an old one says so.
+"""Names the new place of a module of version 0.1 when somebody imports the old one.
 
 The finder is the last that Python asks, so an import that works costs nothing more.
 """

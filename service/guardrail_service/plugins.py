@@ -1,4 +1,4 @@
-"""How installed distributions extend this one: entry points, loaded only when something names them.
+"""Loads what installed distributions bring by entry points, and only when it is named.
 
     rag_guardrail.detectors    a Detector class
     rag_guardrail.evaluators   an Evaluator class of guardrail_offline

@@ -1,4 +1,4 @@
-"""Where shipped files lie: inside the installed package, or at the top of a checkout."""
+"""Finds the shipped files: inside the installed package, or at the top of a checkout."""
 
 from __future__ import annotations
 

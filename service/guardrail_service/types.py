@@ -21,7 +21,7 @@ ROLES: tuple[Role, ...] = ("embedding", "grounding", "toxicity", "bias", "nli", 
 
 
 class Direction(StrEnum):
-    """Which end of a metric's range is good."""
+    """The end of a metric's range that is good."""
 
     HIGHER = "higher_is_better"
     LOWER = "lower_is_better"
@@ -59,7 +59,7 @@ class MetricSpec:
 
 
 class State(StrEnum):
-    """What became of one detector on one sample."""
+    """The state of one detector after one sample."""
 
     EVALUATED = "evaluated"
     NOT_APPLICABLE = "not_applicable"
@@ -86,7 +86,7 @@ class NoValue:
 
 
 class Action(IntEnum):
-    """What to do with the answer, in order of severity."""
+    """The caller's next step with the answer, in order of severity."""
 
     ALLOW = 0
     MARK = 1
@@ -193,7 +193,7 @@ class RowResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a detector found out about one sample: scores, or why there are none."""
+    """The result of one detector on one sample: scores, or why there are none."""
 
     scores: Mapping[str, float] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
@@ -311,7 +311,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRef:
-    """Which policy decided."""
+    """The policy that decided."""
 
     name: str
     version: str

@@ -1,1 +1,1 @@
-"""From human labels to thresholds with a known error rate."""
+"""Turns human labels into thresholds with a known error rate."""

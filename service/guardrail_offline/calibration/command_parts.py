@@ -35,7 +35,7 @@ Delta = Annotated[
 Split = Annotated[
     float, typer.Option("--split", help="Share of questions that choose the method only.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Of every draw.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Number that random draws start from.")]
 Adjudicator = Annotated[str, typer.Option("--adjudicator", help="Annotator whose word is final.")]
 THIRD = 1 / 3
 _ESCAPED = "backslashreplace"

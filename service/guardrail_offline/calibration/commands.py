@@ -48,8 +48,12 @@ if TYPE_CHECKING:
     from guardrail_offline.calibration.fit import FitResult
 
 RuleOption = Annotated[RuleName, typer.Option("--rule", help="joint bounds all metrics together.")]
-MethodOption = Annotated[MethodName, typer.Option("--method", help="How the joint rule orders.")]
-UnitOption = Annotated[ObservationUnit, typer.Option("--unit", help="What one observation is.")]
+MethodOption = Annotated[
+    MethodName, typer.Option("--method", help="How the joint rule orders answers.")
+]
+UnitOption = Annotated[
+    ObservationUnit, typer.Option("--unit", help="What counts as one observation.")
+]
 LooksOption = Annotated[
     Looks, typer.Option("--looks", help="fixed: each look costs delta; anytime: labels may grow.")
 ]
@@ -360,7 +364,7 @@ def plan_command(
         float, typer.Option(min=0.01, max=1, help="Expected share of answers people will pass.")
     ] = 0.7,
     labels: Annotated[
-        int | None, typer.Option(min=1, help="Say instead what this many good questions promise.")
+        int | None, typer.Option(min=1, help="Show what this many good questions can promise.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

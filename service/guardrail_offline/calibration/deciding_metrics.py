@@ -1,4 +1,4 @@
-"""Which metrics decide, and what a scored case looks like to them: a row of oriented numbers.
+"""Chooses the metrics that decide, and turns scored cases into rows of oriented numbers.
 
 Minus infinity flags whatever the thresholds are, plus infinity never does. Which states mean which
 is the policy's own rule, so calibration and serving cannot differ.

@@ -1,4 +1,4 @@
-"""What a guardrail file promises and what it does not, in plain words."""
+"""Explains in plain words what a guardrail file promises and what it does not."""
 
 from __future__ import annotations
 

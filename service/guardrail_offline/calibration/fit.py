@@ -1,4 +1,4 @@
-"""From files to a guardrail file: what `guardrail calibrate fit` does, as functions."""
+"""Does the work of `guardrail calibrate fit`: reads files and writes a guardrail file."""
 
 from __future__ import annotations
 

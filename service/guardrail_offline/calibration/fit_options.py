@@ -1,4 +1,4 @@
-"""What a fit is asked for, checked before any label is read."""
+"""The options of a fit, checked before any label is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cases people should label and how many, and the files they label in."""
+"""Draws the cases that people should label, and writes the files they label in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a record of any known suite to a case: which column means what, and what it must hold."""
+"""Turns a record of any known suite into a case: maps its columns and checks their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the files an agent left what they should be, and how did its session go?"""
+"""Checks the files that an agent left, and how its session went."""
 
 from __future__ import annotations
 

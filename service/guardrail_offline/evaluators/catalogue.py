@@ -1,4 +1,4 @@
-"""What an evaluator is, and the one place that knows which exist.
+"""Defines what an evaluator is, and keeps the list of those that exist.
 
 An evaluator is metadata and a pure function of the cases of one question. Most judge case by case;
 those that compare reruns of a question override `evaluate`.

@@ -1,4 +1,4 @@
-"""Do the passages an answer cites support what it cites them for?"""
+"""Checks that the passages an answer cites support the statements they are cited for."""
 
 from __future__ import annotations
 

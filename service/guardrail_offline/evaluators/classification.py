@@ -1,4 +1,4 @@
-"""Is the answer the expected label? Accuracy per case; precision, recall and F1 per model."""
+"""Compares answers with expected labels: accuracy per case; precision, recall, F1 per model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which evaluators run with which parameters: from names, `--set` and a settings file, checked."""
+"""Chooses the evaluators of a run and checks their parameters."""
 
 from __future__ import annotations
 

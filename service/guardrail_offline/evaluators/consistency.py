@@ -1,4 +1,4 @@
-"""Do reruns of one question give the same answer? Statistics over pairs of answers."""
+"""Compares the answers of reruns of one question: statistics over pairs of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said about the evaluators: the table behind `guardrail evaluators` and its page."""
+"""Describes the evaluators: the table behind `guardrail evaluators` and its page."""
 
 from __future__ import annotations
 

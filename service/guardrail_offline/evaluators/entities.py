@@ -1,4 +1,4 @@
-"""Which names, numbers and dates of the expected answer do the passages have?"""
+"""Counts which names, numbers and dates of the expected answer the passages have."""
 
 from __future__ import annotations
 

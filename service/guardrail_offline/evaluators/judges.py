@@ -1,4 +1,4 @@
-"""What only a judge or an agent can compute is listed, marked, and never made up."""
+"""Lists the evaluators that need a judge or an agent; they decline and never make a score up."""
 
 from __future__ import annotations
 

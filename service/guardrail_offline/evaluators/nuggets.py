@@ -1,4 +1,4 @@
-"""Does the answer hold the passages' pieces of information? AutoNuggetizer without a judge."""
+"""Counts which pieces of the passages' information the answer holds, without a judge."""
 
 from __future__ import annotations
 

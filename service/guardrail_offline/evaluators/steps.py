@@ -1,4 +1,4 @@
-"""Are the steps of a procedure those of the passages, in their order?"""
+"""Compares the steps of a procedure, and their order, with those in the passages."""
 
 from __future__ import annotations
 

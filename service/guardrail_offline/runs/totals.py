@@ -1,4 +1,4 @@
-"""What a run adds up per evaluator, model and metric, case by case, in little memory."""
+"""Adds up a run's scores per evaluator, model and metric, case by case, in little memory."""
 
 from __future__ import annotations
 

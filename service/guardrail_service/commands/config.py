@@ -109,7 +109,7 @@ def config_show(file: FileOrName, pack: PackOption = None) -> None:
 def config_diff(
     old: FileOrName, new: FileOrName, pack: PackOption = None, as_json: AsJson = False
 ) -> None:
-    """Show where two guardrail files mean something else, whatever form they are written in.
+    """Show where two guardrail files differ in meaning, whatever form they are written in.
 
     Ends with 0 if they mean the same, 1 if they differ, 2 if one is wrong.
     """

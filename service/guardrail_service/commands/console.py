@@ -1,4 +1,4 @@
-"""What every command shares: the consoles, common options, how an error ends a command."""
+"""Helpers that every command uses: consoles, common options, and how an error ends a command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ PackOption = Annotated[
     str | None, typer.Option("--pack", help="Shipped model pack or a folder with a manifest.")
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Model runs at the same time.")
+    int | None,
+    typer.Option("--workers", min=1, help="How many model runs take place at the same time."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 

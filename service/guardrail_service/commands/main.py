@@ -101,7 +101,7 @@ def serve(
 @command
 def check(
     file: Annotated[Path, typer.Argument(help="JSON lines; - reads standard input.")],
-    policy: Annotated[str | None, typer.Option(help="Policy of lines that name none.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy for lines that name none.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write here, not to standard output.")] = None,
     config: Configs = None,
     pack: PackOption = None,

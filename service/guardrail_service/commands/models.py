@@ -103,7 +103,7 @@ def models_bundle(
 def models_unbundle(
     archive: Annotated[Path, typer.Argument(help="What `models bundle` wrote.")],
     folder: Annotated[Path, typer.Argument(help="Folder to make; must not exist.")],
-    sha256: Annotated[str | None, typer.Option(help="Checksum the archive came with.")] = None,
+    sha256: Annotated[str | None, typer.Option(help="Checksum that came with the archive.")] = None,
 ) -> None:
     """Check an archive, every file in it and the pack they make, and write the folder.
 

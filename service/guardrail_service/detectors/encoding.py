@@ -1,4 +1,4 @@
-"""Does the answer hide personal data or secrets behind an encoding or a disguise?
+"""Detects personal data and secrets that an answer hides behind an encoding or a disguise.
 
 Decodes with `text/decoding/decode.py`, then asks the finders of the detectors `pii` and `secrets`;
 it has no patterns of its own.

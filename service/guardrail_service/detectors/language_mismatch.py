@@ -1,4 +1,4 @@
-"""Is the answer in the question's language? Statistical language identification; no model file."""
+"""Checks that the answer is in the question's language, by statistics and without a model."""
 
 from collections.abc import Sequence
 from typing import Annotated

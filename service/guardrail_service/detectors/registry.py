@@ -1,4 +1,4 @@
-"""What a detector is, and the one place that knows which exist."""
+"""Defines what a detector is, and keeps the list of those that exist."""
 
 from __future__ import annotations
 

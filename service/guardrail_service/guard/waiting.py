@@ -1,4 +1,4 @@
-"""What a check waits for, and how it is told to stop: its turn to compute, and its rows."""
+"""A check's waits, for its turn to compute and for its rows, and how it is told to stop."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ AT_ONCE = 2
 """Python runs one thread at a time, so more would hardly end sooner; but the event loop and every
 model worker wait for each of them."""
 PATIENCE_S = 0.1
-"""Who computes longer no longer counts: a huge sample must not keep all others waiting. Most checks
-compute for a tenth of that."""
+"""Seconds of computing after which a check takes up no place any more: a huge sample must not keep
+all others waiting. Most checks compute for a tenth of that."""
 
 
 class Turns:

@@ -103,7 +103,7 @@ class ModelFile(PackFile):
 
 
 class Manifest(_Frozen):
-    """What a pack's `manifest.json` says."""
+    """The content of a pack's `manifest.json`."""
 
     schema_version: Literal["1"]
     name: str = Field(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")

@@ -1,4 +1,4 @@
-"""What scores depend on, computed here and nowhere else; configuration files refer to it."""
+"""Computes the fingerprints of everything that scores depend on."""
 
 from __future__ import annotations
 

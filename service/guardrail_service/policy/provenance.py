@@ -1,4 +1,4 @@
-"""Does a calibration's promise still hold for the file and the models at hand? Pure checks.
+"""Checks whether a calibration's promise still holds for a file and the models at hand. Pure.
 
 The `calibration` block says what thresholds were fitted on. Its promise ends when a model differs,
 when the date has passed, or when someone has edited the block or what it speaks for.

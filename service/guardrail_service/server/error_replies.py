@@ -1,4 +1,4 @@
-"""Which error has which status: one table, one reply shape."""
+"""Maps errors to HTTP statuses and to one shape of reply."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ Includes = Annotated[list[Include], FailFast(), _short(_MOST_KEYS)]
 
 
 class OverrideIn(_Request):
-    """What this request changes about one detector, as far as the policy lets it."""
+    """Changes to one detector for this request, as far as the policy allows them."""
 
     thresholds: Annotated[dict[str, float], _short(_MOST_KEYS)] = Field(
         {}, description="Thresholds by metric key."
@@ -238,7 +238,7 @@ class DetectorOut(BaseModel):
 
 
 class PolicyOut(BaseModel):
-    """Which policy decided."""
+    """The policy that decided."""
 
     name: str
     version: str
@@ -272,7 +272,7 @@ class CheckReply(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """What went wrong; never contains submitted text."""
+    """An error: its code and a message, which never contains submitted text."""
 
     code: str
     message: str
@@ -353,7 +353,7 @@ class DetectorsReply(BaseModel):
 
 
 class InfoReply(BaseModel):
-    """What runs here: versions, models, fingerprints, limits."""
+    """Versions, models, fingerprints and limits of this service."""
 
     version: str
     runtime: dict[str, str]

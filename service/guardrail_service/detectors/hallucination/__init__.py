@@ -1,1 +1,1 @@
-"""Is every claim of the answer supported by the passages?"""
+"""Checks that the passages support every claim of the answer."""

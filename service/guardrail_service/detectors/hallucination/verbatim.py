@@ -1,4 +1,4 @@
-"""Which claims are copied whole from a passage, so that no model has to read them.
+"""Finds claims that are copied whole from a passage, so that no model has to read them.
 
 A claim is settled if its words are those of one whole sentence of a passage, or of whole sentences
 that follow each other there. Everything that could make the copy mean something else leaves the

@@ -1,1 +1,1 @@
-"""Is the answer JSON that satisfies a schema?"""
+"""Checks that the answer is JSON that satisfies a schema."""

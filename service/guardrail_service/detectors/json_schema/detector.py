@@ -1,4 +1,4 @@
-"""Is the answer JSON, and does it satisfy a schema?"""
+"""Checks that the answer is JSON and satisfies a schema."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,1 +1,1 @@
-"""Does the answer abstain?"""
+"""Recognises answers that abstain."""

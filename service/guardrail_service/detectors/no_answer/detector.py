@@ -1,4 +1,4 @@
-"""Does a whole answer abstain? Every clause must say so, or be mere courtesy; doubt means no.
+"""Recognises answers that abstain in every clause; in doubt, an answer does not abstain.
 
 Calling a claim an abstention would keep it from being checked, so each rule errs the other way:
 a clause that is not recognised, a number that the question does not have, or a gap in the sources

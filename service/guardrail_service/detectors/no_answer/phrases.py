@@ -1,4 +1,4 @@
-"""How an answer says that it has no answer: phrases of nine languages as RE2 alternatives.
+"""Phrases by which an answer says that it has no answer, in nine languages, as RE2 patterns.
 
 They are matched against one clause, case-folded, without closing punctuation. `…` stands for
 nothing, or a blank and anything; `§` for anything: what the clause is about. `detector.py` decides

@@ -1,1 +1,1 @@
-"""Does the answer leak personal data?"""
+"""Detects personal data in the answer."""

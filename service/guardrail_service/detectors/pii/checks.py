@@ -1,4 +1,4 @@
-"""What is verified about a number beyond its form: check digits, ranges, calendars. Pure."""
+"""Verifies numbers beyond their form: check digits, ranges, calendars. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the answer leak personal data? Patterns and check digits; no names of persons.
+"""Detects personal data by patterns and check digits. Names of persons are not detected.
 
 Names need a model and would be an optional extra; nothing here guesses them.
 """

@@ -1,4 +1,4 @@
-"""How street addresses are written in the languages we know."""
+"""Patterns of street addresses, by language."""
 
 from __future__ import annotations
 

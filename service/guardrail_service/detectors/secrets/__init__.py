@@ -1,1 +1,1 @@
-"""Does the answer leak keys, tokens or passwords?"""
+"""Detects keys, tokens and passwords in the answer."""

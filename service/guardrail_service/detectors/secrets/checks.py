@@ -1,4 +1,4 @@
-"""Is this value worth an alarm? Tests of a value by itself; none of them looks at the text around.
+"""Tests whether a value alone looks like a secret; the text around it is never read here.
 
 Every function is pure and linear in a value of at most a few thousand characters.
 """

@@ -1,4 +1,4 @@
-"""Does the answer leak keys, tokens or passwords? Spans say what and where, never the secret."""
+"""Detects keys, tokens and passwords. A span says what and where, never the secret itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one kind of secret is, and short names for the alphabets its pattern is written in."""
+"""Describes one kind of secret, and names the alphabets that patterns are written in."""
 
 from __future__ import annotations
 

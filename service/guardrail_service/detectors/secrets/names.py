@@ -1,4 +1,4 @@
-"""Does `name = value` assign a secret? Rules on the name, and on values that are code or prose."""
+"""Decides whether `name = value` assigns a secret, by the name and by values that are prose."""
 
 from __future__ import annotations
 

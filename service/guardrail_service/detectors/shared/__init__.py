@@ -1,1 +1,1 @@
-"""What several detectors need."""
+"""Parts that several detectors use."""

@@ -1,1 +1,1 @@
-"""Does the answer satisfy a condition on its text?"""
+"""Checks that the answer satisfies a condition on its text."""

@@ -1,4 +1,4 @@
-"""What a parsed condition is: a tree of operands that judges texts and says which one decided."""
+"""The tree of a parsed condition: it judges texts and names the operand that decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the answer satisfy a condition on the texts it must and must not contain?"""
+"""Checks the texts that an answer must and must not contain."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a claim and its evidence look like word by word: the cheap half of the grounding model.
+"""Compares a claim with its evidence word by word: the cheap half of the grounding model.
 
 Numbers, names, negations and quantifiers that an encoder blurs, as features beside its token
 embeddings. Training and serving both call these functions; `LEXICAL_VERSION` is part of the

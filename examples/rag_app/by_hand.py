@@ -42,12 +42,20 @@ async def page() -> str:
 
 @app.post("/ask")
 async def ask(body: Question) -> dict[str, Any]:
-    """Answer, checked; say what was flagged and where."""
+    """Answer, checked; say what was flagged and where.
+
+    The page is for people who review answers, so it asks under the policy that stops nothing and
+    shows what was found. Readers get `/ask/stream`, under the default policy.
+    """
     passages = rag.retrieve(body.question)
     answer = "".join(rag.write(body.question, passages, body.habit))
     try:
         result = await guard.check(
-            answer, question=body.question, contexts=passages, include=["spans", "evidence"]
+            answer,
+            question=body.question,
+            contexts=passages,
+            policy="observe",
+            include=["spans", "evidence"],
         )
     except GuardrailError as error:  # fail closed: no verdict, no answer
         return {"answer": SORRY, "decision": "unchecked", "error": error.code, "marks": []}

@@ -193,12 +193,19 @@ def choices(name: str, known: Iterable[str], noun: str, listed_by: str = "") -> 
 
 
 def near_misses(name: str, known: Iterable[str]) -> list[str]:
-    """Return at most three names that an unknown one may have been meant for, nearest first."""
+    """Return at most three names that an unknown one may have been meant for, nearest first.
+
+    Long names of one family resemble each other: beside a near match, distant ones are left out.
+    """
     names = sorted(set(known))
-    return difflib.get_close_matches(name[:_LONGEST_NAME], names, n=_MOST_CHOICES, cutoff=0.7)
+    asked = name[:_LONGEST_NAME]
+    sure = difflib.get_close_matches(asked, names, n=1, cutoff=_SURE)
+    return sure or difflib.get_close_matches(asked, names, n=_MOST_CHOICES, cutoff=0.7)
 
 
 _MOST_CHOICES = 3
+_SURE = 0.95
+"""A slip or two in a long name."""
 _LONGEST_NAME = 200
 """Characters of a name that are compared: the comparison takes quadratic time."""
 

@@ -32,7 +32,7 @@ class Limits(BaseSettings):
     concurrent_requests: int = Field(64, ge=1, description="Samples judged at the same time.")
     concurrent_streams: int = Field(256, ge=1, description="Streams open at the same time.")
     streams_per_caller: int = Field(
-        128, ge=1, description="Streams of one key, or of one address where there are no keys."
+        224, ge=1, description="Streams of one key, or of one address where there are no keys."
     )
     connections: int = Field(2_000, ge=1, description="Connections open at the same time.")
     connections_per_caller: int = Field(1_000, ge=1, description="Connections of one address.")

@@ -95,15 +95,21 @@ def test_an_honest_answer_passes_the_middleware(guarded: httpx.Client) -> None:
     assert (text, reason) == (reply.json()["answer"], "stop")
 
 
-def test_a_careless_answer_is_flagged_and_redacted(guarded: httpx.Client) -> None:
-    """The invented sentence is named, the address is gone, streamed or not."""
+def test_a_careless_answer_is_not_shown(guarded: httpx.Client) -> None:
+    """What is flagged on evidence does not leave; of a stream, what was checked before it does."""
     reply = ask(guarded, "careless")
     assert reply.headers["x-guardrail-decision"] == "flag"
     flagged = reply.headers["x-guardrail-flagged"].split(",")
     assert {"hallucination", "pii"} <= set(flagged)
     assert ADDRESS not in reply.text
+    assert INVENTED not in reply.text
+    sorry = reply.json()["answer"]
     text, reason = streamed(guarded, "careless")
-    assert (text, reason) == (reply.json()["answer"], "stop")
+    assert text.startswith(POOL)
+    assert text.endswith(sorry)
+    assert reason == "content_filter"
+    assert INVENTED not in text
+    assert ADDRESS not in text
 
 
 def test_the_same_by_hand_says_where(by_hand: httpx.Client) -> None:
@@ -118,7 +124,8 @@ def test_the_same_by_hand_says_where(by_hand: httpx.Client) -> None:
     assert not any(POOL in part for part in marked)
     text, reason = streamed(by_hand, "careless")
     assert ADDRESS not in text
-    assert reason == "stop"
+    assert INVENTED not in text
+    assert reason == "content_filter"
 
 
 def test_a_question_without_passages_is_an_honest_abstention(guarded: httpx.Client) -> None:

@@ -26,6 +26,7 @@ DOCUMENTED = {
     "OverrideRefused": 422,
     "Unauthorized": 401,
     "Overloaded": 429,
+    "RequestTimeout": 408,
     "NotReady": 503,
     "Cancelled": 499,
     "ScoringError": 500,

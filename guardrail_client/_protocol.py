@@ -16,7 +16,13 @@ from typing import Any, Literal, TypeVar
 import httpx
 
 from guardrail_client._options import ClientOptions, checked_timeout
-from guardrail_client._typed_errors import connection_error, refusal, repeatable, retry_after
+from guardrail_client._typed_errors import (
+    connection_error,
+    refusal,
+    repeatable,
+    repeatable_code,
+    retry_after,
+)
 from guardrail_client.errors import (
     APIError,
     ConnectionFailed,
@@ -125,7 +131,11 @@ def _batch_error(raw: Any, item: Mapping[str, Any]) -> CheckError:
     """Return an item's error, whose message does not repeat the item's texts."""
     error = CheckError.from_json(raw)
     message = repeatable(error.message, item)
-    return replace(error, message=InvalidRequest.summary if message is None else message)
+    return replace(
+        error,
+        code=repeatable_code(error.code, item) or InvalidRequest.code,
+        message=InvalidRequest.summary if message is None else message,
+    )
 
 
 def parse_list(reply: Any, key: str) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ def refusal(
     return error_class(status)(
         repeatable(detail.get("message"), sent),
         status=status,
-        code=_token(detail.get("code")),
+        code=repeatable_code(detail.get("code"), sent),
         request_id=identity or request_id,
         body=body,
         retry_after=retry_after(headers),
@@ -95,6 +95,12 @@ def repeatable(message: Any, sent: Mapping[str, Any] | None) -> str | None:
         if len(text) <= ECHO_CHARS:
             said = _without(said, text)
     return (field + said)[:MESSAGE_CHARS]
+
+
+def repeatable_code(code: Any, sent: Mapping[str, Any] | None) -> str | None:
+    """Return a reply's error code; None if it is none, or a submitted text."""
+    found = _token(code)
+    return found if found is not None and repeatable(found, sent) == found else None
 
 
 def _split_field(message: str) -> tuple[str, str]:

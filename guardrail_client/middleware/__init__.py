@@ -3,6 +3,7 @@
 from guardrail_client.middleware.asgi import GuardrailMiddleware
 from guardrail_client.middleware.decorator import guarded
 from guardrail_client.middleware.exchange import Exchange
+from guardrail_client.middleware.metrics import AnswerMetrics
 from guardrail_client.middleware.outcome import AnswerOutcome
 from guardrail_client.middleware.routes import FALLBACK, MARK, OUTAGE, Route
 from guardrail_client.middleware.shapes import SHAPES, Shape
@@ -13,6 +14,7 @@ __all__ = [
     "MARK",
     "OUTAGE",
     "SHAPES",
+    "AnswerMetrics",
     "AnswerOutcome",
     "Exchange",
     "GuardrailMiddleware",

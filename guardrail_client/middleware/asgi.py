@@ -19,7 +19,7 @@ from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.outcome import AnswerOutcome, Shown, unchecked
 from guardrail_client.middleware.replies import LOG
-from guardrail_client.middleware.routes import Route, matching, paths
+from guardrail_client.middleware.routes import Route, counted, matching, paths
 from guardrail_client.middleware.sse import Cutter
 from guardrail_client.middleware.stream_documents import Lane
 
@@ -36,19 +36,28 @@ class GuardrailMiddleware:
         app: The application.
         client: Asks the guard, over HTTP, a unix socket, or in process. Who made it closes it.
         routes: Which endpoints, and how; the first that matches counts.
+        metrics: A registry of prometheus_client, or a function of name, labels and value, that
+            counts what happens on routes without metrics of their own.
     """
 
-    def __init__(self, app: App, client: AsyncGuardrailClient, routes: Sequence[Route]) -> None:
+    def __init__(
+        self,
+        app: App,
+        client: AsyncGuardrailClient,
+        routes: Sequence[Route],
+        *,
+        metrics: Any = None,
+    ) -> None:
         self._app = app
         self._client = with_circuit(client)
-        self._routes = tuple(routes)
+        self.routes = counted(routes, metrics)
         self._shadows: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
         route = None
         if scope["type"] in ("http", "websocket"):
-            route = matching(self._routes, *paths(scope["path"], scope.get("root_path", "")))
+            route = matching(self.routes, *paths(scope["path"], scope.get("root_path", "")))
         if route is None:
             await self._app(scope, receive, send)
             return

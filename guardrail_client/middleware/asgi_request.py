@@ -90,9 +90,10 @@ async def verdicts(guarded: Guarded, document: Document) -> list[Verdict]:
     client, timeout = guarded.client, guarded.route.timeout
     try:
         asked = replies.items(guarded.route, guarded.exchange, document)
-        if len(asked) == 1:
-            options: Any = dict(asked[0])
-            return [await client.check(options.pop("answer"), timeout=timeout, **options)]
-        return [*await client.check_many(asked, timeout=timeout)]
+        with guarded.route.timed():
+            if len(asked) == 1:
+                options: Any = dict(asked[0])
+                return [await client.check(options.pop("answer"), timeout=timeout, **options)]
+            return [*await client.check_many(asked, timeout=timeout)]
     except (GuardrailError, TypeError, ValueError) as error:
         return [error] * len(document.texts)

@@ -84,9 +84,7 @@ def decided(route: Route, path: str, answer: str, result: CheckResult) -> tuple[
     action = result.action
     if route.mode == "shadow":
         return AnswerOutcome(path, "as_is", result), answer
-    stop_on = route.stop_on or "block"
-    is_severe = _SEVERITY.index(action) >= _SEVERITY.index(stop_on)
-    if is_severe or _cannot_redact(answer, result):
+    if is_severe(route, action) or _cannot_redact(answer, result):
         outcome = AnswerOutcome(path, "replaced", result)
         return outcome, route.fallback_for(outcome)
     if action == "redact" and result.redacted_answer is not None:
@@ -94,6 +92,11 @@ def decided(route: Route, path: str, answer: str, result: CheckResult) -> tuple[
     if action == "mark" and route.mark is not None:
         return AnswerOutcome(path, "as_is", result), f"{answer}\n\n{route.mark}"
     return AnswerOutcome(path, "as_is", result), answer
+
+
+def is_severe(route: Route, action: str) -> bool:
+    """Return whether an answer with an action is replaced on a route that enforces."""
+    return _SEVERITY.index(action) >= _SEVERITY.index(route.stop_on or "block")
 
 
 def streamed(path: str, stream: CheckStream | AsyncCheckStream) -> AnswerOutcome:

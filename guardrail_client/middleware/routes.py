@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from guardrail_client.middleware import documents
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.exchange import Exchange, Finder, compiled
+from guardrail_client.middleware.metrics import AnswerMetrics
 from guardrail_client.middleware.outcome import AnswerOutcome
 from guardrail_client.middleware.shapes import ANSWER, MEDIA_TYPES, SHAPES, Framing, Shape
 from guardrail_client.middleware.sse import ANY
@@ -76,6 +78,7 @@ class Route:
         sentence_deadline_ms: For judging one part of a stream.
         max_bytes: Of a JSON response; a larger one cannot be checked.
         on_outcome: Called with what happened to each response; must not block.
+        metrics: Counts what happened; None takes the middleware's, if it has some.
     """
 
     path: str
@@ -102,6 +105,7 @@ class Route:
     sentence_deadline_ms: int | None = None
     max_bytes: int = MAX_BYTES
     on_outcome: Callable[[AnswerOutcome], None] | None = None
+    metrics: AnswerMetrics | None = None
     _answer: Callable[[Exchange], Any] | None = field(init=False, repr=False, compare=False)
     _shapes: tuple[Shape, ...] = field(init=False, repr=False, compare=False)
     _pointers: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -261,8 +265,27 @@ class Route:
 
     def report(self, outcome: AnswerOutcome) -> None:
         """Tell the application what happened."""
+        if self.metrics is not None:
+            self.metrics.count(self, outcome)
         if self.on_outcome is not None:
             self.on_outcome(outcome)
+
+    def timed(self) -> AbstractContextManager[None]:
+        """Return what takes the time that a block waits for the guard."""
+        return nullcontext() if self.metrics is None else self.metrics.timed(self)
+
+
+def counted(routes: Sequence[Route], target: Any) -> tuple[Route, ...]:
+    """Return routes of which those without metrics have a middleware's.
+
+    Args:
+        routes: As the application wrote them.
+        target: A registry of prometheus_client, a `Sink`, or None for no metrics.
+    """
+    if target is None:
+        return tuple(routes)
+    metrics = AnswerMetrics(target)
+    return tuple(route if route.metrics else replace(route, metrics=metrics) for route in routes)
 
 
 def matching(routes: Sequence[Route], *paths: str) -> Route | None:

@@ -18,7 +18,7 @@ from guardrail_client.middleware.exchange import Exchange, queried
 from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, streamed, unchecked
 from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.replies import LOG, Verdict
-from guardrail_client.middleware.routes import Route, matching
+from guardrail_client.middleware.routes import Route, counted, matching
 from guardrail_client.middleware.shapes import Framing
 from guardrail_client.middleware.stream_documents import Lane
 from guardrail_client.stream import CheckStream
@@ -39,17 +39,21 @@ class GuardrailWSGI:
         app: The application.
         client: Asks the guard. Who made it closes it.
         routes: Which endpoints, and how; the first that matches counts.
+        metrics: A registry of prometheus_client, or a function of name, labels and value, that
+            counts what happens on routes without metrics of their own.
     """
 
-    def __init__(self, app: App, client: GuardrailClient, routes: Sequence[Route]) -> None:
+    def __init__(
+        self, app: App, client: GuardrailClient, routes: Sequence[Route], *, metrics: Any = None
+    ) -> None:
         self._app = app
         self._client = with_circuit(client)
-        self._routes = tuple(routes)
+        self.routes = counted(routes, metrics)
 
     def __call__(self, environ: Environ, start_response: Start) -> Iterable[bytes]:
         """Serve one request."""
         path = _text(environ, "PATH_INFO")
-        route = matching(self._routes, path, _text(environ, "SCRIPT_NAME") + path)
+        route = matching(self.routes, path, _text(environ, "SCRIPT_NAME") + path)
         if route is None:
             return self._app(environ, start_response)
         return _Guarded(self._client, route, environ, start_response).serve(self._app)
@@ -181,10 +185,11 @@ class _Guarded:
         timeout = self._route.timeout
         try:
             asked = replies.items(self._route, self.exchange, document)
-            if len(asked) == 1:
-                options: Any = dict(asked[0])
-                return [self._client.check(options.pop("answer"), timeout=timeout, **options)]
-            return [*self._client.check_many(asked, timeout=timeout)]
+            with self._route.timed():
+                if len(asked) == 1:
+                    options: Any = dict(asked[0])
+                    return [self._client.check(options.pop("answer"), timeout=timeout, **options)]
+                return [*self._client.check_many(asked, timeout=timeout)]
         except (GuardrailError, TypeError, ValueError) as error:
             return [error] * len(document.texts)
 

@@ -1,4 +1,4 @@
-"""A decorator for plain functions that return an answer, or write one piece by piece."""
+"""A decorator for functions that return an answer, alone or in a value, or write one in pieces."""
 
 from __future__ import annotations
 
@@ -12,9 +12,19 @@ from guardrail_client.circuit import with_circuit
 from guardrail_client.client import GuardrailClient
 from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware.exchange import Exchange
-from guardrail_client.middleware.outcome import AnswerOutcome, decided, streamed, unchecked
+from guardrail_client.middleware.outcome import (
+    AnswerOutcome,
+    decided,
+    redacted_values,
+    streamed,
+    unchecked,
+)
+from guardrail_client.middleware.replies import LOG
+from guardrail_client.middleware.returned import Place, Replace, find, with_answer
 from guardrail_client.middleware.routes import Route
+from guardrail_client.middleware.withheld import Withheld
 from guardrail_client.passages import wire_passages
+from guardrail_client.types import CheckResult
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,25 +33,36 @@ def guarded(
     client: GuardrailClient | AsyncGuardrailClient,
     *,
     question: str | None = "question",
-    contexts: str | None = "contexts",
+    contexts: Place | None = "contexts",
+    answer: Place | None = None,
+    replace: Replace | None = None,
     **settings: Any,
 ) -> Callable[[F], F]:
     """Return a decorator that checks what a function returns before its caller sees it.
 
-    The function returns a str, or is a generator of str. A coroutine function or an asynchronous
-    generator needs an `AsyncGuardrailClient`, the others a `GuardrailClient`.
+    The function returns a str, or a value with the answer in it, or is a generator of str. A
+    coroutine function or an asynchronous generator needs an `AsyncGuardrailClient`, the others a
+    `GuardrailClient`. None, and an answer that is None or blank, are returned as they are.
 
     Args:
         client: Asks the guard.
         question: Name of the argument that holds the question; None: there is none.
-        contexts: Name of the argument that holds the passages; None: there are none.
+        contexts: Name of the argument that holds the passages. With `answer`, and where no argument
+            has that name: the key or attribute of what the function returns, or a function of it.
+            None: there are none.
+        answer: Key or attribute of the answer in what the function returns, or a function of it
+            that needs `replace`. None: the function returns the answer itself.
+        replace: Returns a value like the given one with another answer.
         **settings: Those of `Route` that do not say where something is: `policy`, `detectors`,
-            `mode`, `stop_on`, `on_error`, `fallback`, `timeout`, `sentence_deadline_ms`,
-            `on_outcome`.
+            `mode`, `stop_on`, `on_error`, `fallback`, `mark`, `timeout`, `sentence_deadline_ms`,
+            `on_outcome`, `metrics`.
 
     Raises:
-        TypeError: If client and function do not fit, or the function lacks an argument.
+        TypeError: If client and function do not fit, or the function lacks an argument; from a
+            call, if what it returned has no answer or passages where they should be.
     """
+    if callable(answer) and replace is None:
+        raise TypeError("answer: found a function without replace=, expected both")
 
     def decorate(function: F) -> F:
         own = {
@@ -50,22 +71,32 @@ def guarded(
             **settings,
         }
         route = Route(path=function.__qualname__, **own)
-        arguments = _Arguments(function, question, contexts)
-        wrapped: F = _wrapped(function, client, route, arguments)
+        arguments = _Arguments(function, question, contexts, in_value=answer is not None)
+        calls = _Calls(route, arguments, answer, replace)
+        wrapped: F = _wrapped(function, client, calls)
         return wrapped
 
     return decorate
 
 
 class _Arguments:
-    """Finds question and passages among a function's arguments."""
+    """Finds question and passages among a function's arguments, or says that they are returned."""
 
     def __init__(
-        self, function: Callable[..., Any], question: str | None, contexts: str | None
+        self,
+        function: Callable[..., Any],
+        question: str | None,
+        contexts: Place | None,
+        *,
+        in_value: bool,
     ) -> None:
         self._signature = inspect.signature(function)
+        names = self._signature.parameters
+        self.returned: Place | None = None
+        if in_value and contexts is not None and (callable(contexts) or contexts not in names):
+            self.returned, contexts = contexts, None
         for name in (question, contexts):
-            if name is not None and name not in self._signature.parameters:
+            if name is not None and name not in names:
                 raise TypeError(f"{function.__qualname__} has no argument {name!r}")
         self._question = question
         self._contexts = contexts
@@ -75,12 +106,102 @@ class _Arguments:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         found = bound.arguments
-        contexts = found.get(self._contexts) if self._contexts else None
+        contexts = found.get(str(self._contexts)) if self._contexts else None
         question = found.get(self._question) if self._question else None
         return Exchange(path, own={"question": question, "contexts": wire_passages(contexts)})
 
 
-def _wrapped(function: Any, asked: Any, route: Route, arguments: _Arguments) -> Any:
+class _Calls:
+    """What is the same about every call of a guarded function, whichever its kind."""
+
+    def __init__(
+        self, route: Route, arguments: _Arguments, answer: Place | None, replace: Replace | None
+    ) -> None:
+        self.route = route
+        self._arguments = arguments
+        self._answer = answer
+        self._replace = replace
+
+    def exchange(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exchange:
+        """Return what the answer will be about, as far as the arguments say it."""
+        return self._arguments.exchange(self.route.path, args, kwargs)
+
+    def text(self, value: Any) -> str:
+        """Return the answer in what the function returned; empty if there is none."""
+        if value is None:
+            return ""
+        found = value if self._answer is None else find(value, self._answer, "answer")
+        if found is None:
+            return ""
+        if not isinstance(found, str):
+            what = type(found).__name__
+            raise TypeError(f"{self.route.path}: found {what}, expected str; answer= says where")
+        return found
+
+    def asking(self, value: Any, exchange: Exchange) -> dict[str, Any]:
+        """Return what to tell the guard about the answer in a value."""
+        if self._arguments.returned is not None:
+            passages = find(value, self._arguments.returned, "contexts")
+            exchange.own["contexts"] = wire_passages(passages)
+        include = ("spans", "redacted_answer")
+        about = self.route.about(exchange)
+        return {**about, "include": include, "timeout": self.route.timeout}
+
+    def streaming(self, exchange: Exchange) -> dict[str, Any]:
+        """Return what to tell the guard about pieces."""
+        route = self.route
+        return {
+            **route.about(exchange),
+            "mode": route.mode,
+            "stop_on": route.stop_on,
+            "on_error": route.on_error,
+            "timeout": route.timeout,
+            "sentence_deadline_ms": route.sentence_deadline_ms,
+        }
+
+    def judged(self, value: Any, result: CheckResult) -> Any:
+        """Return what the caller gets for a verdict."""
+        text = self.text(value)
+        outcome, shown = decided(self.route, self.route.path, text, result)
+        self.route.report(outcome)
+        values = redacted_values(text, result) if outcome.shown == "redacted" else []
+        stopped = [text] if outcome.shown == "replaced" else []
+        return self._put(value, text, shown, Withheld(stopped, values))
+
+    def unjudged(self, value: Any, error: GuardrailError) -> Any:
+        """Return what the caller gets without a verdict."""
+        outcome = unchecked(self.route, self.route.path, error)
+        LOG.warning("answer not checked, %s: %s", outcome.shown, outcome.error)
+        self.route.report(outcome)
+        text = self.text(value)
+        if outcome.shown == "as_is":
+            return value
+        return self._put(value, text, self.route.fallback_for(outcome), Withheld([text]))
+
+    def _put(self, value: Any, text: str, shown: str, withheld: Withheld) -> Any:
+        if self._answer is None:
+            return shown
+        if shown == text:
+            return value
+        if self._replace is not None:
+            return self._replace(value, shown)
+        return with_answer(value, self._answer, shown, withheld)
+
+    def ended(self, stream: Any) -> str:
+        """Return what follows the last piece of a stream that came to its end."""
+        outcome = streamed(self.route.path, stream)
+        self.route.report(outcome)
+        return self.route.fallback_for(outcome) if outcome.shown == "replaced" else ""
+
+    def broken(self, error: GuardrailError) -> str:
+        """Return what follows the last piece of a stream that cannot be judged to its end."""
+        outcome = AnswerOutcome(self.route.path, "replaced", None, error.code)
+        LOG.warning("stream not checked to its end: %s", error.code)
+        self.route.report(outcome)
+        return self.route.fallback_for(outcome)
+
+
+def _wrapped(function: Any, asked: Any, calls: _Calls) -> Any:
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
     expected = AsyncGuardrailClient if is_async else GuardrailClient
     client: Any = asked
@@ -91,96 +212,64 @@ def _wrapped(function: Any, asked: Any, route: Route, arguments: _Arguments) -> 
 
     @functools.wraps(function)
     def plain(*args: Any, **kwargs: Any) -> Any:
-        exchange = arguments.exchange(route.path, args, kwargs)
-        answer = function(*args, **kwargs)
+        exchange = calls.exchange(args, kwargs)
+        value = function(*args, **kwargs)
+        answer = calls.text(value)
         if not answer.strip():
-            return answer
+            return value
+        asking = calls.asking(value, exchange)
         try:
-            result = client.check(answer, **_asking(route, exchange))
+            with calls.route.timed():
+                result = client.check(answer, **asking)
         except GuardrailError as error:
-            return _unjudged(route, answer, error)
-        return _judged(route, answer, result)
+            return calls.unjudged(value, error)
+        return calls.judged(value, result)
 
     @functools.wraps(function)
     async def awaited(*args: Any, **kwargs: Any) -> Any:
-        exchange = arguments.exchange(route.path, args, kwargs)
-        answer = await function(*args, **kwargs)
+        exchange = calls.exchange(args, kwargs)
+        value = await function(*args, **kwargs)
+        answer = calls.text(value)
         if not answer.strip():
-            return answer
+            return value
+        asking = calls.asking(value, exchange)
         try:
-            result = await client.check(answer, **_asking(route, exchange))
+            with calls.route.timed():
+                result = await client.check(answer, **asking)
         except GuardrailError as error:
-            return _unjudged(route, answer, error)
-        return _judged(route, answer, result)
+            return calls.unjudged(value, error)
+        return calls.judged(value, result)
 
     @functools.wraps(function)
     def written(*args: Any, **kwargs: Any) -> Iterator[str]:
-        exchange = arguments.exchange(route.path, args, kwargs)
-        with client.check_stream(
-            function(*args, **kwargs), **_streaming(route, exchange)
-        ) as stream:
+        exchange = calls.exchange(args, kwargs)
+        pieces = function(*args, **kwargs)
+        with client.check_stream(pieces, **calls.streaming(exchange)) as stream:
             try:
                 yield from stream
+                last = calls.ended(stream)
             except GuardrailError as error:
-                yield _stopped(route, error)
-            else:
-                outcome = streamed(route.path, stream)
-                route.report(outcome)
-                if outcome.shown == "replaced":
-                    yield route.fallback_for(outcome)
+                last = calls.broken(error)
+            if last:
+                yield last
 
     @functools.wraps(function)
     async def awaited_pieces(*args: Any, **kwargs: Any) -> AsyncIterator[str]:
-        exchange = arguments.exchange(route.path, args, kwargs)
-        stream = client.check_stream(function(*args, **kwargs), **_streaming(route, exchange))
+        exchange = calls.exchange(args, kwargs)
+        pieces = function(*args, **kwargs)
+        stream = client.check_stream(pieces, **calls.streaming(exchange))
         async with stream:
             try:
                 async for text in stream:
                     yield text
+                last = calls.ended(stream)
             except GuardrailError as error:
-                yield _stopped(route, error)
-            else:
-                outcome = streamed(route.path, stream)
-                route.report(outcome)
-                if outcome.shown == "replaced":
-                    yield route.fallback_for(outcome)
+                last = calls.broken(error)
+            if last:
+                yield last
 
     if inspect.isasyncgenfunction(function):
         return awaited_pieces
     if is_async:
         return awaited
     return written if inspect.isgeneratorfunction(function) else plain
-
-
-def _asking(route: Route, exchange: Exchange) -> dict[str, Any]:
-    include = ("spans", "redacted_answer")
-    return {**route.about(exchange), "include": include, "timeout": route.timeout}
-
-
-def _streaming(route: Route, exchange: Exchange) -> dict[str, Any]:
-    return {
-        **route.about(exchange),
-        "mode": route.mode,
-        "stop_on": route.stop_on,
-        "on_error": route.on_error,
-        "timeout": route.timeout,
-        "sentence_deadline_ms": route.sentence_deadline_ms,
-    }
-
-
-def _judged(route: Route, answer: str, result: Any) -> str:
-    outcome, text = decided(route, route.path, answer, result)
-    route.report(outcome)
-    return text
-
-
-def _unjudged(route: Route, answer: str, error: GuardrailError) -> str:
-    outcome = unchecked(route, route.path, error)
-    route.report(outcome)
-    return answer if outcome.shown == "as_is" else route.fallback_for(outcome)
-
-
-def _stopped(route: Route, error: GuardrailError) -> str:
-    outcome = AnswerOutcome(route.path, "replaced", None, error.code)
-    route.report(outcome)
-    return route.fallback_for(outcome)

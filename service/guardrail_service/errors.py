@@ -16,6 +16,7 @@
     ├── Unauthorized              no or wrong key (401)
     ├── Overloaded                other people's work fills the queue (429)
     ├── NotReady                  still loading, or shutting down (503)
+    ├── OutOfTime                 a text takes longer than its check has; policy says what follows
     ├── Cancelled                 the caller left
     └── ScoringError              a score could not be computed; never a verdict
         ├── NotScorable           the input has nothing to score
@@ -149,6 +150,12 @@ class NotReady(GuardrailError):
     """The service is still loading or is shutting down."""
 
     code = "not_ready"
+
+
+class OutOfTime(GuardrailError):
+    """The time to work on a text is over."""
+
+    code = "out_of_time"
 
 
 class Cancelled(GuardrailError):

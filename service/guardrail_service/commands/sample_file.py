@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -50,7 +51,7 @@ class LineResult:
 
 def unqueued(settings: Settings) -> Settings:
     """Return settings under which no line is refused because of the lines before it."""
-    limits = settings.limits.model_copy(update={"queued_rows": sys.maxsize})
+    limits = settings.limits.model_copy(update={"queued_rows": sys.maxsize, "cpu_s": math.inf})
     return settings.model_copy(update={"limits": limits})
 
 

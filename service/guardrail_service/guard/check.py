@@ -15,12 +15,14 @@ from guardrail_service.detectors.registry import Registry
 from guardrail_service.errors import (
     Cancelled,
     NotReady,
+    OutOfTime,
     RowFailed,
     raised_at,
 )
 from guardrail_service.guard.waiting import Cancellation, Turn
 from guardrail_service.inference.queue.scheduler import Known, RowFuture, Scheduler, Ticket
 from guardrail_service.policy.decide import Policy, Rule
+from guardrail_service.text.budget import Budget, check_time, spending
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import (
     DetectorResult,
@@ -63,6 +65,7 @@ class Check:
         turn: Turn,
         deadline: float | None,
         clock: CheckClock,
+        cpu_s: float,
     ) -> None:
         self._started = clock.perf
         self._turn = turn
@@ -70,6 +73,7 @@ class Check:
         self._rules = sorted(policy.rules.values(), key=lambda rule: _COST_ORDER[rule.spec.cost])
         self._detectors = {rule.spec.id: registry[rule.spec.id] for rule in self._rules}
         self._deadline = deadline
+        self._cpu_s = cpu_s
         self._outcomes: dict[str, Outcome] = {}
         self._rows: dict[str, Sequence[Row]] = {}
         self._latency: dict[str, float] = {}
@@ -79,7 +83,26 @@ class Check:
 
     def submit(self, scheduler: Scheduler, cancellation: Cancellation) -> None:
         """Encode every detector's rows and queue each distinct row once."""
-        abstained = abstains(self._sample)
+        with spending(Budget(self._deadline, self._cpu_s)):
+            self._prepare()
+        for rows in self._rows.values():
+            for row in rows:
+                self._unique.setdefault(row, len(self._unique))
+        self._ticket = scheduler.submit(tuple(self._unique), self._deadline, cancellation.owner)
+        self._cancellation = cancellation
+        cancellation.attach(self._turn, self._ticket)
+
+    def give_up(self) -> None:
+        """Note that the sample took too long to be cut: no detector can look at it."""
+        for rule in self._rules:
+            self._note(rule.spec.id, _TOO_LATE)
+
+    def _prepare(self) -> None:
+        try:
+            abstained = abstains(self._sample)
+        except OutOfTime:
+            self.give_up()
+            return
         for rule in self._rules:
             name = rule.spec.id
             if abstained and rule.spec.skip_on_abstention:
@@ -88,21 +111,16 @@ class Check:
                 self._note(name, _TOO_LATE)
             elif rule.spec.cost == "model":
                 self._encode(rule)
-        for rows in self._rows.values():
-            for row in rows:
-                self._unique.setdefault(row, len(self._unique))
-        self._ticket = scheduler.submit(tuple(self._unique), self._deadline, cancellation.owner)
-        self._cancellation = cancellation
-        cancellation.attach(self._turn, self._ticket)
 
     def outcomes(self) -> Mapping[str, Outcome]:
         """Return every detector's outcome: cheap ones while the model rows run."""
-        for rule in self._rules:
-            if rule.spec.id not in self._outcomes:
-                rows = self._rows.get(rule.spec.id, ())
-                self._note(rule.spec.id, self._reduce(rule, rows))
-            if self._cancellation.cancelled:
-                raise Cancelled("the caller left")
+        with spending(Budget(self._deadline, self._cpu_s)):
+            for rule in self._rules:
+                if rule.spec.id not in self._outcomes:
+                    rows = self._rows.get(rule.spec.id, ())
+                    self._note(rule.spec.id, self._reduce(rule, rows))
+                if self._cancellation.cancelled:
+                    raise Cancelled("the caller left")
         self._ticket.cancel()  # what the deadline left undone is of no use any more
         return self._outcomes
 
@@ -134,6 +152,8 @@ class Check:
     def _encode(self, rule: Rule) -> None:
         try:
             rows = self._detectors[rule.spec.id].encode(self._sample, rule.parameters)
+        except OutOfTime:
+            self._note(rule.spec.id, _TOO_LATE)
         except Exception as error:  # noqa: BLE001 - one detector's fault is its own state
             self._note(rule.spec.id, _failed(error))
         else:
@@ -145,9 +165,13 @@ class Check:
         if futures and not self._wait(futures):
             return _TOO_LATE
         try:
+            if self._is_late():
+                check_time()
             outputs = [future.result().outputs for future in futures]
             outcome = self._detectors[rule.spec.id].reduce(self._sample, outputs, rule.parameters)
             return _checked(rule, outcome)
+        except OutOfTime:
+            return _TOO_LATE
         except CancelledError:
             return self._dropped()
         except Exception as error:  # noqa: BLE001 - one detector's fault is its own state

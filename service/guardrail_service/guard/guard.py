@@ -13,6 +13,7 @@ from guardrail_service.errors import (
     Cancelled,
     LimitExceeded,
     NotReady,
+    OutOfTime,
     UnknownPolicy,
     choices,
 )
@@ -22,6 +23,7 @@ from guardrail_service.guard.waiting import Cancellation, Turn, Turns
 from guardrail_service.inference.queue.backlog import BACKGROUND_S, order_of
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.policy.decide import Policy, decide, findings
+from guardrail_service.text.budget import Budget, spending
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import (
     Action,
@@ -33,6 +35,9 @@ from guardrail_service.types import (
     Verdict,
 )
 
+PASSED = 5.0
+"""By how many times its estimated cost a check lets others pass while it waits for its turn, so
+that ordinary ones do not stand behind huge ones. None waits for ever: it is fixed on arrival."""
 WARM_AT_ONCE = 256
 """Texts queued at a time: fewer than the encoder's memory holds, so that what reads its states
 finds them there."""
@@ -60,6 +65,8 @@ class Guard:
         languages: Languages each role's model reads.
         max_sentences: Sentences of answer and passages together that one sample may have.
         default_policy: Which policy requests mean that name none; None: the first.
+        cpu_s: Seconds of processor time that each half of a check may take on its thread: cutting
+            and tokenising, then looking for patterns and deciding. More is as if it were late.
         warming: What makes of a passage's text the rows that compute ahead what models need of it.
     """
 
@@ -73,6 +80,7 @@ class Guard:
         max_sentences: int,
         default_policy: str | None = None,
         warming: Sequence[Callable[[str], Row]] = (),
+        cpu_s: float = math.inf,
     ) -> None:
         self.policies = dict(policies)
         self.default_policy = default_policy or next(iter(self.policies))
@@ -82,6 +90,7 @@ class Guard:
         self._languages = dict(languages)
         self._max_sentences = max_sentences
         self._warming = tuple(warming)
+        self._cpu_s = cpu_s
         self.turns = Turns()
 
     def check(
@@ -135,10 +144,16 @@ class Guard:
         clock = CheckClock.since(arrived)
         cancellation = cancellation or Cancellation()
         due = _due(rules, deadline_ms, clock.monotonic)
-        with self._turn(order_of(due, clock.monotonic), due, cancellation) as turn:
+        passed_s = PASSED * self._scheduler.costs.estimate(CHECK, size(sample)) / 1e3
+        order = order_of(due, clock.monotonic) + passed_s
+        with self._turn(order, due, cancellation) as turn:
             working_ms = time.thread_time() * -1e3
-            check = Check(rules, self._segmented(sample), self._registry, turn, due, clock)
-            check.submit(self._scheduler, cancellation)
+            segmented = SegmentedSample(sample, self._windowers, self._languages)
+            check = Check(rules, segmented, self._registry, turn, due, clock, self._cpu_s)
+            if self._is_cut(segmented, due):
+                check.submit(self._scheduler, cancellation)
+            else:
+                check.give_up()
             outcomes = check.outcomes()
             working_ms += time.thread_time() * 1e3
             self._scheduler.costs.learn(CHECK, size(sample), check.cost_ms + working_ms)
@@ -169,7 +184,9 @@ class Guard:
         """
         order = order_of(None, time.monotonic(), BACKGROUND_S)
         with self._turn(order, None, cancellation):
-            sample = self._segmented(Sample("", contexts=tuple(contexts)))
+            given = Sample("", contexts=tuple(contexts))
+            sample = SegmentedSample(given, self._windowers, self._languages)
+            self._limit_sentences(sample)
             found = sample.context_windows("embedding") if self._warming else ()
         texts = list(dict.fromkeys(window.text for windows in found for window in windows))
         parts = [
@@ -242,8 +259,21 @@ class Guard:
                 raise NotReady("the service is shutting down")
             yield turn
 
-    def _segmented(self, sample: Sample) -> SegmentedSample:
-        segmented = SegmentedSample(sample, self._windowers, self._languages)
+    def _is_cut(self, segmented: SegmentedSample, due: float | None) -> bool:
+        """Return whether a sample could be cut into sentences in the time that it has.
+
+        Raises:
+            LimitExceeded: If there are too many.
+        """
+        try:
+            with spending(Budget(due, self._cpu_s)):
+                self._limit_sentences(segmented)
+        except OutOfTime:
+            return False
+        return True
+
+    def _limit_sentences(self, segmented: SegmentedSample) -> None:
+        sample = segmented.sample
         count = segmented.sentence_count()
         if count > self._max_sentences:
             raise LimitExceeded(
@@ -251,7 +281,6 @@ class Guard:
                 f"{self._max_sentences}",
                 "contexts" if sample.contexts else "answer",
             )
-        return segmented
 
 
 CHECK = "check"

@@ -12,6 +12,7 @@ from tokenizers import Encoding
 from tokenizers import Tokenizer as FastTokenizer
 
 from guardrail_service.errors import PackError, RowFailed
+from guardrail_service.text.budget import check_time
 from guardrail_service.text.sample import TokenSpan
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class Tokenizer:
 
     def tokens(self, text: str) -> Sequence[TokenSpan]:
         """Return each token's code points [start, end) and whether the model knows it."""
-        unknown, (ids, offsets) = self._unknown, self._read(text)
+        unknown = self._unknown
+        ids, offsets = self._read(text)
         return [
             TokenSpan(start, end, token != unknown)
             for token, (start, end) in zip(ids.tolist(), offsets.tolist(), strict=True)
@@ -118,7 +120,12 @@ class Tokenizer:
         return count
 
     def _read(self, text: str) -> _Read:
-        return self._kept(text) if len(text) <= KEPT_CHARS else self._encode(text)
+        if len(text) <= KEPT_CHARS:
+            return self._kept(text)
+        check_time()
+        found = self._encode(text)
+        check_time()
+        return found
 
     def _encode(self, text: str) -> _Read:
         found = self._fast.encode(_plain(text), add_special_tokens=False)

@@ -86,6 +86,7 @@ class Runtime:
             windowers={role: session.tokenizer for role, session in self.sessions.items()},
             languages=_languages(self.sessions),
             max_sentences=settings.limits.sentences,
+            cpu_s=settings.limits.cpu_s,
             default_policy=default,
             warming=[s.warming for s in self.sessions.values() if isinstance(s, Warms)],
         )

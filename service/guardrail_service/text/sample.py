@@ -16,6 +16,7 @@ from itertools import accumulate, pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
+from guardrail_service.text.budget import check_time
 from guardrail_service.text.language import Language, identify
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short, split_sentences
 
@@ -83,10 +84,12 @@ def windows(sentence: Sentence, windower: Windower) -> tuple[Window, ...]:
     spans = windower.tokens(sentence.text)
     if len(spans) <= windower.max_tokens:
         return (_window(sentence, 0, len(sentence.text), spans),)
+    check_time()
     cuts = _cut_points(sentence.text, spans)
     out: list[Window] = []
     start = 0
     while start < len(sentence.text):
+        check_time()
         piece = _next_piece(sentence, start, cuts, windower)
         out.append(piece)
         start = piece.end - sentence.start

@@ -224,13 +224,13 @@ def test_the_deadline_counts_from_the_start_of_the_check(
         perf_counter=lambda: time.perf_counter() - behind_s[0],
     )
     monkeypatch.setattr(module, "time", clock)
-    segmented = made.guard._segmented
+    limit = made.guard._limit_sentences
 
-    def slow(sample: Sample) -> SegmentedSample:
+    def slow(sample: SegmentedSample) -> None:
         behind_s[0] = 0.0  # segmentation took 100 seconds
-        return segmented(sample)
+        limit(sample)
 
-    monkeypatch.setattr(made.guard, "_segmented", slow)
+    monkeypatch.setattr(made.guard, "_limit_sentences", slow)
     verdict = made.check(deadline_ms=50_000)
     assert verdict.detectors["model"].state is State.NOT_EVALUATED
     assert verdict.timings.total >= 100_000
@@ -784,3 +784,17 @@ def test_a_model_pack_that_keeps_nothing_warms_nothing(bench: Callable[..., Benc
     """No row is run whose outputs nobody would find again."""
     made = bench(Fake("risk", rows("a"), scores()))
     assert made.guard.warm(PASSAGES, Cancellation()) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("answer", ["a@a." * 25_000, "One. " * 3_000])
+def test_a_sample_whose_time_is_over_is_told_so_and_no_detector_fails(
+    answer: str, bench: Callable[..., Bench]
+) -> None:
+    """What was not looked at has no verdict: the policy says what follows."""
+    made = bench(Fake("model", rows("late"), scores()))
+    made.guard._cpu_s = 0.0
+    verdict = made.guard.check(Sample(answer))
+    found = verdict.detectors["model"]
+    assert (found.state, found.reason) == (State.NOT_EVALUATED, "deadline")
+    assert verdict.status == "partial"
+    assert made.model.ran == []

@@ -28,6 +28,7 @@ from guardrail_service.detectors.shared.comparison import (
 )
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.errors import NotScorable
+from guardrail_service.text.budget import check_time
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.text.segmentation.sentences import Sentence
@@ -329,14 +330,24 @@ def without_opaque(text: str) -> str:
     return text
 
 
+_BETWEEN_LOOKS = 256
+"""Parts of one word between two looks at the time: a word may be all of a huge answer."""
+
+
 def _is_opaque(word: str) -> bool:
     """Return whether a long run without blanks is no text."""
     if "://" in word or word.startswith("www.") or word.count("/") >= _PATH:
         return True
     if _UNCASED.search(word) is not None:
         return False
-    parts = _PARTS.findall(word)
-    return sum(_WORD_LIKE.fullmatch(part) is not None for part in parts) < _LEAST_PARTS
+    alike = 0
+    for count, part in enumerate(_PARTS.finditer(word)):
+        if count % _BETWEEN_LOOKS == _BETWEEN_LOOKS - 1:
+            check_time()
+        alike += _WORD_LIKE.fullmatch(part.group()) is not None
+        if alike >= _LEAST_PARTS:
+            return False
+    return True
 
 
 def without_layout(text: str, *, keep_brackets: bool) -> str:

@@ -1,0 +1,65 @@
+"""How long one thread may work on one text: until a deadline, and never beyond a hard limit.
+
+Whatever takes long on some text asks `check_time` inside its loop; outside `spending` it costs a
+look-up and never refuses.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from guardrail_service.errors import OutOfTime
+
+FREE_S = 0.05
+"""Seconds of processor time that each half of a check has even after its deadline: five times what
+an ordinary one takes, so that only huge texts are cut off, however busy the machine is."""
+
+
+class Budget:
+    """What one thread may spend as of now.
+
+    Args:
+        due: Monotonic second from which only `FREE_S` is left; None: never.
+        cpu_s: Seconds of processor time in any case.
+    """
+
+    def __init__(self, due: float | None, cpu_s: float) -> None:
+        now = time.thread_time()
+        self._due = due
+        self._free_until = now + FREE_S
+        self._hard_until = now + cpu_s
+
+    def is_spent(self) -> bool:
+        """Return whether nothing is left."""
+        used = time.thread_time()
+        if used >= self._hard_until:
+            return True
+        is_late = self._due is not None and time.monotonic() >= self._due
+        return is_late and used >= self._free_until
+
+
+class _Current(threading.local):
+    budget: Budget | None = None
+
+
+_current = _Current()
+
+
+@contextmanager
+def spending(budget: Budget) -> Iterator[None]:
+    """Let `check_time` refuse, in this block and thread, when the budget is spent."""
+    before, _current.budget = _current.budget, budget
+    try:
+        yield
+    finally:
+        _current.budget = before
+
+
+def check_time() -> None:
+    """Raise OutOfTime if this thread's budget is spent."""
+    budget = _current.budget
+    if budget is not None and budget.is_spent():
+        raise OutOfTime("the time for this text is over")

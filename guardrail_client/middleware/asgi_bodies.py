@@ -413,6 +413,7 @@ class EventBody(StreamBody):
 
     def ending(self, lane: Lane, text: str, outcome: AnswerOutcome) -> bytes:
         """Return the fallback and the events that say that a filter ended the answer."""
+        lane = sse.lane_to_tell(lane, self._templates)
         return sse.ending(self._template(lane), self.route.sse, lane, text, outcome.told())
 
     async def done(self, outcome: AnswerOutcome) -> None:

@@ -435,6 +435,11 @@ def _delta(name: str, text: str) -> dict[str, Any]:
     return {"tool_calls": [{"index": number, "function": {"arguments": text}}]}
 
 
+def lane_to_tell(lane: Lane, seen: Collection[Lane]) -> Lane:
+    """Return where a fallback goes that belongs to no text: to the last one, or to a chat."""
+    return lane if lane in seen else next(reversed([*seen]), (0, "content"))
+
+
 def to_tell(template: bytes, shape: str, lane: Lane) -> tuple[bytes, Lane]:
     """Return where a fallback is shown: with the answer, not in a thought or a tool's arguments."""
     if shape == "text":

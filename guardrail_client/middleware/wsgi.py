@@ -377,6 +377,7 @@ class _Texts:
         """Return what a stopped stream ends with."""
         if self._events is None:
             return self._encoder.encode(text)
+        self._lane = sse.lane_to_tell(self._lane, self._templates)
         return self._sent(
             sse.ending(self._template(), self._route.sse, self._lane, text, outcome.told())
         )

@@ -94,6 +94,12 @@ class Reply:
     body: bytes
     headers: list[tuple[str, str]]
     status: int = 200
+    chunks: list[bytes] | None = None
+
+    @property
+    def pieces(self) -> list[bytes]:
+        """Return the body as the application sends it."""
+        return self.chunks or [self.body[:7], self.body[7:]]
 
     @classmethod
     def of(cls, document: Any, kind: str = "application/json", status: int = 200) -> Reply:
@@ -142,7 +148,7 @@ class Host:
 def _wsgi(reply: Reply) -> Callable[..., Iterable[bytes]]:
     def app(_environ: Any, start_response: Any) -> Iterable[bytes]:
         start_response(f"{reply.status} X", list(reply.headers))
-        return [reply.body[:7], reply.body[7:]]
+        return reply.pieces
 
     return app
 
@@ -154,8 +160,10 @@ def _asgi(reply: Reply) -> Any:
         headers = [(k.lower().encode(), v.encode()) for k, v in reply.headers]
         start = {"type": "http.response.start", "status": reply.status, "headers": headers}
         await send(start)
-        await send({"type": "http.response.body", "body": reply.body[:7], "more_body": True})
-        await send({"type": "http.response.body", "body": reply.body[7:]})
+        *most, last = reply.pieces
+        for piece in most:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": last})
 
     return app
 

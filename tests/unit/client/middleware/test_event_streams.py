@@ -54,7 +54,7 @@ def read(body: str) -> str:
     shown = ""
     for line in body.split("\n"):
         if line.startswith("data: {"):
-            for choice in json.loads(line[6:])["choices"]:
+            for choice in json.loads(line[6:]).get("choices", []):
                 shown += choice.get("delta", {}).get("content") or ""
     return shown
 

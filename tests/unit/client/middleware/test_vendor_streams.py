@@ -284,7 +284,7 @@ def at(*way: Any) -> Callable[[Any], str]:
 
 def only(kind: str, read: Callable[[Any], str]) -> Callable[[Any], str]:
     """Return a reader of events of one type."""
-    return lambda event: read(event) if event.get("type") == kind else ""
+    return lambda event: read(event) if at("type")(event) == kind else ""
 
 
 VENDORS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,21 @@ from tests.unit.client.middleware.conftest import (
     Host,
     Reply,
 )
+from tests.unit.client.middleware.test_event_streams import completion, data, read, stream
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "what-users-see.md"
-ROWS = [
-    [cell.strip() for cell in line.strip("|").split("|")]
-    for line in PAGE.read_text("utf-8").splitlines()
-    if line.startswith("| ") and not line.startswith("| verdict")
-]
+
+
+def rows(part: str) -> list[list[str]]:
+    """Return the table of a part of the page."""
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in part.splitlines()
+        if line.startswith("| ") and not line.startswith("| verdict")
+    ]
+
+
+ROWS, STREAMED = map(rows, PAGE.read_text("utf-8").split("## Streams"))
 FLAGGED = "A flagged sentence."
 ANSWERS = {"mark": MARKED, "flag": FLAGGED, "redact": LEAK, "block": BAD}
 HEADERS = ("decision", "action", "shown", "error")
@@ -61,3 +70,33 @@ def test_users_see_what_the_page_says(
 def test_the_page_has_a_row_for_every_action() -> None:
     """None is left to be guessed."""
     assert {"allow", "mark", "flag", "redact", "block"} <= {row[0] for row in ROWS}
+
+
+@pytest.mark.parametrize("row", STREAMED, ids=lambda row: row[0])
+def test_readers_of_a_stream_see_what_the_page_says(
+    row: list[str], host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text, and what its last chunk says."""
+    monkeypatch.setitem(ACTIONS, "flagged sentence", "flag")
+    case, shown, *last = row
+    answer = ANSWERS.get(case.partition(",")[0], GOOD)
+    if "as a whole" in case:
+        monkeypatch.setattr("tests.unit.client.middleware.conftest.SEEN_BEFORE_THE_END", True)
+    if case.startswith("guard down"):
+        host.guard.failing = 503
+    unread = [data({"type": "new"}), data({"type": "new", "note": BAD})]
+    more = unread if case.startswith("an event") else []
+    route = Route(
+        "/ask",
+        on_error="open" if '"open"' in case else "closed",
+        hold="all" if '"all"' in case else None,
+    )
+    found = host.get(stream(completion(answer, *more)), route)
+    chunks = [json.loads(line[6:]) for line in found.text.split("\n") if line[:7] == "data: {"]
+    ended = next(c for c in chunks if c.get("choices") and c["choices"][0]["finish_reason"])
+    told = ended.get("guardrail", {})
+    said = [ended["choices"][0]["finish_reason"], told.get("reason"), told.get("retract_from")]
+    assert ["-" if one is None else str(one) for one in said] == last
+    beginning, _, end = shown.rpartition(", then ")
+    texts = {"the answer": answer, "the answer, redacted": REDACTED, "its beginning": "The "}
+    assert read(found.text) == texts.get(beginning, "") + texts.get(end, end.strip('"'))

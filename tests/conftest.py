@@ -72,5 +72,8 @@ def tiny_runtime(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         )
     )
     runtime = Runtime(Settings(model_pack=str(tiny), config=(path,), workers=2))
+    closing = runtime.close
+    # An application that ends closes its runtime; the tests of one process share this one.
+    runtime.close = lambda: None  # type: ignore[method-assign]
     yield runtime
-    runtime.close()
+    closing()

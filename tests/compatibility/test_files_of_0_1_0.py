@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +61,23 @@ def content_of(folder: Path) -> dict[str, Any]:
 
 
 def test_a_store_starts_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the machine that wrote it, every passage is known."""
+    """On the machine that wrote it, every passage is known: none is stored a second time."""
     environment = written("store_environment.json")
     monkeypatch.setattr(memory.ort, "__version__", environment["onnxruntime"])
     monkeypatch.setattr(memory.platform, "machine", lambda: environment["machine"])
     monkeypatch.setattr(memory, "_cpu", lambda: environment["cpu"])
     store = shutil.copy(WRITTEN / "store.sqlite", tmp_path)
+    before = stored(store)
     done = here("warm", WRITTEN / "corpus.txt", "--store", store, "--json")
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout) == {"passages": 2, "new": 0, "known": 2, "failed": 0}
+    assert json.loads(done.stdout) == {"passages": 2, "sentences": 2, "failed": 0}
+    assert stored(store) == before
+
+
+def stored(path: Path) -> set[tuple[bytes, bytes, bytes]]:
+    """Return every output of a store, with its model's space and its key."""
+    with closing(sqlite3.connect(path)) as store:
+        return set(store.execute("SELECT space, key, value FROM outputs"))
 
 
 def test_an_unfinished_run_is_gone_on_with(tmp_path: Path) -> None:

@@ -41,21 +41,14 @@ def posted(runtime: Runtime, path: str, *bodies: bytes) -> tuple[int, list[httpx
 
     async def run() -> tuple[int, list[httpx.Response]]:
         app = create_app(runtime=runtime)
-        closing = runtime.close
-        runtime.close = lambda: None  # type: ignore[method-assign]  # others use it, too
-        try:
-            async with app.router.lifespan_context(app):
-                transport = httpx.ASGITransport(app)
-                async with httpx.AsyncClient(
-                    transport=transport, base_url="http://test", timeout=PATIENCE_S
-                ) as client:
-                    json_type = {"Content-Type": "application/json"}
-                    replies = [
-                        await client.post(path, content=b, headers=json_type) for b in bodies
-                    ]
-                    return threading.get_ident(), replies
-        finally:
-            runtime.close = closing  # type: ignore[method-assign]
+        async with app.router.lifespan_context(app):
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://test", timeout=PATIENCE_S
+            ) as client:
+                json_type = {"Content-Type": "application/json"}
+                replies = [await client.post(path, content=b, headers=json_type) for b in bodies]
+                return threading.get_ident(), replies
 
     return asyncio.run(run())
 

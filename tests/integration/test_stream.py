@@ -327,11 +327,11 @@ async def test_what_is_not_judged_in_time_counts_as_the_policy_says(
 
 @pytest.mark.anyio
 async def test_late_under_a_blocking_policy_is_never_a_pass(service: Served) -> None:
-    """Fail closed: the part does not leave."""
-    long = " ".join(f"The pool {n} opens at {m} in the morning." for n in range(60) for m in "ab")
+    """Fail closed: the part does not leave. No other test asks this, so no cache knows it."""
+    long = " ".join(f"The sauna {n} opens at {m} at noon." for n in range(60) for m in "ab")
     async with client(service) as asking:
         stream = asking.check_stream(
-            tokens(SENTENCES[0] + SENTENCES[1]),
+            tokens("Nobody has found the key of the sauna. The towels are in the cupboard."),
             policy="blocking",
             contexts=[long] * 30,
             sentence_deadline_ms=1,

@@ -32,7 +32,9 @@ Texts = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Another seed gives other samples.")]
 
 
-bench_app = typer.Typer(help="Measure speed, memory and quality.", no_args_is_help=True)
+bench_app = typer.Typer(
+    add_completion=False, help="Measure speed, memory and quality.", no_args_is_help=True
+)
 
 
 @bench_app.command("latency")

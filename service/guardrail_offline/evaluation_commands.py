@@ -33,7 +33,9 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same variants."
 STEP_LIMIT_S = 1800.0
 """Half an hour: only what hangs takes so long for one question."""
 
-evaluators_app = typer.Typer(help="Look at the offline evaluators.", no_args_is_help=True)
+evaluators_app = typer.Typer(
+    add_completion=False, help="Look at the offline evaluators.", no_args_is_help=True
+)
 
 
 @evaluators_app.command("list")

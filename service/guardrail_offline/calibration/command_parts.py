@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from guardrail_service.policy.file import Serving
 
 calibrate_app = typer.Typer(
-    help="Fit thresholds to human labels, with a known error rate.", no_args_is_help=True
+    add_completion=False,
+    help="Fit thresholds to human labels, with a known error rate.",
+    no_args_is_help=True,
 )
 P = ParamSpec("P")
 

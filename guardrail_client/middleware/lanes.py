@@ -9,11 +9,12 @@ from typing import Any
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware import replies
+from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.exchange import Exchange
 from guardrail_client.middleware.outcome import AnswerOutcome, streamed, unchecked
 from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.routes import Route
-from guardrail_client.middleware.stream_documents import Key, Lane
+from guardrail_client.middleware.stream_documents import WHOLE, Key, Lane
 
 QUEUED = 64
 """Tokens of a lane that wait for the guard; beyond, the application waits."""
@@ -50,10 +51,13 @@ class Lanes:
         self._done = done
         self._queues: dict[Lane, asyncio.Queue[str | None]] = {}
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
+        self._ended: set[Lane] = set()
         self.repeats = Repeats()
 
     async def put(self, lane: Lane, text: str) -> None:
         """Give a lane more text; waits while it has too much."""
+        if lane in self._ended:  # judged apart, its halves could say what the whole may not
+            raise UnreadableBody("text_after_end")
         self.repeats.wrote(lane, text)
         if lane not in self._queues:
             if len(self._queues) >= MAX_LANES:
@@ -93,6 +97,7 @@ class Lanes:
         await asyncio.gather(*(self._tasks[lane] for lane in ending))
         for lane in ending:
             del self._queues[lane], self._tasks[lane]
+        self._ended |= {lane for lane in ending if not lane[1].startswith(WHOLE)}
 
     async def cancel(self) -> None:
         """Drop whatever is still held."""

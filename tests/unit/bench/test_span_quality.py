@@ -28,7 +28,7 @@ RECORDS: list[dict[str, Any]] = [
 def write(path: Path, records: list[dict[str, Any]]) -> Path:
     """Write records as JSON lines, compressed if the name says so."""
     data = "".join(json.dumps(record) + "\n" for record in records).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     return path
 
 

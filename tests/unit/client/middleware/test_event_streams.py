@@ -194,7 +194,7 @@ def test_a_chunk_with_text_says_nothing_else(key: str, host: Host) -> None:
 
 OPEN = {
     "compressed": Reply(
-        gzip.compress(data("lobster")),
+        gzip.compress(data("lobster"), mtime=0),
         [("Content-Type", "text/event-stream"), ("Content-Encoding", "gzip")],
     ),
     "too large": Reply.of(

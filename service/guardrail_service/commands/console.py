@@ -77,12 +77,9 @@ def settings_from(**given: Any) -> Settings:
 @contextmanager
 def progress_bar(total: int, doing: str = "checking") -> Iterator[Callable[..., None]]:
     """Show a bar on a terminal's standard error; elsewhere nothing."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = (doing, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
-        task = progress.add_task(doing, total=total)
-        yield lambda done=1: progress.advance(task, done)
+    with late_progress_bar(doing) as (begin, advance):
+        begin(total)
+        yield lambda done=1: advance(done)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.circuit import with_circuit
-from guardrail_client.middleware import bodies, replies, sse
+from guardrail_client.middleware import bodies, event_reader, replies, sse
 from guardrail_client.middleware.asgi_bodies import Body, body_kind
 from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send, verdicts
 from guardrail_client.middleware.bodies import UnreadableBody
@@ -186,6 +186,6 @@ def _texts(texts: Sequence[str]) -> Document:
 def _streamed_texts(events: Cutter, data: bytes, shape: str) -> list[str]:
     texts: dict[Lane, str] = {}
     for event in (*events.feed(data), *events.end()):
-        for lane, text in sse.find(event, shape).texts.items():
+        for lane, text in event_reader.find(event, shape).texts.items():
             texts[lane] = texts.get(lane, "") + text
     return list(texts.values())

@@ -10,7 +10,7 @@ import codecs
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from guardrail_client.middleware import bodies, replies, sse
+from guardrail_client.middleware import bodies, event_reader, event_writer, replies, sse
 from guardrail_client.middleware.asgi_request import Guarded, verdicts
 from guardrail_client.middleware.bodies import Header, UnreadableBody
 from guardrail_client.middleware.lanes import Lanes
@@ -343,7 +343,7 @@ class EventBody(StreamBody):
     async def begin(self) -> None:
         """Send the headers; the verdict comes later."""
         self._events = sse.CUTTERS[self.framing]()
-        self._shape = sse.first_shape(self.framing, self.route.sse)
+        self._shape = event_reader.first_shape(self.framing, self.route.sse)
         self._templates: dict[Lane, bytes] = {}
         self._held: list[tuple[bytes, tuple[str, ...]]] = []
         await super().begin()
@@ -362,7 +362,7 @@ class EventBody(StreamBody):
         route, lanes = self.route, self._lanes
         for event in events:
             try:
-                found = sse.find(
+                found = event_reader.find(
                     event, route.sse, route.tool_calls, route.unchecked_events, route.errors
                 )
             except UnreadableBody as error:
@@ -409,22 +409,22 @@ class EventBody(StreamBody):
 
     def shown(self, lane: Lane, text: str) -> bytes:
         """Return a text as it is sent."""
-        return sse.fill(self._template(lane), self.route.sse, lane, text)
+        return event_writer.fill(self._template(lane), self.route.sse, lane, text)
 
     def ending(self, lane: Lane, text: str, outcome: AnswerOutcome) -> bytes:
         """Return the fallback and the events that say that a filter ended the answer."""
-        lane = sse.lane_to_tell(lane, self._templates)
-        return sse.ending(self._template(lane), self.route.sse, lane, text, outcome.told())
+        lane = event_writer.lane_to_tell(lane, self._templates)
+        return event_writer.ending(self._template(lane), self.route.sse, lane, text, outcome.told())
 
     async def done(self, outcome: AnswerOutcome) -> None:
         """Tell a reader the verdict in a comment, which readers of events skip."""
         said = " ".join(f"{name.lower()}={text}" for name, text in outcome.headers())
         await self.emit(sse.comment(said))
         if outcome.result is not None and outcome.result.action == "mark":
-            await self.emit(sse.marked(self._shape, outcome.told()))
+            await self.emit(event_writer.marked(self._shape, outcome.told()))
 
     def _template(self, lane: Lane) -> bytes:
-        return self._templates.get(lane) or sse.blank(self._shape)
+        return self._templates.get(lane) or event_reader.blank(self._shape)
 
 
 class LineBody(EventBody):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guardrail_client.middleware.bodies import UnreadableBody
-from guardrail_client.middleware.sse import said_otherwise
+from guardrail_client.middleware.event_writer import said_otherwise
 from guardrail_client.middleware.stream_documents import WHOLE, Lane
 
 

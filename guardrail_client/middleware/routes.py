@@ -11,11 +11,11 @@ from typing import Any, Literal, Self
 from guardrail_client.middleware import documents
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
+from guardrail_client.middleware.event_reader import ANY
 from guardrail_client.middleware.exchange import Exchange, Finder, compiled
 from guardrail_client.middleware.metrics import AnswerMetrics
 from guardrail_client.middleware.outcome import AnswerOutcome
 from guardrail_client.middleware.shapes import ANSWER, MEDIA_TYPES, SHAPES, Framing, Shape
-from guardrail_client.middleware.sse import ANY
 from guardrail_client.middleware.stream_shapes import STREAM_SHAPES
 from guardrail_client.passages import wire_passages
 from guardrail_client.stream import OnError

@@ -11,7 +11,7 @@ from typing import Any
 from guardrail_client.circuit import with_circuit
 from guardrail_client.client import GuardrailClient
 from guardrail_client.errors import GuardrailError
-from guardrail_client.middleware import bodies, documents, replies, sse
+from guardrail_client.middleware import bodies, documents, event_reader, event_writer, replies, sse
 from guardrail_client.middleware.bodies import Header, UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.exchange import Exchange, queried
@@ -290,7 +290,7 @@ class _Texts:
         self._events = sse.CUTTERS[framing]() if framing in sse.CUTTERS else None
         self._charset = charset
         self._encoder = bodies.encoder(charset)
-        self._shape = sse.first_shape(framing, route.sse)
+        self._shape = event_reader.first_shape(framing, route.sse)
         self._lane: Lane = (0, "text")
         self._templates: dict[Lane, bytes] = {}
         self._waiting: list[tuple[bytes, tuple[str, ...]]] = []
@@ -377,16 +377,16 @@ class _Texts:
         """Return what a stopped stream ends with."""
         if self._events is None:
             return self._encoder.encode(text)
-        self._lane = sse.lane_to_tell(self._lane, self._templates)
+        self._lane = event_writer.lane_to_tell(self._lane, self._templates)
         return self._sent(
-            sse.ending(self._template(), self._route.sse, self._lane, text, outcome.told())
+            event_writer.ending(self._template(), self._route.sse, self._lane, text, outcome.told())
         )
 
     def done(self, outcome: AnswerOutcome) -> bytes:
         """Return what says that a text was marked, where the format has room for it."""
         if self._events is None or outcome.result is None or outcome.result.action != "mark":
             return b""
-        return self._sent(sse.marked(self._shape, outcome.told()))
+        return self._sent(event_writer.marked(self._shape, outcome.told()))
 
     def tail(self) -> bytes:
         """Return what the charset still has to say: a character held back, the way to ASCII."""
@@ -395,13 +395,13 @@ class _Texts:
     def _filled(self, text: str) -> bytes:
         if self._events is None:
             return self._encoder.encode(text)
-        return self._sent(sse.fill(self._template(), self._route.sse, self._lane, text))
+        return self._sent(event_writer.fill(self._template(), self._route.sse, self._lane, text))
 
     def _sent(self, events: bytes) -> bytes:
         return self._events.sent(events) if isinstance(self._events, sse.Lines) else events
 
     def _template(self) -> bytes:
-        return self._templates.get(self._lane) or sse.blank(self._shape)
+        return self._templates.get(self._lane) or event_reader.blank(self._shape)
 
     def _raw(self) -> Iterator[tuple[Lane, str]]:
         if self._events is None:
@@ -423,7 +423,7 @@ class _Texts:
     def _event(self, event: bytes) -> Iterator[tuple[Lane, str]]:
         route = self._route
         try:
-            found = sse.find(
+            found = event_reader.find(
                 event, route.sse, route.tool_calls, route.unchecked_events, route.errors
             )
         except UnreadableBody as error:

@@ -1,0 +1,313 @@
+"""Find the texts of an event of a stream, by the tables of the stream's shape. Pure.
+
+A text is found under a lane: choices of one response are separate answers, and so are an
+answer and the reasoning before it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.documents import (
+    at_place,
+    is_code,
+    is_name,
+    silenced,
+    strict_json,
+    string_places,
+    without_sentences,
+)
+from guardrail_client.middleware.shapes import OPENAI_CHAT, Framing, Shape
+from guardrail_client.middleware.sse import DONE, compact, data_of, field_of, with_data
+from guardrail_client.middleware.stream_documents import Key, Lane, kind_of, read
+from guardrail_client.middleware.stream_shapes import STREAM_SHAPES, EventKind, StreamShape
+
+ANY = "any"
+"""The shape of a stream whose events say which it is."""
+UNTIL_KNOWN: Mapping[Framing, str] = {"lines": "ollama-chat", "parts": "vercel-parts"}
+
+TOOL_CALL = "tool_call:"
+MAX_NAME = 64
+OWN = Shape("own")
+FAILURE = "Internal Server Error"
+"""Stands in for the sentences of an event that says that the application failed."""
+ENDS = ("end",)
+"""Names of events without data behind which nothing follows."""
+TEXT_FIELDS = ("content", "refusal", "reasoning_content", "reasoning")
+"""Fields of a chunk's delta that readers may be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The texts of one event, by lane, and the event without them.
+
+    Attributes:
+        texts: What to check.
+        rest: The event without its texts; None if nothing is left of it.
+        template: Carries text of a lane later on; None if an earlier one should.
+        ends: Which choices have no more text; their lanes are sent before `rest`.
+        is_last: Whether nothing has more text.
+        others: Strings of `rest` that may say again what the texts say, or something else: it waits
+            until they are known to repeat what may be shown.
+        shape: Which it turned out to be; None if that is not known.
+    """
+
+    texts: dict[Lane, str]
+    rest: bytes | None
+    template: bytes | None
+    ends: frozenset[Key] = frozenset()
+    is_last: bool = False
+    others: tuple[str, ...] = ()
+    shape: str | None = None
+
+
+def find(
+    event: bytes,
+    shape: str,
+    tool_calls: str = "check",
+    unchecked: Collection[str] = (),
+    errors: str = "removed",
+) -> Found:
+    """Return what an event holds.
+
+    Args:
+        event: As it came.
+        shape: `any`, `openai`, `text`, a name of `STREAM_SHAPES`, or a JSON pointer.
+        tool_calls: `check`, `unchecked` or `refuse`.
+        unchecked: Names or types of events that pass as they are.
+        errors: Whether sentences of an error are `removed` or `unchecked`.
+
+    Raises:
+        UnreadableBody: If it holds a tool call where those are refused.
+    """
+    name = field_of(event, "event")
+    if name is not None and name in unchecked:
+        return Found({}, event + b"\n\n", event)
+    event = _without_comments(event)
+    data = data_of(event)
+    if data is None or data.strip() == DONE:
+        is_last = data is not None or name in ENDS
+        rest = event + b"\n\n" if event else b":\n\n"  # keeps the connection open
+        return Found({}, rest, event, is_last=is_last, others=_odd_fields(event))
+    if shape == "text":
+        return Found({(0, "text"): data}, None, _plain_template(event))
+    try:
+        document = _well_formed(data)
+        said = _failure(document, errors)
+    except UnreadableBody:
+        return Found({}, event + b"\n\n", event, others=(data, *_odd_fields(event)))
+    is_unchecked = isinstance(document, dict) and _text(document.get("type")) in unchecked
+    if is_unchecked or said is not None:
+        rest = (
+            event + b"\n\n" if is_unchecked or said == document else with_data(event, compact(said))
+        )
+        return Found({}, rest, None, others=_odd_fields(event))
+    kind = kind_in(document, name, shape)
+    if kind == OPENAI_CHAT.name:
+        found = _openai(event, document, tool_calls)
+    elif isinstance(kind, tuple):
+        found = _tabled(event, document, *kind, tool_calls)
+    elif kind is None:
+        found = Found({}, event + b"\n\n", None, others=_others(document, OPENAI_CHAT))
+    else:
+        found = _pointed(event, document, kind)
+    odd = _odd_fields(event)
+    if odd and found.template is not None:
+        found = replace(found, template=with_data(b"", data_of(found.template) or ""))
+    return replace(found, others=(*found.others, *odd))
+
+
+def _well_formed(data: str) -> Any:
+    """Return JSON without half characters, which nothing can put together again.
+
+    Raises:
+        UnreadableBody: If readers could differ about it.
+    """
+    document = strict_json(data.encode())
+    try:
+        compact(document).encode()
+    except UnicodeEncodeError:
+        raise UnreadableBody("not_json") from None
+    return document
+
+
+def _failure(document: Any, errors: str) -> Any:
+    """Return what an event may say that tells of an error; None for any other event."""
+    if not isinstance(document, dict):
+        return None
+    if document.keys() != {"error"} and document.get("type") != "error":
+        return None
+    return document if errors == "unchecked" else without_sentences(document, FAILURE)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _tabled(
+    event: bytes, document: Any, shape: StreamShape, kind: EventKind, tool_calls: str
+) -> Found:
+    found = read(document, shape, kind, tool_calls)
+    rest = None
+    if found.rest is not None:
+        same = found.rest == document
+        rest = event + b"\n\n" if same else with_data(event, compact(found.rest))
+    template = None if found.template is None else with_data(event, compact(found.template))
+    return Found(found.texts, rest, template, found.ends, found.is_last, found.others, shape.name)
+
+
+def _without_comments(event: bytes) -> bytes:
+    """Return an event's known fields: no reader shows the others, and a person may read them."""
+    known = (b"event", b"id", b"retry", b"data")
+    return b"\n".join(line for line in event.split(b"\n") if line.partition(b":")[0] in known)
+
+
+def _odd_fields(event: bytes) -> tuple[str, ...]:
+    """Return names of events and ids that are no names."""
+    fields = (field_of(event, name) for name in ("event", "id", "retry"))
+    return tuple(f for f in fields if f and (len(f) > MAX_NAME or not is_name(f)))
+
+
+def _plain_template(event: bytes) -> bytes:
+    """Return an event as a template, without a name that is none."""
+    return b"data:" if _odd_fields(event) else event
+
+
+def _others(document: Any, shape: Shape) -> tuple[str, ...]:
+    """Return the strings of a document that are not known to be names or codes."""
+    found = []
+    for place in string_places(document):
+        text = at_place(document, place)
+        if text.strip() and not (place and is_code(place[-1], text, shape)):
+            found.append(text)
+    return tuple(found)
+
+
+def _openai(event: bytes, document: Any, tool_calls: str) -> Found:
+    choices = document.get("choices") if isinstance(document, dict) else None
+    if not isinstance(choices, list) or not all(isinstance(c, dict) for c in choices):
+        return Found({}, event + b"\n\n", None, others=_others(document, OPENAI_CHAT))
+    texts: dict[Lane, str] = {}
+    passing: set[str] = set()
+    rest = copy.deepcopy(document)
+    rest.pop("obfuscation", None)  # padding, of which nobody knows what it says
+    for choice in rest["choices"]:
+        index = int(choice.get("index") or 0)
+        delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else {}
+        choice.pop("logprobs", None)  # the tokens ahead of the text
+        for holder, names in ((choice, ("text",)), (delta, TEXT_FIELDS)):
+            for name in names:
+                if isinstance(holder.get(name), str):
+                    texts[index, name] = texts.get((index, name), "") + holder[name]
+                    holder[name] = ""
+        for name, call in _calls(delta):
+            if tool_calls == "refuse":
+                raise UnreadableBody("tool_call")
+            if tool_calls == "unchecked":
+                passing.add(call["arguments"])
+            else:
+                texts[index, name] = texts.get((index, name), "") + call["arguments"]
+                call["arguments"] = ""
+    ends: frozenset[Key] = frozenset(
+        int(c.get("index") or 0) for c in rest["choices"] if c.get("finish_reason")
+    )
+    left = with_data(event, compact(rest)) if _says_more(rest) else None
+    others = tuple(text for text in _others(rest, OPENAI_CHAT) if text not in passing)
+    template = with_data(event, compact(silenced(rest, OPENAI_CHAT)))
+    return Found(texts, left, template, ends, others=others, shape=OPENAI_CHAT.name)
+
+
+def _calls(delta: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the lane and the holder of each piece of arguments that a delta has."""
+    calls = delta.get("tool_calls")
+    for number, call in enumerate(calls if isinstance(calls, list) else ()):
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("arguments"), str):
+            yield f"{TOOL_CALL}{int(call.get('index') or number)}", function
+
+
+def _says_more(document: dict[str, Any]) -> bool:
+    """Return whether a chunk without its texts still has something to tell."""
+    if document.get("usage") or not document["choices"]:
+        return True
+    silent: tuple[Any, ...] = (None, "", [], {})
+    return any(
+        value not in silent
+        for choice in document["choices"]
+        for key, value in (*choice.items(), *_items(choice.get("delta")))
+        if key not in ("index", "delta", "text")
+    )
+
+
+def _items(value: Any) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else [("delta", value)]
+
+
+def _pointed(event: bytes, document: Any, pointer: str) -> Found:
+    holder, key = _holder(document, pointer)
+    text = holder.get(key) if isinstance(holder, dict) else None
+    if not isinstance(text, str):
+        return Found({}, event + b"\n\n", None, others=_others(document, OWN))
+    rest = copy.deepcopy(document)
+    put_at(rest, pointer, "")
+    others = _others(rest, OWN)
+    if not others:
+        return Found({(0, pointer): text}, None, event)
+    left = with_data(event, compact(rest))
+    return Found({(0, pointer): text}, left, blank(pointer), others=others)
+
+
+def kind_in(
+    document: Any, name: str | None, shape: str
+) -> tuple[StreamShape, EventKind] | str | None:
+    """Return how to read an event: a kind of a table, the shape's name, or None if nobody knows."""
+    if shape not in (ANY, *STREAM_SHAPES):
+        return shape
+    if shape == ANY and isinstance(document, dict) and "choices" in document:
+        return OPENAI_CHAT.name
+    shapes = STREAM_SHAPES.values() if shape == ANY else (STREAM_SHAPES[shape],)
+    return kind_of(document, name, shapes)
+
+
+def first_shape(framing: Framing, shape: str) -> str:
+    """Return the shape of a stream of which no event was read."""
+    return UNTIL_KNOWN.get(framing, shape) if shape == ANY else shape
+
+
+def blank(shape: str) -> bytes:
+    """Return a template for a stream of which no event was read."""
+    if shape == "text":
+        return b"data:"
+    if shape in STREAM_SHAPES:
+        return event_of(STREAM_SHAPES[shape], STREAM_SHAPES[shape].blank)[:-2]
+    if shape in (ANY, "openai"):
+        return b'data: {"object":"chat.completion.chunk","choices":[]}'
+    document: Any = ""
+    for part in reversed(shape.split("/")[1:]):
+        document = {part.replace("~1", "/").replace("~0", "~"): document}
+    return f"data: {compact(document)}".encode()
+
+
+def event_of(shape: StreamShape, document: Any) -> bytes:
+    """Return a document as an event of a shape, with the name that its readers expect."""
+    is_typed = shape.is_named and isinstance(document, dict) and "type" in document
+    name = document["type"] if is_typed else shape.event
+    return with_data(f"event: {name}".encode() if name else b"", compact(document))
+
+
+def put_at(document: Any, pointer: str, text: str) -> None:
+    """Write a text where a JSON pointer points; nothing happens if there is no such place."""
+    holder, key = _holder(document, pointer)
+    if isinstance(holder, dict):
+        holder[key] = text
+
+
+def _holder(document: Any, pointer: str) -> tuple[Any, str]:
+    *way, key = [p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:]]
+    for part in way:
+        document = document.get(part) if isinstance(document, dict) else None
+    return document, key

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from guardrail_bench.bare_sessions import BareJob
+from guardrail_bench.components import BareJob
 from guardrail_bench.latency_results import (
     Bare,
     Cell,
@@ -174,7 +174,7 @@ def _bare(settings: LatencySettings, source: SampleSource, cell: Cell) -> Bare:
         config=tuple(Path(path) for path in settings.config),
         pack=settings.pack,
     )
-    command = [sys.executable, "-m", "guardrail_bench.bare_sessions"]
+    command = [sys.executable, "-m", "guardrail_bench.components"]
     with pinned(settings.server_cores):
         done = subprocess.run(  # noqa: S603 - our own command
             command, input=task.model_dump_json(), capture_output=True, text=True, check=False

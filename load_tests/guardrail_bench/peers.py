@@ -20,7 +20,7 @@ import httpx
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
-from guardrail_bench.bare_sessions import Planner
+from guardrail_bench.components import Planner
 from guardrail_bench.latency_report import Target
 from guardrail_bench.load import Percentiles, percentiles
 from guardrail_bench.output import (

@@ -23,7 +23,7 @@ import onnxruntime as ort
 from pydantic import BaseModel, ConfigDict, Field
 from rich.table import Table
 
-from guardrail_bench.bare_sessions import Planner
+from guardrail_bench.components import Planner
 from guardrail_bench.output import busy_warning, markdown_table, replace_part, write_json
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, read_texts
 from guardrail_bench.server import busy_share, machine

@@ -16,7 +16,7 @@ from typing import Any
 
 from guardrail_bench.output import markdown_table
 from guardrail_service.inference.pack import Manifest
-from guardrail_service.policy.file import GuardrailFile
+from guardrail_service.policy.file_schema import GuardrailFile
 from guardrail_service.server.app import create_app
 from guardrail_service.server.schemas import CheckReply, CheckRequest
 

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.policy.decide import crosses
-from guardrail_service.policy.file import canonical
+from guardrail_service.policy.provenance import canonical
 from guardrail_service.server.runtime import Runtime, default_thresholds_file
 from guardrail_service.settings import Settings
 from guardrail_service.types import Direction, Passage, Sample

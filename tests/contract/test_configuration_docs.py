@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from guardrail_service.policy.file import GuardrailFile, PolicyBlock
+from guardrail_service.policy.file_schema import GuardrailFile, PolicyBlock
 from guardrail_service.settings import CacheSettings, Limits, Settings, Timeouts
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "configuration.md").read_text("utf-8")

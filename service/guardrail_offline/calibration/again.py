@@ -24,7 +24,8 @@ from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab, read_lab
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy
-from guardrail_service.policy.file import Serving, read_json
+from guardrail_service.policy.file import Serving
+from guardrail_service.policy.file_schema import read_json
 
 _FROM_TEXTS = frozenset({"length", "language", "passages"})
 """Facts that reading the texts gives again; the others are the lab's categories."""

@@ -278,7 +278,8 @@ def check_command(
     from guardrail_offline.calibration.checkup import checkup
     from guardrail_offline.calibration.labels import read_labels, verdicts
     from guardrail_offline.calibration.scored_lab import read_lab
-    from guardrail_service.policy.file import load_file, read_json
+    from guardrail_service.policy.file import load_file
+    from guardrail_service.policy.file_schema import read_json
 
     serving, _ = serving_at_hand(pack, config)
     policy = load_file(config, serving).policy
@@ -407,7 +408,7 @@ def explain_command(
 ) -> None:
     """Say in plain words what a guardrail file promises and what it does not."""
     from guardrail_offline.calibration.explanation import explain
-    from guardrail_service.policy.file import read_json
+    from guardrail_service.policy.file_schema import read_json
 
     content = read_json(file)
     if not isinstance(content, dict):
@@ -469,7 +470,7 @@ def h2o_command(
     from guardrail_offline.calibration.fit_options import FitOptions
     from guardrail_offline.calibration.h2o_contract import calibrate, guardrail_json, parse_request
     from guardrail_service.detectors.registry import REGISTRY
-    from guardrail_service.policy.file import read_json
+    from guardrail_service.policy.file_schema import read_json
 
     parsed = parse_request(read_json(request))
     REGISTRY.load_plugins([parsed.evaluator])

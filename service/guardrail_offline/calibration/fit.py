@@ -41,7 +41,8 @@ from guardrail_offline.calibration.thresholds import (
 )
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy
-from guardrail_service.policy.file import Serving, load_file, read_json
+from guardrail_service.policy.file import Serving, load_file
+from guardrail_service.policy.file_schema import read_json
 from guardrail_service.policy.provenance import sha256_of
 from guardrail_service.resources import configs_dir
 

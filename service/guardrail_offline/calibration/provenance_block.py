@@ -39,7 +39,7 @@ from guardrail_offline.calibration.thresholds import Fitted
 from guardrail_service import __version__
 from guardrail_service.policy.consequences import written
 from guardrail_service.policy.decide import Policy, Rule
-from guardrail_service.policy.file import GuardrailFile, content_of
+from guardrail_service.policy.file_schema import GuardrailFile, content_of
 from guardrail_service.policy.provenance import (
     BLOCK_HASH,
     DECIDES_HASH,

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from guardrail_offline.evaluators.catalogue import CATALOGUE, AnyEvaluator, Common
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.policy.file import canonical, shipped_thresholds
+from guardrail_service.policy.file import shipped_thresholds
+from guardrail_service.policy.provenance import canonical
 from guardrail_service.types import MetricSpec
 
 EVERY = "*"

@@ -47,7 +47,7 @@ def config_init(
     ] = None,
 ) -> None:
     """Write a guardrail file to start from: one of the shipped policies under the file's name."""
-    from guardrail_service.policy.file import PRESETS
+    from guardrail_service.policy.file_schema import PRESETS
 
     if preset is not None and preset not in PRESETS:
         raise ConfigurationError("--preset", repr(preset), choices(preset, PRESETS, "preset"))
@@ -150,7 +150,8 @@ def config_upgrade(
     is named. A calibrated file is left as it is: its promise covers the form, too.
     """
     from guardrail_service.policy.consequences import written_as_rules
-    from guardrail_service.policy.file import load_file, read_json
+    from guardrail_service.policy.file import load_file
+    from guardrail_service.policy.file_schema import read_json
 
     loaded = load_file(file, _serving(pack))
     content = read_json(file)

@@ -17,7 +17,9 @@ from guardrail_service.detectors.registry import REGISTRY, Detector, Parameters,
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.consequences import FLAG, PASS, Consequence, written
 from guardrail_service.policy.decide import decide
-from guardrail_service.policy.file import Serving, canonical, load_file, load_policies, read_json
+from guardrail_service.policy.file import Serving, load_file, load_policies
+from guardrail_service.policy.file_schema import read_json
+from guardrail_service.policy.provenance import canonical
 from guardrail_service.types import Action, Outcome, State
 
 H2O = "h2o_sonar.evaluators."

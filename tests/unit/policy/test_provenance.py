@@ -14,7 +14,8 @@ import guardrail_service.detectors  # noqa: F401 - registers the built-in detect
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy, decide, describe
-from guardrail_service.policy.file import GuardrailFile, Serving, load_file
+from guardrail_service.policy.file import Serving, load_file
+from guardrail_service.policy.file_schema import GuardrailFile
 from guardrail_service.policy.provenance import (
     block_sha256,
     canonical,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.policy.file import GuardrailFile
+from guardrail_service.policy.file_schema import GuardrailFile
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "calibration"
 

@@ -169,4 +169,4 @@ class BufferedRequest:
         return self._unread.pop() if self._unread else b""
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""

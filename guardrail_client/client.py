@@ -57,7 +57,7 @@ class GuardrailClient:
         proxy: Address of a proxy, or an `httpx.Proxy`. None follows the environment, as httpx does.
         uds: Path of a unix socket to connect to; `base_url` then only names the host.
         transport: Replaces the network, in tests for instance.
-        http_client: Sends everything, streams included. Who made it closes it. Its `base_url`
+        http_client: Sends everything, streams included. The caller closes it. Its `base_url`
             counts if none is given here.
         buffer_streams: Lets `check_stream` work over a `transport` or an `http_client` that answers
             only whole requests: the answer is sent when the model is done, and nothing is shown
@@ -226,8 +226,8 @@ class GuardrailClient:
     def ready(self) -> bool:
         """Return whether the service would judge answers now; one try, no waiting.
 
-        Not reachable, too slow and still loading are all False. What waiting cannot cure, such as
-        an address where no such service lives, raises.
+        Not reachable, too slow and still loading are all False. An error that waiting cannot cure,
+        such as an address where no such service lives, raises.
         """
         try:
             self._call("GET", "/readyz", _protocol.parse_object, max_retries=0)

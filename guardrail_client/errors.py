@@ -1,4 +1,4 @@
-"""Everything this package raises on purpose.
+"""The errors this package raises on purpose.
 
     GuardrailError
     ├── ConnectionFailed          no connection, or it broke before the reply was complete
@@ -191,11 +191,11 @@ BY_CODE: dict[str, type[APIError]] = {
     "not_ready": NotReady,
     "overloaded": Overloaded,
 }
-"""What an error record of a stream means; every other code says that the request was wrong."""
+"""The error classes of a stream's error codes; every other code means a wrong request."""
 
 UNAVAILABLE = (ConnectionFailed, TimeoutExceeded, Overloaded, NotReady, ServerError)
-"""What failing open is for: the guard cannot be asked now. A wrong key or a wrong request is not
-among them, or it would switch the guard off for good without anybody noticing."""
+"""The errors that may fail open: the guard cannot be asked now. A wrong key or a wrong request is
+not among them, or it would switch the guard off for good without anybody noticing."""
 
 
 def error_class(status: int) -> type[APIError]:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class _Story:
-    """What a stream has seen and said; shared by both kinds of iterator.
+    """The state of a stream: text seen and shown; shared by both kinds of iterator.
 
     Attributes:
         final: The service's last word; None before the end, and after an error.

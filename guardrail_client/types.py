@@ -20,7 +20,7 @@ _ABSENT: Any = object()
 
 
 class CheckOptions(TypedDict, total=False):
-    """What may be said about an answer besides its text; the same wherever an answer is checked.
+    """The options of a check besides the answer; the same wherever an answer is checked.
 
     A key that is left out or None is not sent.
 
@@ -67,7 +67,7 @@ class CheckItem(CheckOptions, total=False):
 
 
 class _MalformedError(ValueError):
-    """Where a reply differs from the contract. Names keys and types, never values."""
+    """A reply differs from the contract. Names keys and types, never values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,14 +197,14 @@ class MetricResult:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many code points were judged, out of how many submitted."""
+    """The code points that were judged, out of those submitted."""
 
     answer_chars: tuple[int, int]
     context_chars: tuple[int, int] = (0, 0)
 
     @property
     def complete(self) -> bool:
-        """Whether everything submitted was judged."""
+        """True if everything submitted was judged."""
         return len(set(self.answer_chars)) == 1 and len(set(self.context_chars)) == 1
 
     @classmethod
@@ -277,7 +277,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRef:
-    """Which policy decided."""
+    """The policy that decided."""
 
     name: str
     version: str
@@ -321,7 +321,7 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the decision is `pass`."""
+        """True if the decision is `pass`."""
         return self.decision == "pass"
 
     @property
@@ -433,7 +433,7 @@ class StreamPart:
 
 @dataclass(frozen=True, slots=True)
 class CheckError:
-    """What `check_many` returns in place of a verdict on an item that could not be judged."""
+    """An item that could not be judged; `check_many` returns it in place of a verdict."""
 
     code: str
     message: str

@@ -50,7 +50,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a variant's scores are from the fp32 original's."""
+    """The differences between a variant's scores and the fp32 original's."""
 
     largest: float
     p99: float

@@ -20,7 +20,7 @@ TIMEOUT_S = float(os.environ.get("RAG_APP_TIMEOUT", "5"))
 
 
 class Question(BaseModel):
-    """What a user asks."""
+    """A user's question."""
 
     question: str
     habit: Habit = "honest"

@@ -1,4 +1,4 @@
-"""How well hallucination ranks claims that models and people wrote, source by source.
+"""Measures how well hallucination ranks claims of models and people, source by source.
 
 Reads a folder of JSON lines, one file a source: `{"premise", "hypothesis", "supported"}` with,
 where known, `question`, `level` (sentence or answer), `group` (the document), `spans` (the
@@ -54,7 +54,7 @@ class WrittenAnswer:
 
 @dataclass(frozen=True, slots=True)
 class WrittenScore:
-    """What every way of scoring says about one record.
+    """The score of one record by every way of scoring.
 
     Attributes:
         source: Name of the file.

@@ -1,4 +1,4 @@
-"""What the scores of written sources say: areas by source, cuts from the others, slices, spans.
+"""Reports the scores of written sources: areas by source, cuts from the others, slices, spans.
 
 A cut that is chosen on a source says little about the next one, so what a cut costs on one source
 is measured with a cut taken from all others.

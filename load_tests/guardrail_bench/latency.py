@@ -53,7 +53,7 @@ Save = Callable[[LatencyReport], None]
 
 @dataclass(frozen=True, slots=True)
 class LatencyPlan:
-    """What to measure: settings that every run shares, and which runs."""
+    """The plan of a measurement: settings that every run shares, and which runs."""
 
     settings: LatencySettings
     scenarios: tuple[str, ...] = tuple(SCENARIOS)

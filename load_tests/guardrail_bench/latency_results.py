@@ -23,7 +23,7 @@ class _Result(BaseModel):
 
 
 class LatencySettings(_Result):
-    """What was measured; only equal settings may be resumed."""
+    """The settings of a measurement; only equal settings may be resumed."""
 
     concurrency: tuple[int, ...]
     loads: tuple[int, ...]
@@ -157,7 +157,7 @@ class Soak(_Result):
 
 
 class LatencyReport(_Result):
-    """Everything one or several resumed runs of the command measured."""
+    """The measurements of one run of the command, or of several that resumed it."""
 
     schema_version: Literal["1"] = "1"
     started: str
@@ -222,7 +222,7 @@ _STATED: tuple[Stage, ...] = ("queue", "tokenize", "inference", "total", "server
 
 
 class Usage(NamedTuple):
-    """What service and generator used while a cell was measured; see `Cell`."""
+    """The resources service and generator used while a cell was measured; see `Cell`."""
 
     server_counted: int | None
     service_cpu_s: float

@@ -351,7 +351,7 @@ def is_saturated(measured: Mapping[int, float]) -> bool:
 
 
 class Tally(BaseModel):
-    """What became of every request that was sent. Nothing is counted twice.
+    """The counts of replies to all requests that were sent. Nothing is counted twice.
 
     Attributes:
         sent: Requests handed to a connection.

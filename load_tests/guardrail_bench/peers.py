@@ -49,7 +49,7 @@ SCRIPT_PART = "peers script"
 
 
 class PeersPlan(NamedTuple):
-    """What to compare.
+    """The plan of a comparison.
 
     Attributes:
         scenario: Name of a scenario.

@@ -58,7 +58,7 @@ class TypeQuality:
 
 @dataclass(frozen=True, slots=True)
 class QualityReport:
-    """What was measured on one file.
+    """The measurements on one file.
 
     Attributes:
         task: Which detector.

@@ -73,7 +73,7 @@ _REDUCED: Mapping[CostClass, Part] = {"pattern": "patterns", "text": "rules", "m
 
 
 class StagesPlan(NamedTuple):
-    """What to measure.
+    """The plan of a measurement.
 
     Attributes:
         scenario: Name of a scenario.

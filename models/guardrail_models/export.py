@@ -49,7 +49,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How one export is made.
+    """The options of one export.
 
     Attributes:
         out: Folder of the pack; a new one is begun, another model of the role is replaced.
@@ -78,7 +78,7 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written: the model's name in the pack, its entry, and how it compares."""
+    """A written model: its name in the pack, its entry, and its distance from the original."""
 
     name: str
     file: ModelFile

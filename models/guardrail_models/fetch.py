@@ -31,7 +31,7 @@ CONFIGURATION = (
     "spm.model",
     "spiece.model",
 )
-"""What an architecture and a tokenizer need; weights are asked for by name."""
+"""The files an architecture and a tokenizer need; weights are asked for by name."""
 SAFE = "model.safetensors"
 PICKLE = "pytorch_model.bin"
 TENSORFLOW = "tf_model.h5"

@@ -16,7 +16,7 @@ OPSET = 17
 TASKS = {"embedding": "feature-extraction", "causal_lm": "text-generation"}
 BY_OPTIMUM = ("bert", "distilbert", "roberta", "deberta-v2", "gpt2")
 ATTENTION = {"bert": "bert", "distilbert": "bert", "roberta": "bert", "gpt2": "gpt2"}
-"""Which of ONNX Runtime's fusions know the architecture; the others keep their plain operators."""
+"""ONNX Runtime's fusions by architecture; the other architectures keep their plain operators."""
 CONTRIB = "com.microsoft"
 
 

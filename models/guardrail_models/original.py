@@ -20,7 +20,7 @@ BOOKKEEPING = ("position_ids", "embed_tokens.weight", "attn.bias", "attn.masked_
 
 
 class Text(NamedTuple):
-    """What one row is made of: a text, or premise and hypothesis, or prompt and text."""
+    """The text of one row: a text, or premise and hypothesis, or prompt and text."""
 
     first: str
     second: str | None = None

@@ -1,4 +1,4 @@
-"""Makes an fp32 graph smaller or faster. What it costs in scores is `verify`'s business."""
+"""Makes an fp32 graph smaller or faster. `verify` measures the cost in scores."""
 
 from __future__ import annotations
 

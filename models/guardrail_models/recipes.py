@@ -42,7 +42,7 @@ class Checkpoint(_Frozen):
 
 
 class Recipe(_Frozen):
-    """What one model is and how its scores are read.
+    """One model, and the way its scores are read.
 
     Attributes:
         revision: Commit of the hub repository; null: nobody pinned it yet, so a command must.
@@ -121,7 +121,7 @@ def own_recipe(**declared: object) -> Recipe:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredModel:
-    """What a command says about a model; None where it says nothing."""
+    """A command's declarations about a model; None where it declares nothing."""
 
     role: str | None = None
     revision: str | None = None

@@ -25,7 +25,7 @@ CHARACTER = -20.0
 
 
 class TokenizerKind(NamedTuple):
-    """What a tokenizer of one architecture has.
+    """The parts of a tokenizer of one architecture.
 
     Attributes:
         make: Builds it from special tokens and texts.

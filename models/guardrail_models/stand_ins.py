@@ -73,7 +73,7 @@ SIZES: dict[str, tuple[str, ...]] = {
     "t5": ("num_layers", "d_model", "num_heads", "d_ff", "vocab_size", ""),
     "gpt2": ("n_layer", "n_embd", "n_head", "n_inner", "vocab_size", "n_positions"),
 }
-"""What a configuration calls the parts of a shape, in their order; empty: it has none."""
+"""Names of a shape's parts in a configuration, in their order; empty: it has none."""
 APART: dict[str, dict[str, Any]] = {
     "roberta": {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
     # microsoft/deberta-v3-base: what distinguishes version 3 from 2.

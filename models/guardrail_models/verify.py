@@ -57,7 +57,7 @@ class ExportFailed(GuardrailError):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How an export compares with its original.
+    """The comparison of an export with its original.
 
     Attributes:
         rows: Rows that were compared.

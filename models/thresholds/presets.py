@@ -1,8 +1,8 @@
 """Chooses the thresholds of the presets `precise`, `balanced` and `sensitive`, and their cost.
 
 `balanced` shares one budget: of all good answers at most the stated share is flagged by any
-detector of the shipped policies together. What toxicity, bias and looping flag at the shipped
-thresholds is spent first; grounding and relevancy share the rest by weight. An answer's place on a
+detector of the shipped policies together. The flags of toxicity, bias and looping at the shipped
+thresholds are spent first; grounding and relevancy share the rest by weight. An answer's place on a
 metric is the share of good answers that are at least as bad, over the metric's weight; the cut on
 places is the largest that keeps the budget. `precise` and `sensitive` allow each metric a share of
 its own. Looping has one threshold under all presets: most answers here are too short to loop.
@@ -240,7 +240,7 @@ def cuts_of(good: Sequence[Scored], content: Any, budget: float) -> dict[str, di
 
 @dataclass(frozen=True)
 class Crossed:
-    """What each half of the question groups shows about the cuts that the other half chose."""
+    """The result on each half of the question groups, with cuts chosen on the other half."""
 
     cases: list[Scored]
     hits: dict[str, NDArray[np.bool_]]

@@ -1,4 +1,4 @@
-"""Which number format training's matrix products run fastest in on this machine."""
+"""Finds the number format in which training's matrix products run fastest on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training run shows of itself: its learning rate by step, and its curves."""
+"""Shows the progress of a training run: its learning rate by step, and its curves."""
 
 from __future__ import annotations
 

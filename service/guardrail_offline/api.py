@@ -255,7 +255,7 @@ class Leaderboard:
 
 @dataclass(frozen=True)
 class EvaluatorInfo:
-    """What a list of evaluators shows; `key` is our id."""
+    """One entry in a list of evaluators; `key` is our id."""
 
     key: str
     name: str
@@ -280,7 +280,7 @@ class _Evaluators:
 
 @dataclass(frozen=True)
 class _TestLabs:
-    """Where test labs are made."""
+    """Makes test labs."""
 
     pack: str
 

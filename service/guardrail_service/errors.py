@@ -1,4 +1,4 @@
-"""Everything this package raises on purpose.
+"""The errors this package raises on purpose.
 
     GuardrailError
     ├── ConfigurationError        a guardrail JSON or a setting is wrong; start-up stops

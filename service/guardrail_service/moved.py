@@ -83,7 +83,7 @@ _PACKAGE = __name__.partition(".")[0]
 MOVED = {
     f"{_PACKAGE}.{old}": new for new, everything in _ROOMS.items() for old in everything.split()
 }
-"""New place by old one. What lay inside an old module or package is inside the new one."""
+"""New place by old one. The contents of an old module or package are inside the new one."""
 
 
 class MovedFinder(MetaPathFinder):

@@ -32,7 +32,7 @@ COMMANDS: Group = "rag_guardrail.commands"
 
 
 class Spec(Protocol):
-    """What a class says about itself; the specs of detectors and evaluators are such."""
+    """The description a class gives of itself; detectors and evaluators have such specs."""
 
     @property
     def id(self) -> str:

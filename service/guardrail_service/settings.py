@@ -42,7 +42,7 @@ class Limits(BaseSettings):
 
 
 class Timeouts(BaseSettings):
-    """How long a client may take over what the service waits for, in seconds."""
+    """Limits, in seconds, on the time a client may keep the service waiting."""
 
     model_config = SettingsConfigDict(env_prefix="GUARDRAIL_TIMEOUT_", frozen=True, extra="forbid")
 
@@ -54,7 +54,7 @@ class Timeouts(BaseSettings):
 
 
 class CacheSettings(BaseSettings):
-    """How much of what models computed is kept in memory."""
+    """Limits on the model outputs kept in memory."""
 
     model_config = SettingsConfigDict(env_prefix="GUARDRAIL_CACHE_", frozen=True, extra="forbid")
 
@@ -80,7 +80,7 @@ _KEYS_FILE = "GUARDRAIL_API_KEYS_FILE"
 
 
 class Settings(BaseSettings):
-    """How the service runs. Every field is an environment variable `GUARDRAIL_<NAME>`."""
+    """The settings of the service. Every field is an environment variable `GUARDRAIL_<NAME>`."""
 
     model_config = SettingsConfigDict(env_prefix="GUARDRAIL_", frozen=True, extra="forbid")
 

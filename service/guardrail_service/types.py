@@ -70,7 +70,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NoValue:
-    """Why there is no number, online and offline: a state other than `evaluated`, and a reason.
+    """The reason for a missing number, online and offline: a state other than `evaluated`.
 
     Raises:
         ValueError: If the state is `evaluated` or the reason is empty.
@@ -145,7 +145,7 @@ class Span:
     metric: str | None = None
     evidence: tuple[Evidence, ...] = ()
     replacement: str | None = None
-    """What `redacted_answer` shows in place of the span; None leaves the text as it is."""
+    """The text `redacted_answer` shows in place of the span; None leaves the span as it is."""
     attributes: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """Further facts about the finding; never text of the answer or of a passage."""
     crossed: str | None = None
@@ -154,7 +154,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many code points were read by the model or the rule, out of how many submitted."""
+    """The code points that the model or the rule read, out of those submitted."""
 
     answer: tuple[int, int]
     contexts: tuple[int, int] = (0, 0)

@@ -1,1 +1,1 @@
-"""What Acme adds to rag-guardrail: two detectors, a model and an evaluator."""
+"""Acme's additions to rag-guardrail: two detectors, a model and an evaluator."""

@@ -27,7 +27,7 @@ Name = Annotated[str, Field(min_length=3, max_length=LONGEST)]
 
 
 class CodeNamesParameters(Parameters):
-    """What is secret.
+    """The secret names.
 
     Attributes:
         names: As they are written. One of ours has the end of a sentence inside.

@@ -26,7 +26,7 @@ METRIC = "pressure"
 
 
 class PressureParameters(Parameters):
-    """Nothing to set."""
+    """There is nothing to set."""
 
 
 class Pressure(Detector[PressureParameters]):

@@ -72,7 +72,7 @@ class Claim(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What a rule cost on one record: tokens of evidence read and milliseconds in the head."""
+    """The cost of a rule on one record: tokens of evidence read and milliseconds in the head."""
 
     tokens: int
     ms: float

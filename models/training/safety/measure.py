@@ -1,4 +1,4 @@
-"""How far heads on the frozen encoder go, and word counts: `measure.py --data ... --dev ...`.
+"""Measures heads on the frozen encoder, and word counts: `measure.py --data ... --dev ...`.
 
 Logistic regression on mean and maximum of a text's token states (after layer 3 and at the top), and
 TF-IDF with logistic regression as floor, ROC areas on development texts. Runs in the service's

@@ -15,7 +15,7 @@ from corpora import read
 TOXICITY = ("toxicity", "severe_toxicity", "obscene", "threat", "insult", "identity_attack")
 BIAS = ("gender", "group", "framing")
 TRAINED = (*TOXICITY, *BIAS, "hate")
-"""What the network is trained on; `hate` joins toxicity and identity_attack when it is exported."""
+"""The labels to train on; `hate` joins toxicity and identity_attack when the model is exported."""
 
 Known = dict[str, tuple[float, float]]
 """Label -> (value in [0, 1], weight)."""

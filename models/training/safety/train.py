@@ -35,7 +35,7 @@ DEV = {
     "redditbias": ("group", "fairness_bias"), "stereoset": ("group", "fairness_bias"),
     "wiki_npov": ("framing", "fairness_bias"), "written": ("toxicity", "hate", "fairness_bias"),
 }  # fmt: skip
-"""What is measured on each source's development texts."""
+"""Labels to measure on each source's development texts."""
 
 
 def sentence_odds(branch: Branch, batch: SentenceBatch) -> Tensor:
@@ -72,7 +72,7 @@ def loss_of(odds: Tensor, batch: SentenceBatch, scale: Tensor) -> Tensor:
 
 _RARE = {"toxicity": 1.3, "hate": 1.3, "threat": 2.0, "severe_toxicity": 2.0}
 POSITIVE = torch.tensor([_RARE.get(name, 1.0) for name in TRAINED])
-"""What a positive counts beside a negative; the rare ones would be learned late."""
+"""Weights of positives beside negatives; the rare ones would be learned late otherwise."""
 
 
 @torch.no_grad()

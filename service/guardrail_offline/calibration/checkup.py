@@ -29,7 +29,7 @@ PromiseFinding = Literal["confirmed", "consistent", "broken"]
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What a second lab says about a configuration.
+    """The findings of a second lab about a configuration.
 
     Attributes:
         alpha: The promised bound; None if the file promises none of the whole.

@@ -49,7 +49,7 @@ from guardrail_service.resources import configs_dir
 
 @dataclass(frozen=True, slots=True)
 class FitInputs:
-    """What a fit reads.
+    """The files and settings that a fit reads.
 
     Attributes:
         lab: Run folder or JSON lines with scores.

@@ -105,7 +105,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where good answers lie on one axis: `centre` and `spread` in its spread-out units."""
+    """The good answers on one axis: their `centre` and `spread` in its spread-out units."""
 
     axis: Axis
     centre: float
@@ -296,7 +296,7 @@ GAIN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class JointShape:
-    """How the joint rule orders answers.
+    """The order that the joint rule puts answers in.
 
     Attributes:
         method: Which of the two rules.

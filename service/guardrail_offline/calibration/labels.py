@@ -30,7 +30,7 @@ Mark = Literal["pass", "fail", "abstain"]
 MARKS: tuple[Mark, ...] = ("pass", "fail", "abstain")
 FIELDS = ("case", "label", "metric", "annotator", "at")
 TEXTS = ("question", "answer", "contexts")
-"""What `calibrate sample` adds for people to read; passed over when labels come back."""
+"""Columns that `calibrate sample` adds for people to read; ignored when labels come back."""
 
 _COMPUTED = ("=", "+", "-", "@", "\t", "\r", "'")
 """First characters of a cell that spreadsheets take for a formula, and the one that stops them."""

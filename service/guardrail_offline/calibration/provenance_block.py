@@ -56,7 +56,7 @@ LITTLE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a fit's inputs came from.
+    """The origin of a fit's inputs.
 
     Attributes:
         labels_sha256: Hash of the file with the labels.

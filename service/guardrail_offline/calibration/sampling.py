@@ -55,7 +55,7 @@ def table() -> tuple[LabelsNeeded, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LabellingPlan:
-    """What one promise takes.
+    """The numbers of questions that one promise takes.
 
     Attributes:
         least: Good questions at which a cut exists at all.

@@ -19,7 +19,7 @@ from guardrail_offline.calibration.statistics import average_rank, guaranteed_ra
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """What every possible cut of one metric does to the labelled answers.
+    """The effect of every possible cut of one metric on the labelled answers.
 
     Attributes:
         cuts: Every observed value, then infinity (flag everything). Shape (c,).

@@ -57,8 +57,8 @@ def thinned(
 ) -> list[int]:
     """Return the indices that turn a weighted sample into an even one.
 
-    A question stays, with all its answers, with probability weight / largest weight. What stays is
-    a simple random sample of the questions, for which the bounds hold; a weighted sample as it is
+    A question stays, with all its answers, with probability weight / largest weight. The questions
+    that stay are a simple random sample, for which the bounds hold; a weighted sample as it is
     voids them. So would a draw per answer: of a question's many answers one is likely to stay.
 
     Args:

@@ -206,7 +206,7 @@ _MOST_VALUES = 12
 
 @dataclass(frozen=True, slots=True)
 class FlagRate:
-    """How many of n answers were flagged."""
+    """A count: x of n answers were flagged."""
 
     x: int
     n: int

@@ -42,7 +42,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 
 
 class RowPlace(NamedTuple):
-    """Where a record stands, for messages."""
+    """The place of a record, for messages."""
 
     file: str
     row: int

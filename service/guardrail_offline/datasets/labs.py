@@ -18,7 +18,7 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True)
 class LabSource:
-    """Where cases come from.
+    """A source of cases: a lab file or a folder.
 
     Attributes:
         name: For people.

@@ -1,8 +1,8 @@
 """One file per family of evaluators. Importing the package registers those of every file in it.
 
-A new evaluator is a new file here: nothing lists them. What is no evaluator stands in `shared/`, or
-in the files that say what an evaluator is, reads and needs: `catalogue`, `case_view`,
-`pack_models`, `configured` and `description`.
+A new evaluator is a new file here: nothing lists them. Code that several evaluators use is in
+`shared/`; `catalogue`, `case_view`, `pack_models`, `configured` and `description` say what an
+evaluator is, what it reads and what it needs.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State
 
 SESSION = "session.json"
-"""What the agent did: {"steps": [{"tool": name, "ok": true}], "plan_changes": 0}."""
+"""The file of the agent's steps: {"steps": [{"tool": name, "ok": true}], "plan_changes": 0}."""
 MAX_FILE_BYTES = 32 * 2**20
 MAX_FILES = 10_000
 _PAGED = frozenset({".txt", ".md", ".text"})
@@ -40,7 +40,7 @@ class Artifact(NamedTuple):
 
 
 class AgentSanityParameters(Parameters):
-    """What the folder must hold.
+    """The expected content of the folder.
 
     Attributes:
         agent_expected_files: Files that must be there, relative to the folder.

@@ -52,7 +52,7 @@ HIGHER, LOWER = Direction.HIGHER, Direction.LOWER
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorSpec:
-    """Everything about an evaluator that can be said without running it.
+    """The description of an evaluator, which can be read without running it.
 
     Attributes:
         id: Our name, unique over all suites.

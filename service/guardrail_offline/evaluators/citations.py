@@ -53,7 +53,7 @@ def citation_scores(parts: Sequence[Sequence[tuple[str, float]]]) -> CitationSco
 
 
 class CitationParameters(SupportParameters):
-    """How support is graded.
+    """The rules by which support is graded.
 
     Attributes:
         partial_threshold: Least P(supported) of partial support.

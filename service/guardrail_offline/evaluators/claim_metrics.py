@@ -166,7 +166,7 @@ class ContextRecall(Evaluator[SupportParameters]):
 
 
 class CorrectnessParameters(SupportParameters):
-    """How claims and meaning are weighed.
+    """The weights of claims and meaning.
 
     Attributes:
         claim_weight: Weight of F1 over claims; the rest is similarity of meaning.

@@ -63,7 +63,7 @@ def label_of(text: str) -> str:
 
 
 class ClassificationParameters(Parameters):
-    """What counts as a label.
+    """The rule that tells a label from other text.
 
     Attributes:
         max_label_words: A longer expected answer is no label, and its case is not judged.

@@ -64,7 +64,7 @@ def spread(values: Sequence[float], least: int = MIN_RUNS) -> ScoreSpread:
 
 
 class ConsistencyParameters(Parameters):
-    """How many answers make a group.
+    """The number of answers that make a group.
 
     Attributes:
         min_runs: Fewer answers of one model to one question are not judged.

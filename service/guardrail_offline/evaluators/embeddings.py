@@ -182,7 +182,7 @@ class AnswerSentenceSimilarity(Evaluator[NoParameters]):
 
 @evaluator
 class AnswerRelevancy(Evaluator[NoParameters]):
-    """How close the answer comes to the question."""
+    """The cosine between the answer and the question."""
 
     spec = EvaluatorSpec(
         id="answer_relevancy",
@@ -206,7 +206,7 @@ class AnswerRelevancy(Evaluator[NoParameters]):
 
 
 class MrrParameters(Parameters):
-    """When a passage is relevant.
+    """The cuts that make a passage relevant.
 
     Attributes:
         mrr_relevant_chunk_threshold: Least cosine of its best sentence with the question.
@@ -245,7 +245,7 @@ class ContextMrr(Evaluator[MrrParameters]):
 
 
 class RelevantSentencesParameters(Parameters):
-    """When a sentence is relevant.
+    """The cut that makes a sentence relevant.
 
     Attributes:
         relevant_sentence_threshold: Least cosine with the question. Not calibrated: on the example

@@ -68,7 +68,7 @@ def _scores(
 
 
 class NuggetParameters(SupportParameters, UmbrelaParameters):
-    """How sentences become nuggets. None of the cuts is calibrated.
+    """The cuts that turn sentences into nuggets. None of them is calibrated.
 
     Attributes:
         partial_threshold: Least P(supported) of partial support.

@@ -25,7 +25,7 @@ _NLI_NAMES = {"supported": "entail", "contradicted": "contradict", "not_mentione
 
 
 class Runs(Protocol):
-    """What runs one role's rows: a session of the pack, or a test's stand-in."""
+    """Runs the rows of one role: a session of the pack, or a test's stand-in."""
 
     @property
     def file(self) -> Any:
@@ -43,7 +43,7 @@ class Runs(Protocol):
 
 
 class Support(NamedTuple):
-    """How one claim stands to some texts; the three add up to about 1."""
+    """The probabilities of one claim given some texts; the three add up to about 1."""
 
     supported: float
     contradicted: float

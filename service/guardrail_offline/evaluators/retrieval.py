@@ -26,7 +26,7 @@ K_VALUES = (1, 3, 5)
 
 
 class UmbrelaParameters(Parameters):
-    """How cosines become grades.
+    """The cuts that turn cosines into grades.
 
     Attributes:
         umbrela_bins: Least cosine of grades 1, 2 and 3. Not calibrated: chosen on the example lab,

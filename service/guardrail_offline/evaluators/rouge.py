@@ -28,7 +28,7 @@ _STEMMED_FROM = 4
 
 
 class Overlap(NamedTuple):
-    """How much of one text is in the other, each in [0, 1]."""
+    """The overlap of two texts: precision, recall and F1, each in [0, 1]."""
 
     precision: float
     recall: float

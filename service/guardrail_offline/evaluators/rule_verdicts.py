@@ -131,7 +131,7 @@ class ContactInformation(Evaluator[NoParameters]):
 
 
 class SexismParameters(Parameters):
-    """When a classifier's score is too high.
+    """The score from which a classifier counts as having found sexism.
 
     Attributes:
         gender_threshold: Highest `gender` score of the detector `bias`, where the pack serves it.

@@ -103,7 +103,7 @@ def _walked(cost: npt.NDArray[np.int64], differs: npt.NDArray[np.int64]) -> Alig
 
 
 class StepParameters(Parameters):
-    """When two steps are one.
+    """The cut from which two steps count as one.
 
     Attributes:
         same_step_threshold: Least cosine. Not calibrated: reworded steps of the example lab are at

@@ -159,7 +159,7 @@ def _completeness(view: CaseView, source: Sequence[str], supported: Sequence[str
 
 
 class SummaryRuleParameters(SupportParameters):
-    """What a good summary has. Not calibrated: chosen on the example lab's four summaries.
+    """The cuts of a good summary. Not calibrated: chosen on the example lab's four summaries.
 
     Attributes:
         least_rouge_l: Least ROUGE-L F1 with the expected summary.

@@ -47,7 +47,7 @@ SHARD_ROWS = 200
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run is carried out; nothing here moves a score that is computed.
+    """The settings of a run; none of them moves a score that is computed.
 
     Attributes:
         out: Folder of the results; made if it is not there.
@@ -73,7 +73,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run computed.
+    """The counts of a finished run.
 
     Attributes:
         cases: How many cases the lab has.

@@ -1,7 +1,7 @@
 """Processes that score shards, watched: one that makes no progress is ended and its shard redone.
 
-What the parent watches is how many steps a process has done; a step is one evaluator on the cases
-of one question. The evaluator whose step does not end is left out when the shard is done again.
+The parent watches how many steps a process has done; a step is one evaluator on the cases of one
+question. If a step does not end, its evaluator is left out when the shard is done again.
 """
 
 from __future__ import annotations

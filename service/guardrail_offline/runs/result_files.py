@@ -24,7 +24,7 @@ from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Direction, MetricSpec
 
 _FIELDS = frozenset({*case_json(Case("", "")), "missing", "actual_output_meta", "details"})
-"""What a row of the file holds beside metrics."""
+"""The fields of a row of the file, other than metrics."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ MAX_SHARDS = 200
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """How a lab was cut."""
+    """The cut of a lab into shards."""
 
     cases: int
     shards: int
@@ -46,7 +46,7 @@ class ScoredCase:
 
 
 class Layout(NamedTuple):
-    """Where a run's files lie."""
+    """The paths of a run's files."""
 
     out: Path
 
@@ -111,7 +111,7 @@ def read_scored(layout: Layout, shard: int) -> Iterator[ScoredCase]:
 def whole_file(path: Path) -> Iterator[IO[str]]:
     """Open a file that appears under its name only when it is complete and on disk.
 
-    What UTF-8 has no form for, a lone surrogate, is written escaped.
+    A lone surrogate, for which UTF-8 has no form, is written escaped.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

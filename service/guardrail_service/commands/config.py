@@ -1,6 +1,6 @@
 """The commands under `guardrail config`: write, check, show, compare and modernise policy files.
 
-They read files on disk. What a running service has loaded is at `GET /v1/policies`.
+They read files on disk. `GET /v1/policies` shows the policies that a running service has loaded.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def config_upgrade(
 ) -> None:
     """Write a guardrail file in today's form, with the same meaning.
 
-    What a missing score means becomes rules by detector and reason, and every detector's action
+    Meanings of missing scores become rules by detector and reason, and every detector's action
     is named. A calibrated file is left as it is: its promise covers the form, too.
     """
     from guardrail_service.policy.consequences import written_as_rules

@@ -28,7 +28,7 @@ from guardrail_service.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class LineResult:
-    """What became of one input line."""
+    """The result of one input line."""
 
     reply: CheckReply | ErrorReply
 

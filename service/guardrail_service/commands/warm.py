@@ -36,7 +36,7 @@ class Chunk(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """How many distinct sentences some passages have, and how many of them failed."""
+    """The distinct sentences of some passages, and how many of them failed."""
 
     sentences: int
     failed: int
@@ -46,7 +46,7 @@ Send = Callable[[Sequence[str]], Sent]
 
 
 class Report(NamedTuple):
-    """What became of a corpus. Sentences are counted per request, so repeats count again."""
+    """The counts of a corpus. Sentences are counted per request, so repeats count again."""
 
     passages: int
     sentences: int

@@ -36,7 +36,7 @@ ENCODED_CASES = frozenset({"base16", "base64"})
 """Categories of cases that ask for a secret in disguise."""
 _PII = PIIParameters()
 _CHECKED = frozenset({"credit_card", "iban", "us_ssn"})
-"""What a guessed decoding may reveal: numbers that few strings of digits are."""
+"""Types that a guessed decoding may reveal: few strings of digits are valid numbers of these."""
 _DOMAINS = frozenset({
     "com", "org", "net", "edu", "gov", "mil", "int", "info", "biz", "io", "ai", "app", "dev", "co",
     "eu", "uk", "de", "fr", "es", "it", "nl", "ch", "at", "be", "pl", "se", "no", "dk", "fi", "ie",
@@ -60,7 +60,7 @@ class Hidden(NamedTuple):
 
 
 class EncodingParameters(Parameters):
-    """What must not be hidden.
+    """The kinds of content that must not be hidden.
 
     Attributes:
         look_for: Whether decoded text is searched for personal data, secrets or both.
@@ -154,8 +154,8 @@ class Encoding(Detector[EncodingParameters]):
 def hidden(text: str, decoded: Search, parameters: EncodingParameters) -> list[Hidden]:
     """Return what the decoded layers of a text hold, in reading order, none overlapping.
 
-    The outermost layer that shows a thing names its codecs. What the text shows without decoding
-    is left to the other detectors.
+    The outermost layer that shows a finding names its codecs. Findings that the text shows without
+    decoding are left to the other detectors.
     """
     plain = _Places()
     if any(layer.edited for layer in decoded.layers):

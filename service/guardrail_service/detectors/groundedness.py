@@ -36,7 +36,7 @@ H2O_MIN_CHARS = 11
 
 
 class GroundednessParameters(Parameters):
-    """How groundedness cuts the answer into claims."""
+    """The way groundedness cuts the answer into claims."""
 
     h2o_compatible: bool = False
     """Judge plain sentences and drop those of at most 10 characters, as H2O's code does."""

@@ -22,7 +22,7 @@ LanguageCode = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")]
 
 
 class LanguageMismatchParameters(Parameters):
-    """Which languages are right whatever the question is in.
+    """The languages that are always right, whatever language the question is in.
 
     Attributes:
         allowed_languages: ISO 639-1 codes an answer may always be in, whatever the question is in;

@@ -46,7 +46,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """How lists of evaluators show a detector; serving reads none of it.
+    """A detector's entry in lists of evaluators; serving reads none of it.
 
     Attributes:
         title: Name for people; empty: the id.
@@ -68,7 +68,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorSpec:
-    """Everything about a detector that can be said without running it.
+    """The description of a detector, which can be read without running it.
 
     Attributes:
         id: Our name, unique over all suites.

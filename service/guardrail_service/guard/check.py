@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class CheckClock(NamedTuple):
-    """When a check began: for measuring, and for the deadline."""
+    """The start of a check, for measuring and for the deadline."""
 
     perf: float
     monotonic: float

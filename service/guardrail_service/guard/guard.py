@@ -44,7 +44,7 @@ finds them there."""
 
 
 class Warmed(NamedTuple):
-    """How many distinct sentences of some passages were new, known already, or failed."""
+    """The numbers of distinct sentences that were new, known already, or failed."""
 
     new: int
     known: int

@@ -1,4 +1,4 @@
-"""What a request may change about a detector, and how a change that does not fit is told."""
+"""Changes of a detector by one request, and errors for changes that do not fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from guardrail_service.policy.file import check_threshold
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What one request changes about one detector."""
+    """The changes one request makes to one detector."""
 
     thresholds: Mapping[str, float] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)

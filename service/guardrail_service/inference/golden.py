@@ -103,7 +103,7 @@ class GoldenPairs(BaseModel):
 
 AnyGolden = Golden | GoldenClaims | GoldenTexts | GoldenPairs
 GoldenForm = Literal["vectors", "claims", "texts", "pairs", "log_probabilities"]
-"""What the golden rows of a kind of session look like.
+"""The form of the golden rows of a kind of session.
 
 `vectors`: two texts, their cosine, and the size of the first one's token states.
 `claims`: a claim, its evidence, three probabilities.
@@ -134,7 +134,7 @@ class _Kind(BaseModel):
 
 
 class GoldenReport(NamedTuple):
-    """How far the model at hand is from its golden rows."""
+    """The distance of the loaded model from its golden rows."""
 
     rows: int
     worst: float

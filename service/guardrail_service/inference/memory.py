@@ -28,7 +28,7 @@ OVERHEAD_BYTES = 600
 
 
 class Shelf(Protocol):
-    """Where outputs outlive the process; see `store.py`."""
+    """A store in which outputs outlive the process; see `store.py`."""
 
     def get(self, key: bytes) -> RowOutput | None:
         """Return what was put there, bit for bit, or None."""
@@ -40,7 +40,7 @@ class Shelf(Protocol):
 
 
 class MemoryStats(NamedTuple):
-    """What a memory did since the start and what it holds now."""
+    """The counts of a memory since the start, and its content now."""
 
     hits: int
     misses: int
@@ -53,8 +53,8 @@ class MemoryStats(NamedTuple):
 class Memory:
     """Keeps the latest texts' outputs by content hash, per process. Thread-safe.
 
-    What is kept is what was computed, so a text's outputs are the same bit for bit whether it was
-    met before or not. Nobody ever waits here: the scheduler runs equal rows once, and where two
+    Outputs are kept as they were computed, so a text's outputs are the same bit for bit whether it
+    was met before or not. Nobody ever waits here: the scheduler runs equal rows once, and where two
     workers still meet at one text, each computes it and both get the same bits. A failure is not
     kept.
 
@@ -114,8 +114,8 @@ class Memory:
     def get_all(self, texts: Sequence[str], compute: Callable[[str], RowResult]) -> list[RowResult]:
         """Return the outputs of several texts, in their order.
 
-        What another thread is computing comes last: by then it is there, most likely, and where
-        it is not, computing it twice is shorter than waiting.
+        Texts that another thread is computing come last: by then they are most likely there, and
+        where one is not, computing it twice is shorter than waiting.
         """
         found: dict[str, RowResult] = {}
         left = list(dict.fromkeys(texts))

@@ -42,7 +42,7 @@ class PackFile(_Frozen):
 
 
 class Source(_Frozen):
-    """Where the weights come from."""
+    """The origin of the weights."""
 
     name: str
     revision: str
@@ -50,7 +50,7 @@ class Source(_Frozen):
 
 
 class Padding(_Frozen):
-    """How shorter rows are filled up where rows are run together."""
+    """The filling of shorter rows when rows are run together."""
 
     side: Literal["left", "right"]
     id: int = Field(ge=0, description="Token that fills up.")

@@ -31,11 +31,11 @@ from guardrail_service.plugins import SESSIONS, installed, load
 from guardrail_service.types import Role
 
 ENCODER_ROLE: Role = "embedding"
-"""Whose model encodes texts for every model that reads states."""
+"""The role whose model encodes texts for every model that reads states."""
 
 
 class Opening(NamedTuple):
-    """What a kind has at hand to open the session of one role.
+    """The things a session kind may use to open the session of one role.
 
     Attributes:
         pack: Where the role's model lies.

@@ -47,7 +47,7 @@ in a plain tuple are small, and the garbage collector does not walk through them
 
 
 class _Frame(NamedTuple):
-    """What a row of one text has before and after the text's own tokens, and their types."""
+    """The tokens before and after a text's own tokens in a row of one text, and their types."""
 
     before: list[int]
     after: list[int]

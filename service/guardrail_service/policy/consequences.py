@@ -1,4 +1,4 @@
-"""What it means that a detector has no score: for the decision, and for the answer.
+"""The consequences of a missing score: for the decision, and for the answer.
 
 A policy file says it for errors, missed deadlines and what cannot be verified (`on_error`,
 `on_timeout`, `on_unverified`), as one word, as a word per detector, or as rules by detector and
@@ -34,7 +34,7 @@ REASONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What one missing score means.
+    """The consequence of one missing score.
 
     Attributes:
         decision: For the decision.

@@ -46,7 +46,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a policy says about one detector.
+    """A policy's rule for one detector.
 
     Attributes:
         cuts: Thresholds by metric key; a metric without one is reported and never gates.
@@ -251,7 +251,7 @@ def span_action(rule: Rule, span: Span) -> Action:
 def findings(policy: Policy, results: Mapping[str, DetectorResult], least: Action) -> list[Span]:
     """Return the findings for which the policy asks for `least` or more.
 
-    What it allows to be shown is replaced nowhere, and a report-only detector changes nothing.
+    Spans it allows to be shown are never replaced, and a report-only detector changes nothing.
     """
     return [
         span

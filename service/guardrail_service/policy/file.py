@@ -62,7 +62,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What a configuration is checked against: code, models and shipped thresholds.
+    """The code, models and shipped thresholds that a configuration is checked against.
 
     Attributes:
         fingerprints: Hash per model role of the pack, and `segmenter`.

@@ -1,8 +1,8 @@
-"""Where a growing text may be cut so that nothing a pattern finds can cross the cut. Pure.
+"""Finds places to cut a growing text so that no pattern's match can cross the cut. Pure.
 
-A cut is the start of a word behind the end of a sentence. What has to be known about the text
-behind it before it counts depends on what stands around it: plain words need no more than the next
-word, numbers need a little, code and addresses need more. See docs/streaming.md for the bounds.
+A cut is the start of a word behind the end of a sentence. How much text must follow before a cut
+counts depends on its surroundings: plain words need no more than the next word, numbers need a
+little, code and addresses need more. See docs/streaming.md for the bounds.
 """
 
 from __future__ import annotations

@@ -87,8 +87,8 @@ class StreamedCheck:
         mode: `shadow` lets everything pass as it is and reports.
         stop_on: The mildest action that ends the stream.
         deadline_ms: Milliseconds for the whole answer's verdict; None takes the policy's.
-        sentence_ms: Milliseconds for judging one part; None takes the policy's deadline. What was
-            not judged by then counts as the policy's `on_timeout` says.
+        sentence_ms: Milliseconds for judging one part; None takes the policy's deadline. A part not
+            judged by then counts as the policy's `on_timeout` says.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What has arrived of an answer, what has left, and what could leave next. Pure: no I/O, no clock.
+"""Keeps the part of a streamed answer that may not leave yet. Pure: no I/O, no clock.
 
 Text is fed in pieces of any size. `due` says that some of it could leave once it has been searched;
 `furthest` says up to where, given what the search found in everything that has arrived.

@@ -1,7 +1,7 @@
-"""How long one thread may work on one text: until a deadline, and never beyond a hard limit.
+"""Limits one thread's work on one text: until a deadline, and never beyond a hard limit.
 
-Whatever takes long on some text asks `check_time` inside its loop; outside `spending` it costs a
-look-up and never refuses.
+Code that may take long on some text calls `check_time` inside its loop; outside `spending` the call
+costs a look-up and never refuses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ an ordinary one takes, so that only huge texts are cut off, however busy the mac
 
 
 class Budget:
-    """What one thread may spend as of now.
+    """The time one thread may spend from now on.
 
     Args:
         due: Monotonic second from which only `FREE_S` is left; None: never.

@@ -24,7 +24,7 @@ MISMATCH_PROBABILITY = 0.8
 """Both texts need it before they are said to differ: a false mismatch stops a good answer."""
 
 _LETTERS_PER_SIGN = 3
-"""What one Han, kana, Hangul or other sign of a telling script counts for: four are enough."""
+"""Letters that one Han, kana, Hangul or other sign of a telling script counts as: four suffice."""
 _SHARED_SCRIPTS = (
     (0x0000, 0x02FF),  # Latin
     (0x1E00, 0x1EFF),  # Latin, Vietnamese

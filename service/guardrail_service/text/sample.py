@@ -55,7 +55,7 @@ class Window(NamedTuple):
 
 
 class Windower(Protocol):
-    """How one model counts tokens. Must accept any `str`, lone surrogates included."""
+    """Counts tokens as one model does. Must accept any `str`, lone surrogates included."""
 
     def __hash__(self) -> int: ...
 
@@ -97,7 +97,7 @@ def windows(sentence: Sentence, windower: Windower) -> tuple[Window, ...]:
 
 
 class _Cuts(NamedTuple):
-    """Where a text may be cut: offsets, ascending, and how many tokens lie before each."""
+    """The places where a text may be cut: offsets, ascending, and the tokens before each."""
 
     offsets: list[int]
     tokens: list[int]

@@ -9,7 +9,7 @@ from guardrail_service.errors import NotScorable
 
 
 class GroupScores(NamedTuple):
-    """What groups of equivalent questions say about a system.
+    """A system's scores over groups of equivalent questions.
 
     `gap` groups are all wrong, `robust` ones all right, the others depend on the wording.
     `robustness` is the share of right answers outside gaps, None where there is nothing outside.

@@ -18,7 +18,7 @@ SURROGATE = "sentences as claims and the pack's grounding model in place of a ju
 
 
 class SupportParameters(Parameters):
-    """When a claim counts as supported.
+    """The cut from which a claim counts as supported.
 
     Attributes:
         support_threshold: Least P(supported). One half is the middle of a probability, not a

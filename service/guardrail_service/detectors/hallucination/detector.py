@@ -262,7 +262,7 @@ _MORE = re2.compile(
     r"(?i)[.!?;:\x{2013}\x{2014}]\s|\b(?:but|however|although|though|yet|while|still|except|"
     r"instead|generally|typically|usually|probably|likely|so|therefore|thus|hence|meaning)\b|,\s*which\b"
 )
-"""What may follow such a remark is a claim again: "..., but the fee is 30 euros"."""
+"""A claim may follow such a remark: "..., but the fee is 30 euros"."""
 _JOINTS = re2.compile(r"(?i),\s+(?:(?:and|or)\s+)?|,?\s+(?:because|since)\s+")
 _AND = re2.compile(r"(?i)\s+and\s+")
 _ASKED = "who|whom|whose|what|when|where|which|why|how|whether|if"

@@ -75,7 +75,7 @@ _DOUBT = re2.compile(
 
 
 class Copy(NamedTuple):
-    """Where a claim stands word by word: passage `context`, code points [start, end)."""
+    """The place of a word-for-word copy: passage `context`, code points [start, end)."""
 
     context: int
     start: int

@@ -14,7 +14,7 @@ Python's 1,000 stack frames."""
 
 
 class StrictJsonError(ValueError):
-    """Why a text is not acceptable JSON. `position` is a code point where one is known."""
+    """A text is not acceptable JSON. `position` is a code point where one is known."""
 
     def __init__(self, label: str, position: int | None = None) -> None:
         super().__init__(label)

@@ -180,7 +180,7 @@ def is_courtesy(sentence: str) -> bool:
 
 
 class _Question:
-    """What was asked, as far as the rules need to know."""
+    """The question, as far as the rules need to know it."""
 
     def __init__(self, text: str | None) -> None:
         self._text = _plain(text or "")

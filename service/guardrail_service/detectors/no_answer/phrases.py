@@ -159,7 +159,7 @@ SOFTENER = (
     "desculpe|infelizmente|lamento|sinto muito",
     "helaas|het spijt me",
 )
-"""What may come before, as a clause of its own or in front of one."""
+"""Phrases that may come before, as a clause of their own or in front of one."""
 
 SOFTENER_UNSPACED = (
     "申し訳(?:ありません|ございません)(?:が)?|すみません(?:が)?|残念ながら",

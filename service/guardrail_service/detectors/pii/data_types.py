@@ -202,7 +202,7 @@ TYPES = MappingProxyType({t.id: t for t in (*_GENERIC, *_national())})
 
 NATIONAL_IDS = tuple(number.id for number in NATIONAL)
 H2O_TYPES = ("email", "credit_card", "us_ssn")
-"""What H2O Eval Studio's evaluator looks for."""
+"""The types H2O Eval Studio's evaluator looks for."""
 
 _GROUPS = {"all": tuple(TYPES), "national_id": NATIONAL_IDS, "structured": ()}
 _GROUPS["structured"] = tuple(t.id for t in TYPES.values() if t.structured)

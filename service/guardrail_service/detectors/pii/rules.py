@@ -13,7 +13,7 @@ from guardrail_service.text.patterns.search import Pattern
 
 @dataclass(frozen=True, slots=True)
 class PiiRule:
-    """What a match of one shape means.
+    """The meaning of a match of one shape.
 
     Attributes:
         type: Published type id.

@@ -72,7 +72,7 @@ ASSIGNMENTS: tuple[SecretKind, ...] = tuple(
 
 @dataclass(frozen=True)
 class Owner:
-    """Who issues values of this form under these names."""
+    """An issuer of values of this form, under these names."""
 
     kind: str
     what: str

@@ -181,7 +181,7 @@ class CustomSecret(Parameters):
 
 
 class SecretsParameters(Parameters):
-    """What counts as a secret here.
+    """The values that count as secrets, and those that may be shown.
 
     Attributes:
         kinds: Look for these kinds only; None: all of them, the custom ones too.

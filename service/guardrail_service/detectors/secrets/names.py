@@ -28,7 +28,7 @@ _TELLING = (
     "master", "client", "account", "storage", "shared", "app", "admin", "deploy", "license",
     "service", "session", "webhook", "subscription", "pass", "pwd", "pin code",
 )  # fmt: skip
-"""What a name has to say beside "key"."""
+"""Words, one of which a name must have beside "key"."""
 
 _NEAR = 32
 """Code points before a value in which its own name stands."""

@@ -238,7 +238,7 @@ ROWS: tuple[SecretKind, ...] = (
     *ASSIGNMENTS,
 )
 PATTERNS: tuple[Pattern, ...] = tuple(row.pattern for row in ROWS)
-"""What the engine looks for; also what `guardrail bench patterns` measures."""
+"""The patterns the engine looks for; `guardrail bench patterns` measures them."""
 
 
 def _kinds() -> dict[str, tuple[str, Severity]]:

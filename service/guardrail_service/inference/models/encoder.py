@@ -38,7 +38,7 @@ STACKS = 4
 
 
 class Stack(NamedTuple):
-    """What is needed of several texts to choose among them.
+    """The embeddings and lengths of several texts, enough to choose among them.
 
     Attributes:
         vectors: Sentence embeddings, shape (n, dim).

@@ -100,7 +100,7 @@ class Lexical(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """What the columns of `Lexical` say about a word, wherever it stands."""
+    """The part of the columns of `Lexical` that belongs to a word wherever it stands."""
 
     word: int
     stem: int

@@ -188,7 +188,7 @@ class PairGroundingSession:
 
 
 class _Read(NamedTuple):
-    """Which evidence is read, its cosines with the claim, the row, and what encoding took."""
+    """The evidence to read, its cosines with the claim, the row, and the time of encoding."""
 
     places: list[int]
     cosines: npt.NDArray[Any]

@@ -91,7 +91,7 @@ def runtime_version() -> str:
 
 
 class Session(Protocol):
-    """What runs one role's rows."""
+    """Runs the rows of one role."""
 
     @property
     def file(self) -> ModelFile:

@@ -1,4 +1,4 @@
-"""Which model row runs when.
+"""The queue: decides which model row runs when.
 
     a check                     another check
        | rows                      | rows

@@ -22,7 +22,7 @@ BACKGROUND_S = 30.0
 
 
 class Urgency(NamedTuple):
-    """What the rows of one submission have in common.
+    """The settings that the rows of one submission share.
 
     Attributes:
         deadline: Monotonic second after which a row not yet started is dropped; None: never.

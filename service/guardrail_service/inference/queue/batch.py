@@ -1,4 +1,4 @@
-"""Which waiting rows run together in one model call, where the model's file allows it."""
+"""Chooses waiting rows to run together in one model call, where the model's file allows it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Batches(Protocol):
 
 
 class Batch(NamedTuple):
-    """How the rows of a role run together.
+    """The way rows of a role run together.
 
     Attributes:
         run: Runs several rows in one call.

@@ -1,4 +1,4 @@
-"""What rows cost: milliseconds = a * size + b for each kind of work, learned while it runs."""
+"""Cost of rows: milliseconds = a * size + b for each kind of work, learned while it runs."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Ticket:
     def cancel(self) -> None:
         """Leave: rows that nobody else waits for are dropped; one that runs is not waited for.
 
-        Who leaves again has nothing left to drop; a check and the request around it both do.
+        A second call drops nothing; a check and the request around it both call this.
         """
         if self._has_left:
             return
@@ -184,7 +184,7 @@ class Scheduler:
         owner: object | None = None,
         patience_s: float = PATIENCE_S,
     ) -> Ticket:
-        """Queue rows and return at once. What needs no model run is done on return.
+        """Queue rows and return at once. Rows that need no model run are done on return.
 
         Args:
             rows: Model inputs; a role without a runner is a KeyError.

@@ -47,7 +47,7 @@ class Pattern:
 
 
 class Match(NamedTuple):
-    """Where a pattern occurs; offsets are code points [start, end)."""
+    """One match of a pattern; offsets are code points [start, end)."""
 
     pattern: str
     start: int
@@ -95,9 +95,9 @@ class PatternSet:
 
     Raises:
         ConfigurationError: If RE2 rejects a pattern, a pattern matches the empty text, its group
-            does not exist, or an id occurs twice. What hyperscan alone rejects is not an error:
-            such a pattern is tried on every text (see `ungated`), so that a configuration is
-            valid on every platform or on none.
+            does not exist, or an id occurs twice. A pattern that hyperscan alone rejects is no
+            error: it is tried on every text (see `ungated`), so that a configuration is valid on
+            every platform or on none.
     """
 
     def __init__(self, patterns: Sequence[Pattern], engine: Engine = "auto") -> None:
@@ -154,8 +154,8 @@ class _Compiled:
         return (match.span() for match in self._regex.finditer(data))
 
     def _grouped(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """Yield the group's spans. What follows a group may be what the next match begins with,
-        so the search goes on where the group ended, not where the match did.
+        """Yield the group's spans. The next match may begin with the text behind a group, so the
+        search goes on where the group ended, not where the match did.
         """
         position = 0
         while (match := self._regex.search(data, position)) is not None:

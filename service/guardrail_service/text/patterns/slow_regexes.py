@@ -1,9 +1,9 @@
 """Refuse regular expressions whose find-all is more than linear in the text.
 
 RE2 makes one search linear. Finding *all* matches is not: a pattern such as `a*b|a` reads to the
-end of "aaaa..." before it settles for each single "a". What makes that possible is a match that
-text far behind its own end could still change, so this module looks for exactly that, and for
-repeats without an upper bound, which are the way to write one.
+end of "aaaa..." before it settles for each single "a". This happens where text far behind the end
+of a match could still change the match, so this module looks for exactly that, and for repeats
+without an upper bound, which are the way to write such a pattern.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _WRAP_SHARE = 0.6  # a list of long labels has one longest line, so 1 of 2 must 
 
 
 class LineKind(Enum):
-    """What a line is."""
+    """The kinds of lines."""
 
     TEXT = auto()
     ITEM = auto()

@@ -283,8 +283,8 @@ def bench_models(
     """Measure every real-size architecture in every precision: speed, load time, memory, disk.
 
     Building needs rag-guardrail-models[export]; weights are random. Packs stay in FOLDER/packs.
-    What FOLDER already holds is neither built nor measured again. The shipped pack's encoder, or
-    that of --pack, is measured beside them.
+    Anything that FOLDER already holds is neither built nor measured again. The shipped pack's
+    encoder, or that of --pack, is measured beside them.
     """
     from guardrail_bench import model_cost
 

@@ -45,7 +45,7 @@ from guardrail_service.types import Passage, Role, Row, Sample
 
 
 class BareJob(BaseModel):
-    """Which samples' rows to run; the same numbers as the service was sent."""
+    """The samples whose rows are to run; the same numbers as the service was sent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     scenario: str

@@ -6,10 +6,11 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from pydantic import BaseModel
 from rag import Habit, Rag
 
@@ -55,6 +56,19 @@ def create_app() -> FastAPI:
         return StreamingResponse(events(), media_type="text/event-stream")
 
     return app
+
+
+def show_page(app: FastAPI, name: str) -> None:
+    """Let an application show a page of this folder, and what it looks like."""
+    folder = Path(__file__).parent
+
+    @app.get("/", response_class=HTMLResponse)
+    async def page() -> str:
+        return (folder / name).read_text("utf-8")
+
+    @app.get("/style.css")
+    async def style() -> Response:
+        return Response((folder / "style.css").read_bytes(), media_type="text/css")
 
 
 def event(text: str, reason: str | None = None) -> str:

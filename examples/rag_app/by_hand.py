@@ -8,17 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
-from app import PACE_S, TIMEOUT_S, Question, event
+from app import PACE_S, TIMEOUT_S, Question, event, show_page
 from fastapi import FastAPI
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from rag import Rag
 
 from guardrail_client import AsyncGuardrailClient, CheckResult, GuardrailError
 
-PAGE = Path(__file__).with_name("page.html")
 SORRY = "Sorry, I cannot show an answer to this question."
 rag = Rag()
 guard = AsyncGuardrailClient(timeout=TIMEOUT_S)
@@ -34,10 +32,7 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
 app = FastAPI(title="Harbour House", lifespan=lifespan)
 
 
-@app.get("/", response_class=HTMLResponse)
-async def page() -> str:
-    """Show the page."""
-    return PAGE.read_text("utf-8")
+show_page(app, "page.html")
 
 
 @app.post("/ask")

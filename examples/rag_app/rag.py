@@ -13,9 +13,11 @@ from typing import Literal
 import bm25s
 
 CORPUS = Path(__file__).with_name("corpus.jsonl")
-Habit = Literal["honest", "careless"]
+Habit = Literal["honest", "careless", "repetitive", "german"]
 INVENTED = "Every guest also gets a free boat trip with the captain on Sundays."
 CONTACT = "Write to anna.berg@harbour-house.example if you want to know more."
+GERMAN = "Der Pool öffnet um sieben Uhr morgens und schließt um neun Uhr abends."
+REPEATS = 12
 
 
 class Rag:
@@ -43,8 +45,10 @@ class Rag:
         Args:
             question: What was asked.
             passages: What was found.
-            habit: `careless` adds what no passage says and an address that nobody asked for, as
-                language models do; without it there would be nothing to flag here.
+            habit: `careless` adds what no passage says and an address that nobody asked for, and
+                `repetitive` says its sentences over and over, as language models do; without them
+                there would be nothing to stop here. `german` answers about the pool in a language
+                that the shipped models do not read.
         """
         yield from _words(" ".join(self._sentences(question, passages, habit)))
 
@@ -54,7 +58,11 @@ class Rag:
         if not passages:
             yield "I could not find this in the documents."
             return
-        yield passages[0]["text"]
+        if habit == "german":
+            yield GERMAN
+            return
+        for _ in range(REPEATS if habit == "repetitive" else 1):
+            yield passages[0]["text"]
         if habit == "careless":
             yield INVENTED
             yield CONTACT

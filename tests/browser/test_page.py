@@ -1,4 +1,4 @@
-"""The example's page in Debian's chromium: marks where they belong, text that stays text."""
+"""The reviewers' page in Debian's chromium: marks where they belong, text that stays text."""
 
 from __future__ import annotations
 
@@ -10,21 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
+from tests.browser.visit import WAIT_MS, visited
 from tests.integration.conftest import running
 from tests.integration.test_rag_app import ADDRESS, INVENTED, POOL, hosted
 
 SHOT = Path(__file__).resolve().parents[2] / "docs" / "images" / "rag-app.png"
-WAIT_MS = 60_000
-QUIET = [
-    "--no-sandbox",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-default-apps",
-    "--no-first-run",
-]
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +31,10 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def page(address: str) -> Iterator[Page]:
-    """A browser on the page; whatever it asks of another host fails the test."""
-    elsewhere: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=os.environ["GUARDRAIL_BROWSER"], args=QUIET
-        )
-        opened = browser.new_page(viewport={"width": 900, "height": 720})
-        opened.set_default_timeout(WAIT_MS)
-        opened.on("request", lambda asked: elsewhere.append(asked.url))
-        opened.goto(address)
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A browser on the page."""
+    with visited(browser, address) as opened:
         yield opened
-        browser.close()
-    assert all(url.startswith(address) for url in elsewhere)
 
 
 def ask(page: Page, habit: str) -> None:

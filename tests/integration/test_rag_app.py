@@ -22,6 +22,7 @@ QUESTION = "When does the pool open in the morning?"
 POOL = "The pool opens at seven in the morning"
 INVENTED = "boat trip"
 ADDRESS = "anna.berg@harbour-house.example"
+CARD = "4111 1111 1111 1111"
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,17 @@ def test_a_careless_answer_is_not_shown(guarded: httpx.Client) -> None:
     assert ADDRESS not in text
 
 
+def test_personal_data_is_redacted_and_a_foreign_language_marked(guarded: httpx.Client) -> None:
+    """The card number neither in the answer nor in the passages that come with it."""
+    reply = ask(guarded, "honest", "How was the invoice of room 12 paid?")
+    assert reply.headers["x-guardrail-action"] == "redact"
+    assert "Miller" in reply.json()["answer"]
+    assert CARD not in reply.text
+    german = ask(guarded, "german", "Wann öffnet der Pool?")
+    assert german.headers["x-guardrail-action"] == "mark"
+    assert german.json()["answer"].startswith("Der Pool")
+
+
 def test_the_same_by_hand_says_where(by_hand: httpx.Client) -> None:
     """Marks are the flagged sentences of the answer."""
     honest = ask(by_hand, "honest").json()
@@ -143,11 +155,16 @@ def test_without_a_guard_nothing_is_shown() -> None:
             assert POOL not in streamed(client, "honest")[0]
 
 
-def test_the_page_needs_nothing_from_elsewhere(by_hand: httpx.Client) -> None:
+@pytest.mark.parametrize("application", ["by_hand", "guarded"])
+def test_the_page_needs_nothing_from_elsewhere(
+    application: str, request: pytest.FixtureRequest
+) -> None:
     """No address of another host, no markup made from an answer."""
-    page = by_hand.get("/").text
+    client: httpx.Client = request.getfixturevalue(application)
+    page = client.get("/").text
     assert "http" not in page.replace("http-equiv", "")
     assert "innerHTML" not in page
+    assert client.get("/style.css").headers["content-type"].startswith("text/css")
 
 
 def test_the_compose_file_names_what_exists() -> None:

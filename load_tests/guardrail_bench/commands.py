@@ -53,9 +53,10 @@ def bench_latency(
     passages: Annotated[
         list[str] | None, typer.Option(help="cold or warm; repeatable. Both if unset.")
     ] = None,
-    seconds: Annotated[float, typer.Option(min=1, help="How long each load lasts.")] = 20,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds each load lasts.")] = 20,
     requests: Annotated[
-        int, typer.Option(min=1, help="Let open loops run up to four times as long for so many.")
+        int,
+        typer.Option(min=1, help="Requests per open loop; it may run four times as long for them."),
     ] = 60,
     concurrency: Annotated[str, typer.Option(help="Callers of the closed loops.")] = "1,8,32",
     load: Annotated[
@@ -67,9 +68,7 @@ def bench_latency(
     ] = None,
     soak: Annotated[int, typer.Option(min=0, help="Send this many requests and watch memory.")] = 0,
     soak_only: Annotated[bool, typer.Option(help="Only the soak, no loads.")] = False,
-    workers: Annotated[
-        int, typer.Option(min=1, help="How many model runs take place at the same time.")
-    ] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Model runs at the same time.")] = 1,
     server_cores: Annotated[
         str | None, typer.Option(help="Cores of the service; `any`: not pinned. Unset: the first.")
     ] = None,
@@ -89,7 +88,7 @@ def bench_latency(
     """Measure latency, throughput and memory of a service under load, and judge the targets.
 
     Starts `guardrail serve` on one core and sends load from another: 1, 8 and 32 callers, then
-    arrivals at shares of the capacity found. All takes about 30 minutes; a soak of
+    arrivals at shares of the capacity found. All of it takes about 30 minutes; a soak of
     20,000 about 10 more. Every finished part is in the JSON file at once; --resume goes on with it.
     """
     from guardrail_bench import latency_report
@@ -160,9 +159,7 @@ def bench_peers(
     ] = Path(".venv-export/bin/python"),
     scenario: Annotated[str, typer.Option(help="chat, rag or report.")] = "rag",
     samples: Annotated[int, typer.Option(min=1, help="How many; each cold and warm.")] = 20,
-    workers: Annotated[
-        int, typer.Option(min=1, help="How many model runs take place at the same time.")
-    ] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Model runs at the same time.")] = 2,
     seed: Seed = 17,
     texts: Texts = None,
     config: Configs = None,
@@ -261,7 +258,7 @@ def bench_patterns(
 @bench_app.command("models")
 @command
 def bench_models(
-    folder: Annotated[Path, typer.Option(help="Where to work and to keep what was measured.")],
+    folder: Annotated[Path, typer.Option(help="Folder for packs and measurements.")],
     only: Annotated[
         list[str] | None, typer.Option(help="Architecture by model name, repeatable.")
     ] = None,
@@ -271,7 +268,7 @@ def bench_models(
         bool, typer.Option("--build-only", help="Build what is missing and measure nothing.")
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Measure again what was measured or refused.")
+        bool, typer.Option("--again", help="Measure again, even if FOLDER has the result.")
     ] = False,
     pack: PackOption = None,
     doc: Annotated[
@@ -358,7 +355,7 @@ def bench_quality(
     data: Annotated[
         Path,
         typer.Option(
-            help="Labelled JSON lines, also .gz; for grounding also a folder with a file a source; "
+            help="Labelled JSON lines, also .gz; for grounding also a folder, one file per source; "
             "see docs/quality.md."
         ),
     ],

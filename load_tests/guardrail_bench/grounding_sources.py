@@ -1,6 +1,6 @@
 """Measures how well hallucination ranks claims of models and people, source by source.
 
-Reads a folder of JSON lines, one file a source: `{"premise", "hypothesis", "supported"}` with,
+Reads a folder of JSON lines, one file per source: `{"premise", "hypothesis", "supported"}` with,
 where known, `question`, `level` (sentence or answer), `group` (the document), `spans` (the
 unsupported parts of the hypothesis) and `split`, of which only `dev` is read.
 """

@@ -62,7 +62,7 @@ OriginalLabel = Annotated[
 Activation = Annotated[str | None, typer.Option(help="sigmoid or softmax.")]
 Pooling = Annotated[str | None, typer.Option(help="mean or cls (embedding).")]
 Architecture = Annotated[
-    str | None, typer.Option(help="Of a hub repository; a folder's config.json says it.")
+    str | None, typer.Option(help="model_type of a hub repository; a local folder names its own.")
 ]
 MaxTokens = Annotated[int | None, typer.Option(help="Tokens of the longest row.")]
 StartToken = Annotated[str | None, typer.Option(help="First token (causal_lm).")]

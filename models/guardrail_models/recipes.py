@@ -114,9 +114,9 @@ def own_recipe(**declared: object) -> Recipe:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "options"
-        raise ConfigurationError(f"models export: {key}", "what does not fit", first["msg"]) from (
-            error
-        )
+        raise ConfigurationError(
+            f"models export: {key}", "a value that does not fit", first["msg"]
+        ) from (error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ STEP_LIMIT_S = 1800.0
 """Half an hour: only what hangs takes so long for one question."""
 
 evaluators_app = typer.Typer(
-    add_completion=False, help="Look at the offline evaluators.", no_args_is_help=True
+    add_completion=False, help="List and describe the offline evaluators.", no_args_is_help=True
 )
 
 
@@ -127,7 +127,8 @@ def evaluate(
         str, typer.Option("--evaluators", "-e", help="Ids with commas, all, or deterministic.")
     ] = "all",
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="EVALUATOR.key=value; * for every one.")
+        list[str] | None,
+        typer.Option("--set", help="EVALUATOR.key=value, repeatable; *.key=value for all."),
     ] = None,
     settings: Annotated[
         Path | None, typer.Option(help="JSON with parameters: {evaluator: {key: value}}.")

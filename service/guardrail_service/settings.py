@@ -69,10 +69,10 @@ def _keys_in(file: Path) -> list[str]:
         lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
     except (OSError, ValueError) as error:
         found = getattr(error, "strerror", None) or type(error).__name__
-        raise ConfigurationError(_KEYS_FILE, found, "a text file with one key a line") from error
+        raise ConfigurationError(_KEYS_FILE, found, "a text file with one key per line") from error
     keys = [line for line in lines if line and not line.startswith("#")]
     if not keys:
-        raise ConfigurationError(_KEYS_FILE, "no key", "a text file with one key a line")
+        raise ConfigurationError(_KEYS_FILE, "no key", "a text file with one key per line")
     return keys
 
 

@@ -93,7 +93,7 @@ def _beside(file: Path, inputs: Mapping[str, Any], key: str) -> Path:
     path = file.parent / str(inputs[key])
     if not path.exists():
         where = f"{file}: calibration.inputs.{key}"
-        raise ConfigurationError(where, f"{path}, which is gone", "what the file was fitted on")
+        raise ConfigurationError(where, f"{path}, which is gone", "the lab and labels of that fit")
     return path
 
 

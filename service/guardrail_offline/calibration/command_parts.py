@@ -37,7 +37,7 @@ Delta = Annotated[
 Split = Annotated[
     float, typer.Option("--split", help="Share of questions that choose the method only.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Number that random draws start from.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the random draws.")]
 Adjudicator = Annotated[str, typer.Option("--adjudicator", help="Annotator whose word is final.")]
 THIRD = 1 / 3
 _ESCAPED = "backslashreplace"

@@ -47,12 +47,17 @@ from guardrail_service.errors import ConfigurationError
 if TYPE_CHECKING:
     from guardrail_offline.calibration.fit import FitResult
 
-RuleOption = Annotated[RuleName, typer.Option("--rule", help="joint bounds all metrics together.")]
+RuleOption = Annotated[
+    RuleName,
+    typer.Option(
+        "--rule", help="joint bounds all metrics together; the others fit each one alone."
+    ),
+]
 MethodOption = Annotated[
-    MethodName, typer.Option("--method", help="How the joint rule orders answers.")
+    MethodName, typer.Option("--method", help="Order of answers under the joint rule.")
 ]
 UnitOption = Annotated[
-    ObservationUnit, typer.Option("--unit", help="What counts as one observation.")
+    ObservationUnit, typer.Option("--unit", help="Unit that counts as one observation.")
 ]
 LooksOption = Annotated[
     Looks, typer.Option("--looks", help="fixed: each look costs delta; anytime: labels may grow.")
@@ -68,10 +73,10 @@ OutFolder = Annotated[Path, typer.Option("--out", help="Folder to write into.")]
 @calibrates
 def lab_command(
     requests: Annotated[Path, typer.Argument(help="Bodies of /v1/check, JSON lines.")],
-    replies: Annotated[Path, typer.Argument(help="What guardrail check answered, same order.")],
+    replies: Annotated[Path, typer.Argument(help="Replies of guardrail check, in the same order.")],
     output: Annotated[Path, typer.Option("--out", help="The scored lab to write, .jsonl.")],
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="Configuration they were served under.")
+        Path | None, typer.Option("--config", "-c", help="Guardrail JSON they were served under.")
     ] = None,
     info: Annotated[
         Path | None, typer.Option(help="Saved GET /v1/info of the service; else --pack.")
@@ -155,11 +160,14 @@ def fit_command(
     method: MethodOption = "auto",
     split: Split = THIRD,
     weight: Annotated[
-        list[str] | None, typer.Option(help="detector.metric=2 makes it more sensitive; or learn.")
+        list[str] | None,
+        typer.Option(help="detector.metric=2 flags more by that metric; or learn."),
     ] = None,
     unit: UnitOption = "one_per_group",
     recall: Annotated[float, typer.Option(help="Least recall, for the rule recall.")] = 0.8,
-    miss_cost: Annotated[float, typer.Option(help="Price of a miss, for the rule cost.")] = 1.0,
+    miss_cost: Annotated[
+        float, typer.Option(help="Cost of a miss in false flags, for the rule cost.")
+    ] = 1.0,
     looks: LooksOption = "fixed",
     previous: Annotated[
         Path | None, typer.Option(help="Earlier file whose method and scales are kept.")

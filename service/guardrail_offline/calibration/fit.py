@@ -194,7 +194,7 @@ def sample_weights(path: Path) -> dict[str, float]:
         return {str(r["case"]): float(r["weight"]) for r in read_records(path)}
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            str(path), "another shape", "what guardrail calibrate sample wrote"
+            str(path), "another shape", "the file that calibrate sample wrote"
         ) from error
 
 

@@ -158,7 +158,7 @@ def _from_run(folder: Path) -> ScoredLab:
             if fingerprints.setdefault(key, value) != value:
                 raise ConfigurationError(
                     f"{folder}: {results.evaluator}",
-                    f"another fingerprint of {key} than its neighbours",
+                    f"another fingerprint of {key} than the evaluators before it",
                     "evaluators scored with the same models",
                 )
     rows: dict[str, dict[str, Mapping[str, Score]]] = {}
@@ -212,7 +212,9 @@ def _from_lines(path: Path) -> ScoredLab:
         return ScoredLab(str(path), cases, header["fingerprints"], header["parameters"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigurationError(
-            str(path), f"another shape ({type(error).__name__})", "what calibrate lab wrote"
+            str(path),
+            f"another shape ({type(error).__name__})",
+            "the file that calibrate lab wrote",
         ) from error
 
 
@@ -258,9 +260,9 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ConfigurationError(where, "no JSON", "one JSON object a line") from error
+            raise ConfigurationError(where, "no JSON", "one JSON object per line") from error
         if not isinstance(record, dict):
-            raise ConfigurationError(where, type(record).__name__, "one JSON object a line")
+            raise ConfigurationError(where, type(record).__name__, "one JSON object per line")
         records.append(record)
     return records
 
@@ -295,7 +297,7 @@ def join(requests: Path, replies: Path, policy: Policy, fingerprints: Mapping[st
     asked, answered = read_records(requests), read_records(replies)
     if len(asked) != len(answered):
         found = f"{len(answered)} replies to {len(asked)} requests"
-        raise ConfigurationError(str(replies), found, "one reply a request, in the same order")
+        raise ConfigurationError(str(replies), found, "one reply per request, in the same order")
     cases = []
     for number, (request, reply) in enumerate(zip(asked, answered, strict=True), start=1):
         if "error" not in reply:

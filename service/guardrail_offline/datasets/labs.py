@@ -85,7 +85,7 @@ def _located(case: Case, lab: Path, row: int) -> Case:
     try:
         folder = (root / case.artifacts).resolve()
     except (ValueError, OSError, RuntimeError) as error:  # a NUL, too long, links in a circle
-        raise ConfigurationError(where, "no folder's name", expected) from error
+        raise ConfigurationError(where, "a value that is no folder's name", expected) from error
     if not folder.is_relative_to(root):
         raise ConfigurationError(where, "a folder elsewhere", expected)
     return replace(case, artifacts=str(folder))

@@ -45,7 +45,7 @@ def _json_lines(path: Path) -> Iterator[Record]:
                 record = json.loads(line)
             except (ValueError, RecursionError) as error:
                 where = f"{path}: line {number}"
-                raise ConfigurationError(where, "no JSON", "a JSON object a line") from error
+                raise ConfigurationError(where, "no JSON", "a JSON object per line") from error
             if not isinstance(record, dict):
                 where = f"{path}: line {number}"
                 raise ConfigurationError(where, type(record).__name__, "a JSON object")

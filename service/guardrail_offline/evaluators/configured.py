@@ -137,11 +137,13 @@ def _addressed(
     if name != EVERY:
         evaluator = CATALOGUE.find(name, where)
         if evaluator not in wanted:
-            raise ConfigurationError(where, "an evaluator that does not run", "one that runs")
+            raise ConfigurationError(
+                where, "an evaluator that this run leaves out", "one of this run"
+            )
         return [evaluator]
     found = [evaluator for evaluator in wanted if key in _keys(evaluator)]
     if not found:
-        raise ConfigurationError(where, f"a key {key!r} that none has", "a parameter's name")
+        raise ConfigurationError(where, f"the key {key!r}, which no evaluator has", "a parameter")
     return found
 
 

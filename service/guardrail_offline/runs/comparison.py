@@ -146,7 +146,7 @@ def _nameless(
     ]
     if counts[0] != counts[1]:
         found = f"{counts[0]} and {counts[1]} cases with neither key nor question"
-        raise ConfigurationError(str(after), found, "a key or a question a case, to pair them by")
+        raise ConfigurationError(str(after), found, "a key or a question per case")
     if not counts[0]:
         return []
     return [f"{counts[0]} cases with neither key nor question are paired by their row"]

@@ -150,7 +150,9 @@ def _stored(path: Path) -> Summary:
         content = json.loads(path.read_text("utf-8"))
         return Summary(**content | {"declined": tuple(content["declined"])})
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigurationError(str(path), "no summary of a run", "what evaluate wrote") from error
+        raise ConfigurationError(
+            str(path), "no summary of a run", "the file of evaluate"
+        ) from error
 
 
 def _score(

@@ -97,7 +97,7 @@ def read_run(folder: Path) -> dict[str, EvaluatorResults]:
     """
     paths = sorted((folder / "results").glob("*.json"))
     if not paths:
-        raise ConfigurationError(str(folder), "no results/*.json", "what guardrail evaluate wrote")
+        raise ConfigurationError(str(folder), "no results/*.json", "a folder of guardrail evaluate")
     files = [read_results(path) for path in paths]
     return {results.evaluator: results for results in files}
 

@@ -33,7 +33,7 @@ PackOption = Annotated[
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option("--workers", min=1, help="How many model runs take place at the same time."),
+    typer.Option("--workers", min=1, help="Model runs at the same time."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 

@@ -69,7 +69,9 @@ def serve(
     tls_certificate: Annotated[
         Path | None, typer.Option(help="PEM file with the certificate chain.")
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="PEM file with its key.")] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="PEM file with the certificate's key.")
+    ] = None,
     operations_port: Annotated[
         int | None, typer.Option(help="Second port, for health and metrics only.")
     ] = None,
@@ -107,7 +109,7 @@ def check(
     pack: PackOption = None,
     workers: WorkersOption = None,
     table: Annotated[
-        bool, typer.Option("--table", help="Print a table; replies only go to --output.")
+        bool, typer.Option("--table", help="Print a table; replies go to --output alone.")
     ] = False,
 ) -> None:
     """Judge every line of FILE: a /v1/check body in, its reply or an {"error"} line out.
@@ -173,7 +175,7 @@ def warm(
     ],
     url: Annotated[str | None, typer.Option(help="A running service to send them to.")] = None,
     api_key: Annotated[
-        str | None, typer.Option(envvar="GUARDRAIL_API_KEY", help="Its bearer key.")
+        str | None, typer.Option(envvar="GUARDRAIL_API_KEY", help="Bearer key of that service.")
     ] = None,
     store: Annotated[
         Path | None, typer.Option(help="Without --url: the store to fill, see GUARDRAIL_STORE.")
@@ -183,7 +185,7 @@ def warm(
     workers: WorkersOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute ahead what the models need of a corpus, so that its passages cost nothing later.
+    """Run the models over a corpus ahead of time, so that its passages cost nothing later.
 
     A line of JSON is a text, an object with "text", or a /v1/check body with "contexts".
     """

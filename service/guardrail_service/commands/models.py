@@ -21,7 +21,7 @@ from guardrail_service.commands.console import (
 from guardrail_service.commands.group import Commands
 
 models_app = typer.Typer(
-    cls=Commands, help="Look at model packs, make them, carry them.", no_args_is_help=True
+    cls=Commands, help="List, verify, export and archive model packs.", no_args_is_help=True
 )
 
 
@@ -101,7 +101,7 @@ def models_bundle(
 @models_app.command("unbundle")
 @command
 def models_unbundle(
-    archive: Annotated[Path, typer.Argument(help="What `models bundle` wrote.")],
+    archive: Annotated[Path, typer.Argument(help="Archive that `models bundle` wrote.")],
     folder: Annotated[Path, typer.Argument(help="Folder to make; must not exist.")],
     sha256: Annotated[str | None, typer.Option(help="Checksum that came with the archive.")] = None,
 ) -> None:

@@ -62,7 +62,7 @@ def check_lines(
 
     Args:
         runtime: The loaded service.
-        lines: Bodies of `/v1/check`, one JSON object a line.
+        lines: Bodies of `/v1/check`, one JSON object per line.
         policy: Policy of lines that name none.
     """
     ahead = 4 * runtime.settings.workers

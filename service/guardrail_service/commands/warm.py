@@ -107,7 +107,9 @@ def _of_jsonl(file: Path, lines: Iterable[bytes]) -> Iterator[tuple[str, int]]:
             continue
         found = _texts(decode(line, f"{file}:{number}"))
         if found is None:
-            raise InputError(f"found something else; expected {_EXPECTED}", f"{file}:{number}")
+            raise InputError(
+                f"found another kind of line; expected {_EXPECTED}", f"{file}:{number}"
+            )
         for index, text in enumerate(found):
             yield text, 0 if index else len(line)
 

@@ -75,7 +75,7 @@ def _refused(detector: AnyDetector, failure: ValidationError, where: str) -> Inp
         return InputError(first["msg"], place)
     if known[:1] and known[0] in detector.spec.request_parameters and "error" in first["ctx"]:
         return InputError(str(first["ctx"]["error"]), place)
-    return InputError("does not fit; expected what the documentation lists", place)
+    return InputError("does not fit; expected a value that the documentation lists", place)
 
 
 def _merge(rule: Rule, override: Override, detector: AnyDetector, where: str) -> Rule:

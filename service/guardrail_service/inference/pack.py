@@ -244,7 +244,7 @@ def read_manifest(folder: Path) -> Manifest:
     if manifest.seal not in (None, seal_of(manifest)):
         raise PackError(
             f"{path}: edited by hand: found seal {(manifest.seal or '')[:12]}..., expected "
-            f"{seal_of(manifest)[:12]}... Run what makes the entry again instead of editing it"
+            f"{seal_of(manifest)[:12]}... Make the entry again instead of editing it"
         )
     return manifest
 

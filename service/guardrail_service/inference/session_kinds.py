@@ -62,7 +62,7 @@ class Opening(NamedTuple):
         """
         if self.encoder is None:
             pack, role = self.pack.name, ENCODER_ROLE
-            raise PackError(f"pack {pack}: no role {role}, which {[self.role]} read")
+            raise PackError(f"pack {pack}: no role {role}, which {self.role} reads")
         return self.encoder
 
 

@@ -397,7 +397,7 @@ def test_a_detectors_own_words_reach_a_caller_only_about_request_parameters(
     made = bench(quoting, allow_overrides=True)
     for name, value, message in (
         ("note", "x", "note: found x; expected something else"),
-        ("level", 0.7, "level: does not fit; expected what the documentation lists"),
+        ("level", 0.7, "level: does not fit; expected a value that the documentation lists"),
     ):
         with pytest.raises(InputError) as caught:
             made.check(overrides={"risk": Override(parameters={name: value})})

@@ -166,7 +166,7 @@ def test_a_sealed_manifest_that_was_edited_is_refused(
     """Whatever was edited; the message says what to do instead."""
     assert load_pack(sealed(pack)).manifest.seal is not None
     edit(pack, change)
-    with pytest.raises(PackError, match=r"edited by hand.*Run what makes the entry again"):
+    with pytest.raises(PackError, match=r"edited by hand.*Make the entry again"):
         read_manifest(pack)
 
 

@@ -46,7 +46,9 @@ def test_what_cannot_be_a_folders_name_is_refused_with_its_row(tmp_path: Path, n
     record = f'{{"question": "Q?", "artifacts": "{name}"}}'
     for path, text in ((tmp_path / "a.jsonl", f"{record}\n"), (tmp_path / "a.json", f"[{record}]")):
         path.write_text(text)
-        with pytest.raises(ConfigurationError, match="row 1: artifacts: found no folder's name"):
+        with pytest.raises(
+            ConfigurationError, match="row 1: artifacts: found a value that is no folder's name"
+        ):
             list(open_lab(path).cases())
 
 

@@ -14,10 +14,11 @@ from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.circuit import with_circuit
 from guardrail_client.middleware import bodies, event_reader, replies, sse
 from guardrail_client.middleware.asgi_bodies import Body, body_kind
-from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send, verdicts
+from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send
+from guardrail_client.middleware.asgi_sockets import ObservedSocket, Socket
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
-from guardrail_client.middleware.outcome import AnswerOutcome, Shown, unchecked
+from guardrail_client.middleware.outcome import AnswerOutcome, Shown
 from guardrail_client.middleware.replies import LOG
 from guardrail_client.middleware.routes import Route, counted, matching, paths
 from guardrail_client.middleware.sse import Cutter
@@ -61,16 +62,21 @@ class GuardrailMiddleware:
         if route is None:
             await self._app(scope, receive, send)
             return
-        if scope["type"] == "websocket":
+        is_socket = scope["type"] == "websocket"
+        if is_socket and route.websocket in (None, "unchecked"):
             await self._connected(route, scope, receive, send)
             return
-        kind = _Shadowed if route.mode == "shadow" else _Enforced
+        kind: type[Guarded]
+        if route.mode == "shadow":
+            kind = ObservedSocket if is_socket else _Shadowed
+        else:
+            kind = Socket if is_socket else _Enforced
         await kind(self._client, route, scope, receive, send, self._background).run(self._app)
 
     async def _connected(
         self, route: Route, scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
-        """Let a WebSocket pass where the route says so; else refuse it."""
+        """Let a WebSocket pass unread where the route says so; else refuse it."""
         code = "unchecked_websocket" if route.websocket == "unchecked" else "websocket"
         shown: Shown = "as_is" if route.websocket == "unchecked" else "replaced"
         outcome = AnswerOutcome(scope["path"], shown, None, code)
@@ -149,18 +155,10 @@ class _Shadowed(Guarded):
         try:
             document = self._document()
         except UnreadableBody as error:
-            self._report_unchecked(error.code)
+            self.report_unchecked(error.code)
             return
-        if document.texts and not self.background(self._judge(document)):
-            self._report_unchecked("too_many_in_shadow")
-
-    def _report_unchecked(self, code: str) -> None:
-        self.route.report(unchecked(self.route, self.exchange.path, code))
-
-    async def _judge(self, document: Document) -> None:
-        said = await verdicts(self, document)
-        outcome, _ = replies.answered(self.route, self.exchange.path, document, said)
-        self.route.report(outcome)
+        if document.texts:
+            self.judge_later(document)
 
     def _document(self) -> Document:
         """Return the answers of the response."""

@@ -206,6 +206,10 @@ class StreamBody(Body, ABC):
         self._lanes = Lanes(
             self.guarded.client, self.route, self.exchange, self.show, self._stop, self.done
         )
+        await self.announce()
+
+    async def announce(self) -> None:
+        """Send the headers."""
         headers = bodies.rewritten(self.guarded.headers, None)
         headers = bodies.added(headers, [("X-Guardrail-Decision", "streaming")])
         await self.guarded.downstream({**self.guarded.start, "headers": headers})
@@ -342,11 +346,26 @@ class EventBody(StreamBody):
 
     async def begin(self) -> None:
         """Send the headers; the verdict comes later."""
-        self._events = sse.CUTTERS[self.framing]()
+        self._events = self.cutter()
         self._shape = event_reader.first_shape(self.framing, self.route.sse)
         self._templates: dict[Lane, bytes] = {}
         self._held: list[tuple[bytes, tuple[str, ...]]] = []
         await super().begin()
+
+    def cutter(self) -> sse.Cutter:
+        """Return what cuts bytes into events."""
+        return sse.CUTTERS[self.framing]()
+
+    def found(self, event: bytes) -> event_reader.Found:
+        """Return what an event holds.
+
+        Raises:
+            UnreadableBody: If the route refuses it.
+        """
+        route = self.route
+        return event_reader.find(
+            event, route.sse, route.tool_calls, route.unchecked_events, route.errors
+        )
 
     async def before_the_end(self) -> None:
         """Send what waited for the texts."""
@@ -359,12 +378,10 @@ class EventBody(StreamBody):
             await self._each(self._events.end())
 
     async def _each(self, events: Iterable[bytes]) -> None:
-        route, lanes = self.route, self._lanes
+        lanes = self._lanes
         for event in events:
             try:
-                found = event_reader.find(
-                    event, route.sse, route.tool_calls, route.unchecked_events, route.errors
-                )
+                found = self.found(event)
             except UnreadableBody as error:
                 self._let_pass(error)
                 self._held.append((event + b"\n\n", ()))
@@ -388,7 +405,7 @@ class EventBody(StreamBody):
         """Send what is not text, in its order, up to what says more than is decided."""
         while self._held and not self.stopped:
             rest, others = self._held[0]
-            if others and self._lanes.open:
+            if self._lanes.open and self.waits(others):
                 return
             del self._held[0]
             try:
@@ -396,6 +413,10 @@ class EventBody(StreamBody):
             except UnreadableBody as error:
                 self._let_pass(error)
             await self.emit(rest)
+
+    def waits(self, others: tuple[str, ...]) -> bool:
+        """Return whether what is not text waits for the texts before it: what repeats them does."""
+        return bool(others)
 
     def _let_pass(self, error: UnreadableBody) -> None:
         """Raise the error unless the route lets pass what cannot be checked."""

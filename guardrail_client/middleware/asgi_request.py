@@ -13,6 +13,7 @@ from guardrail_client.middleware import bodies, documents, replies
 from guardrail_client.middleware.bodies import Header, UnreadableBody
 from guardrail_client.middleware.documents import Document
 from guardrail_client.middleware.exchange import Exchange, queried
+from guardrail_client.middleware.outcome import unchecked
 from guardrail_client.middleware.replies import Verdict
 from guardrail_client.middleware.routes import Route
 
@@ -79,6 +80,20 @@ class Guarded(ABC):
     def headers(self) -> list[Header]:
         """Return the response's headers."""
         return [(bytes(k), bytes(v)) for k, v in self.start.get("headers", [])]
+
+    def judge_later(self, document: Document) -> None:
+        """Judge the answers of a document that was sent, beside the next requests."""
+        if not self.background(self._judge(document)):
+            self.report_unchecked("too_many_in_shadow")
+
+    def report_unchecked(self, code: str) -> None:
+        """Say why nothing was judged."""
+        self.route.report(unchecked(self.route, self.exchange.path, code))
+
+    async def _judge(self, document: Document) -> None:
+        said = await verdicts(self, document)
+        outcome, _ = replies.answered(self.route, self.exchange.path, document, said)
+        self.route.report(outcome)
 
     @abstractmethod
     async def run(self, app: App) -> None:

@@ -27,6 +27,8 @@ FALLBACKS: Mapping[str, str] = {"blocked": FALLBACK, "outage": OUTAGE}
 MARK = "Note: this answer could not be checked completely."
 MAX_BYTES = 4 * 1024 * 1024
 """Of a JSON response: the service takes no larger answer with its passages either."""
+RECEIVE, FRAME = "receive", "frame"
+"""Ends of an answer on a WebSocket that no frame says."""
 Fallback = str | Mapping[str, str] | Callable[[str, AnswerOutcome], str]
 """What is sent in place of an answer: a text; a text by reason, `blocked` or `outage`; or a
 function of the reason and the outcome."""
@@ -57,7 +59,13 @@ class Route:
             `unchecked`, or make a response that cannot be checked (`refuse`).
         types: How bodies of more media types are read: `json`, `events`, `lines`, `text`, or
             `unchecked`.
-        websocket: `unchecked` lets WebSockets of this path pass; None refuses them (1008).
+        websocket: What text frames of a WebSocket hold: `text`, or `json:` and the pointer to the
+            text, such as `json:/delta`. `unchecked` lets WebSockets of this path pass; None refuses
+            them (1008).
+        websocket_end: Where an answer of a WebSocket ends: `receive`, where the application waits
+            for the reader's next message; a pointer that leads to something true in the frame that
+            ends it, such as `/done`, or to a value, such as `/type=end`; `=[END]` for a frame that
+            is this text; or `frame`, if each frame is a whole answer.
         sse: What events and lines of a stream hold: `openai` chunks, events of a name of
             `STREAM_SHAPES`, plain `text`, or JSON with the text at a JSON pointer. `any` goes by
             the events themselves.
@@ -90,7 +98,8 @@ class Route:
     no_answer: Sequence[str] = ()
     tool_calls: Literal["check", "unchecked", "refuse"] = "check"
     types: Mapping[str, Framing] = field(default_factory=dict)
-    websocket: Literal["unchecked"] | None = None
+    websocket: str | None = None
+    websocket_end: str = RECEIVE
     sse: str = ANY
     unchecked_events: Sequence[str] = ()
     policy: str | None = None
@@ -118,6 +127,7 @@ class Route:
         if self.sse not in names and not self.sse.startswith("/"):
             expected = f"one of {', '.join(names)}, or a JSON pointer"
             raise ValueError(f"sse: found {self.sse!r}, expected {expected}")
+        _check_socket(self.websocket, self.websocket_end)
         shapes, pointers, function = _answer_finder(self.answer)
         nothing: Finder = lambda _: None  # noqa: E731 - a finder is a value
         for name, made in (
@@ -237,19 +247,23 @@ class Route:
             return Document(value, self._with_rest(value, found), shape)
         return Document(value, documents.find_texts(value, shape, self.tool_calls), shape)
 
+    def asked(self, exchange: Exchange) -> Any:
+        """Return the question; None if there is none."""
+        question = self._question(exchange)
+        if isinstance(question, str):
+            return question
+        asked = (shape.asked(exchange.request) for shape in self._shapes)
+        return next((found for found in asked if found), None)
+
     def about(self, exchange: Exchange) -> CheckOptions:
         """Return what the answer is about.
 
         Raises:
             TypeError: If what the finders found are no passages.
         """
-        question = self._question(exchange)
-        if not isinstance(question, str):
-            asked = (shape.asked(exchange.request) for shape in self._shapes)
-            question = next((found for found in asked if found), None)
         found = exchange.own.get("contexts")
         return {
-            "question": question,
+            "question": self.asked(exchange),
             "contexts": wire_passages(self._contexts(exchange) if found is None else found),
             "policy": self.policy,
             "detectors": self.detectors,
@@ -306,6 +320,19 @@ def paths(path: str, root: str) -> list[str]:
 def _plain(path: str) -> str:
     """Return a path without slashes at its end, double slashes and dots."""
     return posixpath.normpath("/" + path.lstrip("/"))
+
+
+def _check_socket(websocket: str | None, end: str) -> None:
+    """Raise if WebSockets cannot be read so."""
+    is_json = websocket is not None and websocket.startswith("json:/")
+    if not is_json and websocket not in (None, "text", "unchecked"):
+        expected = "text, json: and a pointer, unchecked, or None"
+        raise ValueError(f"websocket: found {websocket!r}, expected {expected}")
+    begins = "/" if is_json else "="
+    if end not in (RECEIVE, FRAME) and not (end.startswith(begins) and len(end) > 1):
+        kind = "a pointer" if is_json else "= and the text of a frame"
+        expected = f"{RECEIVE}, {FRAME} or {kind}"
+        raise ValueError(f"websocket_end: found {end!r}, expected {expected}")
 
 
 def _answer_finder(

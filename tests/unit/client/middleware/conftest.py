@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -166,6 +167,70 @@ def _asgi(reply: Reply) -> Any:
         await send({"type": "http.response.body", "body": last})
 
     return app
+
+
+RECEIVE = object()
+"""A step of an application on a socket: it waits for the reader's next message."""
+
+
+def on_socket(
+    guard: Guard,
+    route: Route,
+    *steps: Any,
+    asked: Any = (),
+    path: str = "/ask",
+    both: bool = False,
+) -> list[dict[str, Any]]:
+    """Return what a reader of a WebSocket is sent.
+
+    Args:
+        guard: Answers the checks.
+        route: Of `/ask`.
+        *steps: Of the application: a frame (text or bytes), a message of its own, or `RECEIVE`.
+        asked: The reader's messages; afterwards it is gone.
+        path: That it connects to.
+        both: Whether the application waits for its reader while it writes.
+    """
+    sent: list[dict[str, Any]] = []
+    waiting = [{"type": "websocket.connect"}]
+    waiting += [{"type": "websocket.receive", "text": text} for text in asked]
+
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        reading = asyncio.create_task(receive()) if both else None
+        await asyncio.sleep(0)
+        for step in steps:
+            if step is RECEIVE:
+                await receive()
+            elif isinstance(step, dict):
+                await send(step)
+            else:
+                kind = "text" if isinstance(step, str) else "bytes"
+                await send({"type": "websocket.send", kind: step})
+        if reading is not None:
+            reading.cancel()
+
+    async def receive() -> dict[str, Any]:
+        if both and not waiting:
+            await asyncio.Event().wait()
+        return waiting.pop(0) if waiting else {"type": "websocket.disconnect", "code": 1000}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def run() -> None:
+        async with gc.AsyncGuardrailClient(
+            transport=httpx.MockTransport(guard), buffer_streams=True, max_retries=0
+        ) as client:
+            guarded: Any = GuardrailMiddleware(app, client, [route])
+            scope = {"type": "websocket", "path": path, "headers": [], "query_string": b""}
+            await guarded(scope, receive, send)
+            while guarded._shadows:  # noqa: ASYNC110 - judged beside the requests
+                await asyncio.sleep(0)
+
+    anyio.run(run)
+    return sent
 
 
 @pytest.fixture(params=[True, False], ids=["asgi", "wsgi"])

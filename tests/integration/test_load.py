@@ -348,7 +348,7 @@ def test_draining_is_not_ready_and_refuses_new_work(make: Callable[..., Service]
         running = service.post(SAMPLE)
         await eventually(service.model.entered.is_set, "it runs")
         assert (await Call(service.app, "/readyz").reply())[0] == 200
-        service.runtime.draining = True
+        service.runtime.scheduler.draining = True
         status, _, ready = await Call(service.app, "/readyz").reply()
         assert (status, ready["ready"]) == (503, False)
         assert ready["detail"] == {"not_ready": "the service is shutting down"}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from guardrail_service.inference.golden import check_golden
-from guardrail_service.inference.models.head import OUTPUTS
+from guardrail_service.inference.models.encoder import GROUNDING_OUTPUTS
 from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.resources import packs_dir
 from guardrail_service.server.runtime import Runtime
@@ -25,7 +25,7 @@ ENTRY = MANIFEST["models"][MANIFEST["roles"]["grounding"]]
 STATES = MANIFEST["models"][ENTRY["encoder"]]
 GOLDEN = json.loads((PACK / ENTRY["golden"]["path"]).read_text(encoding="utf-8"))
 ROWS = [
-    Row("grounding", row["text"], outputs=OUTPUTS, evidence=tuple(row["evidence"]))
+    Row("grounding", row["text"], outputs=GROUNDING_OUTPUTS, evidence=tuple(row["evidence"]))
     for row in GOLDEN["rows"]
 ]
 MAX_BYTES = 8_000_000
@@ -83,7 +83,7 @@ def test_a_row_is_bit_identical_alone_and_among_others(runtime: Runtime) -> None
     for number, row in enumerate(ROWS):
         expected = alone.run(row).outputs
         for found in (loaded[number], loaded[number + len(ROWS)]):
-            for name in OUTPUTS:
+            for name in GROUNDING_OUTPUTS:
                 np.testing.assert_array_equal(found[name], expected[name])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from encode import known_texts
 
-from guardrail_service.inference.models.head import nearest
+from guardrail_service.inference.models.encoder import nearest
 from guardrail_service.inference.models.lexical import (
     LEXICAL_VERSION,
     Lexical,

@@ -29,12 +29,14 @@ from guardrail_bench.quality import auroc
 from guardrail_service.detectors.hallucination.detector import readings
 from guardrail_service.detectors.shared.comparison import places
 from guardrail_service.inference.memory import CacheSizes
-from guardrail_service.inference.models.encoder import VECTOR, Branch, SharedEncoder
-from guardrail_service.inference.models.head import (
+from guardrail_service.inference.models.encoder import (
     EVIDENCE_SENTENCES,
     EVIDENCE_TOKENS,
-    OUTPUTS,
+    GROUNDING_OUTPUTS,
+    VECTOR,
+    Branch,
     HeadSession,
+    SharedEncoder,
     nearest,
 )
 from guardrail_service.inference.models.session import ModelSession
@@ -168,7 +170,7 @@ def scored(claim: Claim, head: HeadSession) -> dict[str, tuple[float, Cost]]:
         key = tuple(places)
         if key not in known:
             texts = tuple(claim.windows[place] for place in places)
-            row = Row("grounding", claim.text, outputs=OUTPUTS, evidence=texts)
+            row = Row("grounding", claim.text, outputs=GROUNDING_OUTPUTS, evidence=texts)
             started = time.perf_counter()
             out = head.run(row).outputs
             known[key] = (float(out["probabilities"][0]), (time.perf_counter() - started) * 1e3)

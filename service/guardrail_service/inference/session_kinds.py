@@ -21,9 +21,9 @@ from guardrail_service.inference.models.encoder import (
     VECTOR,
     Branch,
     BranchClassifier,
+    HeadSession,
     SharedEncoder,
 )
-from guardrail_service.inference.models.head import HeadSession
 from guardrail_service.inference.models.pair import NliSession, PairGroundingSession
 from guardrail_service.inference.models.session import ModelSession, Session
 from guardrail_service.inference.pack import Pack

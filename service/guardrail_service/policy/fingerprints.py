@@ -8,7 +8,7 @@ from guardrail_service.detectors.hallucination.detector import READING_VERSION
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
 from guardrail_service.detectors.registry import DetectorSpec
 from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION
-from guardrail_service.inference.models.head import EVIDENCE_VERSION
+from guardrail_service.inference.models.encoder import EVIDENCE_VERSION
 from guardrail_service.inference.models.lexical import LEXICAL_VERSION
 from guardrail_service.inference.models.pair import PAIR_VERSION
 from guardrail_service.inference.models.session import runtime_version

@@ -214,7 +214,7 @@ async def healthz() -> dict[str, str]:
 @router.get("/readyz", responses={503: {"model": ReadyReply}}, tags=["operations"])
 async def readyz(service: ServiceIn) -> JSONResponse:
     """Tell whether answers can be judged right now, and what is not as it should be."""
-    reason = service.runtime.not_ready()
+    reason = service.runtime.scheduler.not_ready()
     detail = {} if reason is None else {"not_ready": reason}
     if service.runtime.reload_error is not None:
         detail["configuration"] = "reload failed; the last good configuration is in force"

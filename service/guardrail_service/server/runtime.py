@@ -91,7 +91,6 @@ class Runtime:
             warming=[s.warming for s in self.sessions.values() if isinstance(s, Warms)],
         )
         self.reload_error: str | None = None
-        self.draining = False
         self.load_s = time.perf_counter() - started
 
     def reload(self) -> bool:
@@ -114,17 +113,9 @@ class Runtime:
         self.reload_error = None
         return True
 
-    def not_ready(self) -> str | None:
-        """Return why the service cannot judge right now, or None if it can."""
-        if self.draining:
-            return "the service is shutting down"
-        if not self.scheduler.healthy():
-            return "a model worker has stopped"
-        return None
-
     def close(self) -> None:
         """Finish running work within the drain time and stop the workers."""
-        self.draining = True
+        self.scheduler.draining = True
         self.scheduler.close(self.settings.drain_s)
         self.guard.turns.close()
         self.caches.close()

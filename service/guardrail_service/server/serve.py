@@ -87,8 +87,8 @@ class _Server(uvicorn.Server):
 
         Who still waits when the time is over is told so, a second before connections are closed.
         """
-        if not self._runtime.draining:
-            self._runtime.draining = True
+        if not self._runtime.scheduler.draining:
+            self._runtime.scheduler.draining = True
             end = threading.Timer(self._runtime.settings.drain_s, self._runtime.end)
             end.daemon = True
             end.start()

@@ -145,7 +145,7 @@ class Service:
             NotReady: If nothing can be judged right now.
             Overloaded: If other requests hold too many places.
         """
-        if (reason := self.runtime.not_ready()) is not None:
+        if (reason := self.runtime.scheduler.not_ready()) is not None:
             raise NotReady(reason)
         allowed = self._limits.concurrent_requests
         if self._running and self._running + count > allowed:

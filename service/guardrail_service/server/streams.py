@@ -88,7 +88,7 @@ class Streams:
         Raises:
             GuardrailError: If it cannot be judged; the reply is then an ordinary error.
         """
-        if (reason := self._runtime.not_ready()) is not None:
+        if (reason := self._runtime.scheduler.not_ready()) is not None:
             raise NotReady(reason)
         allowed = self._runtime.settings.limits.concurrent_streams
         if self.running >= allowed:

@@ -90,7 +90,7 @@ class Telemetry:
         depth = Gauge("guardrail_queue_rows", "Model rows waiting.", registry=self.registry)
         depth.set_function(runtime.scheduler.depth)
         ready = Gauge("guardrail_ready", "1 if answers can be judged.", registry=self.registry)
-        ready.set_function(lambda: float(runtime.not_ready() is None))
+        ready.set_function(lambda: float(runtime.scheduler.not_ready() is None))
         stale = Gauge(
             "guardrail_config_reload_failed",
             "1 while the last configuration reload failed and an older one is in force.",

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
-from guardrail_service.inference.models.head import EVIDENCE_VERSION
+from guardrail_service.inference.models.encoder import EVIDENCE_VERSION
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.policy.fingerprints import fingerprints
 from guardrail_service.text.decoding.disguise import DISGUISE_VERSION

@@ -21,17 +21,17 @@ class Runtime:
 
     def __init__(self) -> None:
         self.scheduler = SimpleNamespace(
-            depth=lambda: 7, running=lambda: 2, stuck=lambda: 1, backlog_s=lambda: 0.5
+            depth=lambda: 7,
+            running=lambda: 2,
+            stuck=lambda: 1,
+            backlog_s=lambda: 0.5,
+            not_ready=lambda: self.reason,
         )
         stats = MemoryStats(hits=5, misses=4, restored=3, texts=2, bytes=1_000, limit_bytes=9_000)
         self.caches = SimpleNamespace(store=None, stats=lambda: {"vectors": stats})
         self.serving = SimpleNamespace(fingerprints={"embedding": "a" * 64, "segmenter": "s/1"})
         self.reload_error: str | None = None
         self.reason: str | None = None
-
-    def not_ready(self) -> str | None:
-        """Return what the test says."""
-        return self.reason
 
 
 def reply(**changes: Any) -> CheckReply:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from guardrail_bench.grounding_quality import LabelledAnswer
-from guardrail_service.inference.models.head import EVIDENCE_SENTENCES, EVIDENCE_TOKENS, nearest
+from guardrail_service.inference.models.encoder import EVIDENCE_SENTENCES, EVIDENCE_TOKENS, nearest
 from guardrail_service.types import Passage, Sample
 
 FOLDER = Path(__file__).parents[3] / "models" / "training" / "grounding"

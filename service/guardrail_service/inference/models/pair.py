@@ -10,8 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from guardrail_service.errors import PackError, RowFailed
-from guardrail_service.inference.models.encoder import VECTOR, SharedEncoder
-from guardrail_service.inference.models.head import EVIDENCE_SENTENCES, nearest
+from guardrail_service.inference.models.encoder import (
+    EVIDENCE_SENTENCES,
+    VECTOR,
+    SharedEncoder,
+    nearest,
+)
 from guardrail_service.inference.models.session import TextModel, shared
 from guardrail_service.inference.pack import Pack
 from guardrail_service.inference.tokenizer import Encoded

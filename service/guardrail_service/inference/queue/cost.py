@@ -13,7 +13,7 @@ from guardrail_service.types import Role, Row, RowResult
 
 EVIDENCE_TOKENS = 176
 """A grounding row reads at most this much evidence, however much there is: the same number as in
-`models/head.py`, which loads a model library that a cost needs not."""
+`models/encoder.py`, which loads a model library that a cost needs not."""
 _CHARS_PER_TOKEN = 4
 """Of English text. Tokens are estimated: counting costs more than the error, and `a` learns it."""
 _MEMORY = 0.02

@@ -142,6 +142,10 @@ class Scheduler:
         after: By role, the role whose rows of the same request a row reads: it starts when they
             have ended, instead of computing them itself on one thread.
         batches: By role, how several rows run in one call; the rows of other roles run alone.
+
+    Attributes:
+        draining: Whether the service ends: no new sample is taken, and those that were taken may
+            still submit rows.
     """
 
     def __init__(
@@ -167,6 +171,7 @@ class Scheduler:
         self._expected: dict[object, _Expected] = {}
         self._sequence = itertools.count()
         self._changed = threading.Condition()
+        self.draining = False
         self._closing = False
         self._stopped = False
         self._threads = [
@@ -247,6 +252,12 @@ class Scheduler:
     def healthy(self) -> bool:
         """Return whether every worker is alive."""
         return all(thread.is_alive() for thread in self._threads)
+
+    def not_ready(self) -> str | None:
+        """Return why no further sample can be judged right now, or None if it can."""
+        if self.draining:
+            return "the service is shutting down"
+        return None if self.healthy() else "a model worker has stopped"
 
     def close(self, drain_s: float = 0.0) -> None:
         """Refuse new rows, finish what is queued within `drain_s` seconds, cancel the rest.

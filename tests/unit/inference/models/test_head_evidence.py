@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from guardrail_service.inference.models.head import nearest
+from guardrail_service.inference.models.encoder import nearest
 
 
 def test_the_nearest_come_first_and_ties_keep_their_order() -> None:

@@ -139,6 +139,10 @@ def markdown() -> str:
         "",
         "<!-- Written by `guardrail evaluators list --markdown`; a test compares it. -->",
         "",
+        "An evaluator scores recorded answers: `guardrail evaluate lab.json -e rouge,faithfulness "
+        "--out run` runs two of them, and `guardrail evaluators show faithfulness` prints one with "
+        "its parameters. [evaluation.md](evaluation.md) shows the rest.",
+        "",
         f"{len(specs)} evaluators with {sum(len(spec.metrics) for spec in specs)} metrics; "
         f"{sum(spec.h2o_id is not None for spec in specs)} of them are those of H2O Eval Studio. "
         f"Without a judge {counts['exact']} follow the rule of their suite, "

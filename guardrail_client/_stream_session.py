@@ -194,6 +194,8 @@ class StreamSession:
                 self._keep(line)
             if len(rest) > MAX_RECORD_BYTES:
                 raise UnexpectedReply("a record is too large", request_id=self._request_id)
+        if rest.strip() and not rest.lstrip().startswith(b"{"):
+            self._keep(rest)  # no beginning of a record
         raise self._broken("the stream ended without a final record")
 
     async def _refused(

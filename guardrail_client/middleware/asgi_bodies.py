@@ -246,7 +246,7 @@ class StreamBody(Body, ABC):
         if outcome.shown == "replaced":
             await self._stop(TEXT_LANE, self._replaced(code))
             return
-        LOG.warning("stream not checked to its end: %s", code)
+        LOG.warning("stream not checked to its end, as_is: %s", code)
         await self._lanes.end()
         if self.stopped:
             return
@@ -309,7 +309,7 @@ class StreamBody(Body, ABC):
             last = self.ending(lane, self.route.fallback_for(outcome), outcome)
             await self.send(last + self.tail(), more=False)
         if outcome.error is not None:
-            LOG.warning("stream not checked to its end: %s", outcome.error)
+            LOG.warning("stream not checked to its end, replaced: %s", outcome.error)
         self.route.report(outcome)
         if not self._whole:
             self.end_application()

@@ -16,10 +16,9 @@ from guardrail_client.middleware.outcome import (
     AnswerOutcome,
     decided,
     redacted_values,
-    streamed,
     unchecked,
 )
-from guardrail_client.middleware.replies import LOG
+from guardrail_client.middleware.replies import LOG, ended
 from guardrail_client.middleware.returned import Place, Replace, find, with_answer
 from guardrail_client.middleware.routes import Route
 from guardrail_client.middleware.withheld import Withheld
@@ -189,14 +188,14 @@ class _Calls:
 
     def ended(self, stream: Any) -> str:
         """Return what follows the last piece of a stream that came to its end."""
-        outcome = streamed(self.route.path, stream)
+        outcome = ended(self.route.path, stream)
         self.route.report(outcome)
         return self.route.fallback_for(outcome) if outcome.shown == "replaced" else ""
 
     def broken(self, error: GuardrailError) -> str:
         """Return what follows the last piece of a stream that cannot be judged to its end."""
         outcome = AnswerOutcome(self.route.path, "replaced", None, error.code)
-        LOG.warning("stream not checked to its end: %s", error.code)
+        LOG.warning("stream not checked to its end, replaced: %s", error.code)
         self.route.report(outcome)
         return self.route.fallback_for(outcome)
 

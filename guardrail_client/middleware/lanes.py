@@ -11,7 +11,7 @@ from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware import replies
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.exchange import Exchange
-from guardrail_client.middleware.outcome import AnswerOutcome, streamed, unchecked
+from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
 from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.routes import Route
 from guardrail_client.middleware.stream_documents import WHOLE, Key, Lane
@@ -119,9 +119,9 @@ class Lanes:
             outcome = AnswerOutcome(outcome.path, "replaced", None, outcome.error)
         if outcome.shown == "replaced":
             await self._stop(lane, outcome)
-        else:
-            self._route.report(outcome)
-            await self._done(outcome)
+            return
+        self._route.report(outcome)
+        await self._done(outcome)
 
     async def _guarded(
         self, lane: Lane, first: str, queue: asyncio.Queue[str | None]
@@ -140,7 +140,7 @@ class Lanes:
         async with stream:
             async for text in stream:
                 await self._show(lane, text)
-        return streamed(self._exchange.path, stream)
+        return replies.ended(self._exchange.path, stream)
 
     async def _held(
         self, lane: Lane, first: str, queue: asyncio.Queue[str | None]

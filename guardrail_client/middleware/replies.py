@@ -26,11 +26,13 @@ from guardrail_client.middleware.outcome import (
     AnswerOutcome,
     decided,
     redacted_values,
+    streamed,
     unchecked,
     worst,
 )
 from guardrail_client.middleware.routes import Route
 from guardrail_client.middleware.withheld import Withheld
+from guardrail_client.stream import AsyncCheckStream, CheckStream
 from guardrail_client.types import CheckError, CheckItem, CheckResult
 
 LOG = logging.getLogger("guardrail_client.middleware")
@@ -104,6 +106,14 @@ def treated(route: Route, path: str, text: str, verdict: Verdict) -> tuple[Answe
     outcome = unchecked(route, path, verdict)
     LOG.warning("answer not checked, %s: %s", outcome.shown, outcome.error)
     return outcome, text if outcome.shown == "as_is" else route.fallback_for(outcome)
+
+
+def ended(path: str, stream: CheckStream | AsyncCheckStream) -> AnswerOutcome:
+    """Return what happened to an answer that was streamed to its end."""
+    outcome = streamed(path, stream)
+    if outcome.error is not None:
+        LOG.warning("stream not checked to its end, %s: %s", outcome.shown, outcome.error)
+    return outcome
 
 
 def without_verdict(route: Route, path: str, code: str) -> tuple[AnswerOutcome, bytes]:

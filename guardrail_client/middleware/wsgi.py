@@ -15,7 +15,7 @@ from guardrail_client.middleware import bodies, documents, event_reader, event_w
 from guardrail_client.middleware.bodies import Header, UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.exchange import Exchange, queried
-from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, streamed, unchecked
+from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, unchecked
 from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.replies import LOG, Verdict
 from guardrail_client.middleware.routes import Route, counted, matching
@@ -236,7 +236,7 @@ class _Guarded:
                 return
         except (GuardrailError, UnreadableBody, TypeError) as error:
             outcome = AnswerOutcome(path, "replaced", None, unchecked(route, path, error).error)
-            LOG.warning("stream not checked to its end: %s", outcome.error)
+            LOG.warning("stream not checked to its end, replaced: %s", outcome.error)
         route.report(outcome)
         yield texts.stopped(route.fallback_for(outcome), outcome) + texts.tail()
 
@@ -256,7 +256,7 @@ class _Guarded:
             with self._checked(_chained(first, tokens)) as stream:
                 for text in stream:
                     yield texts.shown(text)
-                outcome = streamed(self.exchange.path, stream)
+                outcome = replies.ended(self.exchange.path, stream)
         if outcome.shown != "replaced":
             yield texts.done(outcome)
             yield from texts.passed(decided=True)

@@ -51,6 +51,9 @@ def spans_of(answer: str) -> list[dict[str, Any]]:
     return [{"start": at, "end": at + len(VALUE), "label": "email"}]
 
 
+Answers = Callable[[httpx.Request], httpx.Response]
+
+
 @dataclass
 class Guard:
     """Answers checks, and remembers what it was asked."""
@@ -109,12 +112,22 @@ class Reply:
         return cls(body, [("Content-Type", kind)] if kind else [], status)
 
 
+def reached(guard: Answers | str) -> dict[str, Any]:
+    """Return how a client reaches a guard in this process, or the one at an address."""
+    if isinstance(guard, str):
+        return {"base_url": guard, "max_retries": 0}
+    mock = httpx.MockTransport(guard)
+    return {"transport": mock, "buffer_streams": True, "max_retries": 0}
+
+
 class Host:
     """Serves one reply, guarded by either middleware."""
 
     def __init__(self, asynchronous: bool) -> None:
         self.asynchronous = asynchronous
-        self.guard = Guard()
+        self.guard: Any = Guard()
+        self.address = ""
+        """Of a service that is asked instead of `guard`."""
 
     def get(
         self,
@@ -126,20 +139,17 @@ class Host:
     ) -> httpx.Response:
         """Return what a reader is sent."""
         routes = routes or (Route("/ask"),)
-        mock = httpx.MockTransport(self.guard)
         if self.asynchronous:
-            return anyio.run(self._asgi, reply, routes, mock, path, request, method)
-        with gc.GuardrailClient(transport=mock, buffer_streams=True, max_retries=0) as client:
+            return anyio.run(self._asgi, reply, routes, path, request, method)
+        with gc.GuardrailClient(**reached(self.address or self.guard)) as client:
             app = GuardrailWSGI(_wsgi(reply), client, routes)
             with httpx.Client(transport=httpx.WSGITransport(app), base_url="http://h") as reader:
                 return reader.request(method, path, json=request)
 
     async def _asgi(
-        self, reply: Reply, routes: Any, mock: Any, path: str, request: Any, method: str
+        self, reply: Reply, routes: Any, path: str, request: Any, method: str
     ) -> httpx.Response:
-        async with gc.AsyncGuardrailClient(
-            transport=mock, buffer_streams=True, max_retries=0
-        ) as client:
+        async with gc.AsyncGuardrailClient(**reached(self.address or self.guard)) as client:
             app: Any = GuardrailMiddleware(_asgi(reply), client, routes)
             transport = httpx.ASGITransport(app)
             async with httpx.AsyncClient(transport=transport, base_url="http://h") as reader:
@@ -174,7 +184,7 @@ RECEIVE = object()
 
 
 def on_socket(
-    guard: Guard,
+    guard: Answers | str,
     route: Route,
     *steps: Any,
     asked: Any = (),
@@ -184,7 +194,7 @@ def on_socket(
     """Return what a reader of a WebSocket is sent.
 
     Args:
-        guard: Answers the checks.
+        guard: Answers the checks, or where the service is.
         route: Of `/ask`.
         *steps: Of the application: a frame (text or bytes), a message of its own, or `RECEIVE`.
         asked: The reader's messages; afterwards it is gone.
@@ -220,9 +230,7 @@ def on_socket(
         sent.append(message)
 
     async def run() -> None:
-        async with gc.AsyncGuardrailClient(
-            transport=httpx.MockTransport(guard), buffer_streams=True, max_retries=0
-        ) as client:
+        async with gc.AsyncGuardrailClient(**reached(guard)) as client:
             guarded: Any = GuardrailMiddleware(app, client, [route])
             scope = {"type": "websocket", "path": path, "headers": [], "query_string": b""}
             await guarded(scope, receive, send)

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import NamedTuple
 
@@ -65,7 +65,7 @@ class Check:
         turn: Turn,
         deadline: float | None,
         clock: CheckClock,
-        cpu_s: float,
+        budget: Callable[[], Budget],
     ) -> None:
         self._started = clock.perf
         self._turn = turn
@@ -73,7 +73,9 @@ class Check:
         self._rules = sorted(policy.rules.values(), key=lambda rule: _COST_ORDER[rule.spec.cost])
         self._detectors = {rule.spec.id: registry[rule.spec.id] for rule in self._rules}
         self._deadline = deadline
-        self._cpu_s = cpu_s
+        self._budget = budget
+        self.was_ended = False
+        """Whether the time was over before every detector was done."""
         self._outcomes: dict[str, Outcome] = {}
         self._rows: dict[str, Sequence[Row]] = {}
         self._latency: dict[str, float] = {}
@@ -83,7 +85,7 @@ class Check:
 
     def submit(self, scheduler: Scheduler, cancellation: Cancellation) -> None:
         """Encode every detector's rows and queue each distinct row once."""
-        with spending(Budget(self._deadline, self._cpu_s)):
+        with spending(self._budget()):
             self._prepare()
         for rows in self._rows.values():
             for row in rows:
@@ -114,7 +116,7 @@ class Check:
 
     def outcomes(self) -> Mapping[str, Outcome]:
         """Return every detector's outcome: cheap ones while the model rows run."""
-        with spending(Budget(self._deadline, self._cpu_s)):
+        with spending(self._budget()):
             for rule in self._rules:
                 if rule.spec.id not in self._outcomes:
                     rows = self._rows.get(rule.spec.id, ())
@@ -146,6 +148,7 @@ class Check:
         )
 
     def _note(self, name: str, outcome: Outcome) -> None:
+        self.was_ended = self.was_ended or outcome is _TOO_LATE
         self._outcomes[name] = outcome
         self._latency[name] = (time.perf_counter() - self._started) * 1e3
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from guardrail_service.detectors.registry import Registry
@@ -23,7 +24,7 @@ from guardrail_service.guard.waiting import Cancellation, Turn, Turns
 from guardrail_service.inference.queue.backlog import BACKGROUND_S, order_of
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.policy.decide import Policy, decide, findings
-from guardrail_service.text.budget import Budget, spending
+from guardrail_service.text.budget import FREE_S, Budget, spending
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import (
     Action,
@@ -35,9 +36,6 @@ from guardrail_service.types import (
     Verdict,
 )
 
-PASSED = 5.0
-"""By how many times its estimated cost a check lets others pass while it waits for its turn, so
-that ordinary ones do not stand behind huge ones. None waits for ever: it is fixed on arrival."""
 WARM_AT_ONCE = 256
 """Texts queued at a time: fewer than the encoder's memory holds, so that what reads its states
 finds them there."""
@@ -144,19 +142,23 @@ class Guard:
         clock = CheckClock.since(arrived)
         cancellation = cancellation or Cancellation()
         due = _due(rules, deadline_ms, clock.monotonic)
-        passed_s = PASSED * self._scheduler.costs.estimate(CHECK, size(sample)) / 1e3
-        order = order_of(due, clock.monotonic) + passed_s
+        costs = self._scheduler.costs
+        cost_ms = costs.estimate(CHECK, size(sample))
+        order = order_of(due, clock.monotonic, cost_ms=cost_ms)
+        is_large = costs.estimate(TEXT, size(sample)) > LARGE_MS
         with self._turn(order, due, cancellation) as turn:
             working_ms = time.thread_time() * -1e3
             segmented = SegmentedSample(sample, self._windowers, self._languages)
-            check = Check(rules, segmented, self._registry, turn, due, clock, self._cpu_s)
-            if self._is_cut(segmented, due):
+            free_s = 0.0 if is_large else FREE_S
+            budget = partial(Budget, due, self._cpu_s, free_s, turn.give_way)
+            check = Check(rules, segmented, self._registry, turn, due, clock, budget)
+            if self._is_cut(segmented, budget()):
                 check.submit(self._scheduler, cancellation)
             else:
                 check.give_up()
             outcomes = check.outcomes()
             working_ms += time.thread_time() * 1e3
-            self._scheduler.costs.learn(CHECK, size(sample), check.cost_ms + working_ms)
+            self._learn(size(sample), check, working_ms)
             decided = decide(rules, outcomes, mode)
             results = {name: check.timed(name, result) for name, result in decided.results.items()}
             spans = findings(rules, results, Action.FLAG)
@@ -259,14 +261,21 @@ class Guard:
                 raise NotReady("the service is shutting down")
             yield turn
 
-    def _is_cut(self, segmented: SegmentedSample, due: float | None) -> bool:
+    def _learn(self, sample_size: int, check: Check, working_ms: float) -> None:
+        """Note what a check took; what the time ended would have taken more than that."""
+        costs = self._scheduler.costs
+        for kind, spent_ms in ((CHECK, check.cost_ms + working_ms), (TEXT, working_ms)):
+            if not check.was_ended or spent_ms > costs.estimate(kind, sample_size):
+                costs.learn(kind, sample_size, spent_ms)
+
+    def _is_cut(self, segmented: SegmentedSample, budget: Budget) -> bool:
         """Return whether a sample could be cut into sentences in the time that it has.
 
         Raises:
             LimitExceeded: If there are too many.
         """
         try:
-            with spending(Budget(due, self._cpu_s)):
+            with spending(budget):
                 self._limit_sentences(segmented)
         except OutOfTime:
             return False
@@ -285,6 +294,17 @@ class Guard:
 
 CHECK = "check"
 """Kind of work under which the cost model learns whole checks: model rows and everything else."""
+TEXT = "text"
+"""The same without model rows: cutting, languages, tokens and patterns."""
+LARGE_MS = 150.0
+"""Processor time that the text of an ordinary check does not take, and above which a check gets
+nothing more when it is late: three times `FREE_S`."""
+FIRST_CHECKS: Mapping[str, Sequence[tuple[int, float]]] = {
+    CHECK: ((1_300, 90.0), (34_000, 1_600.0)),
+    TEXT: ((1_300, 8.0), (34_000, 120.0)),
+}
+"""Code points and milliseconds of a short chat answer and a long report, each over passages that
+are new, as in docs/performance.md: what is expected of checks until some have run here."""
 
 
 def size(sample: Sample) -> int:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from guardrail_service.inference.queue.scheduler import Ticket
 
@@ -15,8 +16,13 @@ AT_ONCE = 2
 """Python runs one thread at a time, so more would hardly end sooner; but the event loop and every
 model worker wait for each of them."""
 PATIENCE_S = 0.1
-"""Seconds of computing after which a check takes up no place any more: a huge sample must not keep
-all others waiting. Most checks compute for a tenth of that."""
+"""Seconds of computing after which a check takes up no place that a more urgent one wants: a huge
+sample must not keep all others waiting. Most checks compute for a tenth of that."""
+_STUCK_TIMES = 10.0
+"""So many times that long it takes one from those that are less urgent: then it does not give way
+because it is stuck in one long step."""
+_FAR_S = 1.0
+"""Beside a check that is so much more urgent no other one computes: both share one interpreter."""
 
 
 class Turns:
@@ -31,7 +37,7 @@ class Turns:
         self._at_once = at_once
         self._patience_s = patience_s
         self._lock = threading.Lock()
-        self._held: dict[_Claim, float] = {}
+        self._held: dict[_Claim, _Held] = {}
         self._waiting: list[tuple[float, int, _Claim]] = []
         self._sequence = itertools.count()
         self._is_closed = False
@@ -94,25 +100,55 @@ class Turns:
 
     def _until_next_s(self, due: float | None) -> float:
         """Return the seconds until somebody no longer counts, or it is due."""
-        with self._lock:
-            since = next(iter(self._held.values()), None)
         now = time.monotonic()
-        ends = now + self._patience_s if since is None else since + self._patience_s
-        return max(0.0, (ends if due is None else min(ends, due)) - now)
+        steps = (self._patience_s, _STUCK_TIMES * self._patience_s)
+        with self._lock:
+            ends = [held.since + step for held in self._held.values() for step in steps]
+        next_s = min((end - now for end in ends if end > now), default=self._patience_s)
+        return next_s if due is None else max(0.0, min(next_s, due - now))
+
+    def is_passed(self, order: float) -> bool:
+        """Return whether who computes in this order should give way to somebody."""
+        now = time.monotonic()
+        with self._lock:
+            first = self._first()
+            if first is not None and first < order:
+                return True
+            return any(self._is_far(held, order, now) for held in self._held.values())
 
     def _grant(self) -> None:
         """Hand out the places that are free, those of whom takes long among them."""
         now = time.monotonic()
-        for claim, since in list(self._held.items()):  # the oldest first
-            if now - since < self._patience_s:
-                break
-            del self._held[claim]
-        while self._waiting and len(self._held) < self._at_once:
+        while (order := self._first()) is not None and self._has_room(order, now):
             _, _, claim = heapq.heappop(self._waiting)
-            if not claim.is_over:
-                claim.is_over = claim.is_granted = True
-                self._held[claim] = now
-                claim.woken.set()
+            claim.is_over = claim.is_granted = True
+            self._held[claim] = _Held(now, order)
+            claim.woken.set()
+
+    def _first(self) -> float | None:
+        """Return the order of the most urgent who waits; those who no longer do leave."""
+        while self._waiting and self._waiting[0][2].is_over:
+            heapq.heappop(self._waiting)
+        return self._waiting[0][0] if self._waiting else None
+
+    def _has_room(self, order: float, now: float) -> bool:
+        taken = sum(self._counts(held, order, now) for held in self._held.values())
+        far = any(self._is_far(held, order, now) for held in self._held.values())
+        return taken < self._at_once and not far
+
+    def _counts(self, held: _Held, order: float, now: float) -> bool:
+        times = _STUCK_TIMES if held.order <= order else 1.0
+        return now - held.since < times * self._patience_s
+
+    def _is_far(self, held: _Held, order: float, now: float) -> bool:
+        return held.order + _FAR_S < order and now - held.since < self._patience_s
+
+
+class _Held(NamedTuple):
+    """Since when somebody computes, monotonic seconds, and in which order it came."""
+
+    since: float
+    order: float
 
 
 class Turn:
@@ -149,6 +185,17 @@ class Turn:
             yield
         finally:
             self._take()
+
+    def give_way(self) -> None:
+        """Let those compute who are more urgent, and wait for a place again."""
+        if self._has_place and self._turns.is_passed(self._order):
+            with self.away():
+                pass
+
+    @property
+    def has_place(self) -> bool:
+        """Return whether it may compute; not if it was due before there was a place."""
+        return self._has_place
 
     def cancel(self) -> None:
         """Wait no longer: the thread goes on without a place, only to end. From any thread."""

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import ConfigurationError, PackError, choices
-from guardrail_service.guard.guard import Guard
+from guardrail_service.guard.guard import FIRST_CHECKS, Guard
 from guardrail_service.inference.golden import GoldenReport, check_golden
 from guardrail_service.inference.memory import Caches, CacheSizes
 from guardrail_service.inference.models.session import Session
@@ -64,7 +64,7 @@ class Runtime:
             # Patterns and language tables beside the models: each takes a core for about a second.
             prepared = pool.submit(_prepare, policies.values())
             self.sessions = open_sessions(self.pack, _sizes(settings.cache))
-            costs = CostModel()
+            costs = _first_costs()
             self.golden = run_golden(self.pack, self.sessions, settings.workers, costs=costs)
             prepared.result()
         self.caches = Caches(self.sessions.values())
@@ -124,6 +124,14 @@ class Runtime:
         """Stop at once: whoever waits is told that the service ends."""
         self.guard.turns.close()
         self.scheduler.close()
+
+
+def _first_costs() -> CostModel:
+    costs = CostModel()
+    for kind, checks in FIRST_CHECKS.items():
+        for size, ms in checks:
+            costs.learn(kind, size, ms)
+    return costs
 
 
 def batches(sessions: Mapping[Role, Session], tokens: int) -> dict[Role, Batch]:

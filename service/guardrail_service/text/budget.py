@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from guardrail_service.errors import OutOfTime
@@ -18,23 +18,41 @@ FREE_S = 0.05
 an ordinary one takes, so that only huge texts are cut off, however busy the machine is."""
 
 
+LOOK_S = 0.005
+"""Seconds of processor time after which a thread looks whether somebody wants to go first."""
+
+
 class Budget:
     """The time one thread may spend from now on.
 
     Args:
-        due: Monotonic second from which only `FREE_S` is left; None: never.
+        due: Monotonic second from which only `free_s` is left; None: never.
         cpu_s: Seconds of processor time in any case.
+        free_s: Seconds of processor time that it has even when it is late.
+        give_way: Called now and then between two steps of the work; it may wait.
     """
 
-    def __init__(self, due: float | None, cpu_s: float) -> None:
+    def __init__(
+        self,
+        due: float | None,
+        cpu_s: float,
+        free_s: float = FREE_S,
+        give_way: Callable[[], None] | None = None,
+    ) -> None:
         now = time.thread_time()
         self._due = due
-        self._free_until = now + FREE_S
+        self._free_until = now + free_s
         self._hard_until = now + cpu_s
+        self._give_way = give_way
+        self._next_look = now + LOOK_S
 
     def is_spent(self) -> bool:
-        """Return whether nothing is left."""
+        """Return whether nothing is left; may wait before it does."""
         used = time.thread_time()
+        if used >= self._next_look:
+            self._next_look = used + LOOK_S
+            if self._give_way is not None:
+                self._give_way()
         if used >= self._hard_until:
             return True
         is_late = self._due is not None and time.monotonic() >= self._due

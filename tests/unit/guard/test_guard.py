@@ -703,6 +703,27 @@ def test_checks_teach_what_checks_cost(bench: Callable[..., Bench]) -> None:
     assert 300.0 <= made.scheduler.costs.estimate("check", len(ANSWER)) < 1_300.0
 
 
+def test_what_the_time_ended_does_not_teach_that_checks_are_cheap(
+    bench: Callable[..., Bench],
+) -> None:
+    """A huge text that was cut off after 0.2 s would have taken more."""
+    made = bench(Fake("risk", rows("a"), scores()))
+    for _ in range(3):
+        made.scheduler.costs.learn("check", len(ANSWER), 900.0)
+        made.check(deadline_ms=0.001)
+    assert made.scheduler.costs.estimate("check", len(ANSWER)) == pytest.approx(900.0)
+
+
+def test_of_a_late_huge_text_nothing_is_looked_at(bench: Callable[..., Bench]) -> None:
+    """An ordinary one has a little time even then, so that patterns are searched."""
+    made = bench(Fake("pattern", rows(), scores(0.9), cost="pattern"))
+    for _ in range(50):
+        made.scheduler.costs.learn("text", 100, 10.0)
+    huge = made.guard.check(Sample("Words. " * 1_000), deadline_ms=0.001)
+    assert huge.detectors["pattern"].reason == "deadline"
+    assert made.check(deadline_ms=0.001).detectors["pattern"].state is State.EVALUATED
+
+
 def test_the_items_of_a_batch_do_not_refuse_each_other(bench: Callable[..., Bench]) -> None:
     """Their rows have one owner, however many there are."""
     many = [f"row {n}" for n in range(90)]

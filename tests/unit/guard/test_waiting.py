@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from guardrail_service.guard.waiting import Turn, Turns
+from guardrail_service.guard.waiting import Turn, Turns, _Held
 from tests.waiting import until
 
 BUDGET_S = 30.0
@@ -40,11 +40,11 @@ class Queue:
 
 @contextmanager
 def huge(turns: Turns, pool: ThreadPoolExecutor) -> Iterator[None]:
-    """Let a thread compute for as long as the block takes."""
+    """Let a thread that others may pass compute for as long as the block takes."""
     leave = threading.Event()
 
     def work() -> None:
-        with turns.turn(0.0, None):
+        with turns.turn(5.0, None):
             assert leave.wait(BUDGET_S)
 
     done = pool.submit(work)
@@ -139,7 +139,7 @@ def test_a_place_that_frees_before_the_deadline_is_taken() -> None:
     """Although the deadline is nearer than the patience of one who comes now."""
     turns = Turns(1, patience_s=10.0)
     with ThreadPoolExecutor(1) as pool, huge(turns, pool):
-        turns._held = dict.fromkeys(turns._held, time.monotonic() - 9.7)
+        turns._held = dict.fromkeys(turns._held, _Held(time.monotonic() - 9.7, 5.0))
         with turns.turn(0.0, time.monotonic() + 9.0) as turn:
             assert turn._has_place
     assert not turns._held
@@ -174,22 +174,51 @@ def test_who_is_cancelled_does_not_wait() -> None:
 
 
 def test_huge_samples_do_not_keep_everybody_waiting() -> None:
-    """Who computes for long no longer counts; when it leaves, nobody has a place too many."""
+    """Who computes for long no longer counts, for those who may pass it soon and later for all."""
     turns, leave = Turns(2, patience_s=0.02), threading.Event()
     entered = threading.Semaphore(0)
 
-    def enter() -> None:
-        with turns.turn(0.0, None):
+    def enter(order: float) -> None:
+        with turns.turn(order, None):
             entered.release()
             assert leave.wait(BUDGET_S)
 
     with ThreadPoolExecutor(6) as pool:
-        for _ in range(6):
-            pool.submit(enter)
+        for order in (5.0, 5.0, 0.0, 0.0, 9.0, 9.0):
+            pool.submit(enter, order)
         for _ in range(6):
             assert entered.acquire(timeout=BUDGET_S)
-        assert len(turns._held) <= 2
         leave.set()
+    assert not turns._held
+
+
+def test_who_may_be_passed_gives_way_while_it_computes() -> None:
+    """It goes on where it was when nobody more urgent wants a place."""
+    turns = Turns(1, patience_s=BUDGET_S)
+    with ThreadPoolExecutor(4) as pool:
+        queue = Queue(turns, pool)
+        with turns.turn(5.0, None) as turn:
+            queue.add("later", 9.0)
+            turn.give_way()
+            assert queue.got == []
+            queue.add("small", 0.0)
+            turn.give_way()
+            assert queue.got == ["small"]
+            assert turn.has_place
+    assert queue.got == ["small", "later"]
+    assert not turns._held
+
+
+def test_beside_a_far_more_urgent_one_nobody_computes() -> None:
+    """Both would run at half the speed: there is one interpreter."""
+    turns = Turns(2, patience_s=BUDGET_S)
+    with ThreadPoolExecutor(4) as pool:
+        queue = Queue(turns, pool)
+        with turns.turn(0.0, None):
+            queue.add("huge", 30.0)
+            queue.add("like it", 0.5)[1].result(BUDGET_S)
+            assert queue.got == ["like it"]
+    assert queue.got == ["like it", "huge"]
     assert not turns._held
 
 
@@ -197,7 +226,7 @@ def test_behind_huge_samples_small_ones_follow_each_other_at_once() -> None:
     """They do not wait for the patience each, however often somebody more urgent gives up."""
     turns = Turns(1, patience_s=BUDGET_S)
     with ThreadPoolExecutor(4) as pool, huge(turns, pool):
-        turns._held = dict.fromkeys(turns._held, 0.0)  # it has computed for very long
+        turns._held = dict.fromkeys(turns._held, _Held(0.0, 5.0))  # it has computed for very long
         queue = Queue(turns, pool)
         started = time.monotonic()
         for n in range(20):

@@ -25,6 +25,7 @@ from guardrail_service.detectors.registry import (
     Parameters,
     detector,
 )
+from guardrail_service.text.budget import check_time
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Direction, Outcome, RowOutput, Span
@@ -173,10 +174,12 @@ def is_abstention(sentences: Iterable[str], question: str | None) -> bool:
 
 def is_courtesy(sentence: str) -> bool:
     """Return whether a sentence is politeness only ("I hope this helps!"): it claims nothing."""
-    clauses = list(_clauses(sentence))
-    return bool(clauses) and all(
-        len(clause) <= MAX_CLAUSE_CHARS and _COURTESY.fullmatch(clause) for clause in clauses
-    )
+    is_polite = False
+    for clause in _clauses(sentence):
+        if len(clause) > MAX_CLAUSE_CHARS or not _COURTESY.fullmatch(clause):
+            return False
+        is_polite = True
+    return is_polite
 
 
 class _Question:
@@ -215,23 +218,41 @@ def _lacks_answer(clause: str, asked: _Question) -> bool:
 
 def _clauses(sentence: str) -> Iterator[str]:
     """Yield clauses without softeners and connectives in front; empty ones are left out."""
-    clauses: list[str] = []
-    for part in _BREAK.split(_plain(sentence)):
-        if clauses and _EMBEDDED.fullmatch(part):
-            clauses[-1] += " " + part  # German sets a comma before what somebody does not know
-        else:
-            clauses += _conjuncts(part)
-    for clause in clauses:
-        bare = _bare(clause)
-        if bare:
-            yield bare
+    yield from filter(None, map(_bare, _joined_clauses(_plain(sentence))))
 
 
-def _conjuncts(clause: str) -> list[str]:
+def _joined_clauses(text: str) -> Iterator[str]:
+    clause: str | None = None
+    for part in _parts(text):
+        if clause is not None and _EMBEDDED.fullmatch(part):
+            clause += " " + part  # German sets a comma before what somebody does not know
+            continue
+        for conjunct in _conjuncts(part):
+            if clause is not None:
+                yield clause
+            clause = conjunct
+    if clause is not None:
+        yield clause
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield what is between breaks, one after the other: most readers need the first few."""
+    start = 0
+    for found in _BREAK.finditer(text):
+        check_time()
+        yield text[start : found.start()]
+        start = found.end()
+    yield text[start:]
+
+
+def _conjuncts(clause: str) -> Iterator[str]:
     head, joined, tail = clause.partition(" and ")
-    if joined and len(tail.split()) > _SHORT_TAIL:
-        return [head, *_conjuncts(tail)]
-    return [clause]
+    while joined and len(tail.split(None, _SHORT_TAIL)) > _SHORT_TAIL:
+        check_time()
+        yield head
+        clause = tail
+        head, joined, tail = clause.partition(" and ")
+    yield clause
 
 
 def _bare(clause: str) -> str:

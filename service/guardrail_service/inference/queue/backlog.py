@@ -19,6 +19,9 @@ PATIENCE_S = 1.0
 starves: after one second a row without a deadline is ahead of everything that comes later."""
 BACKGROUND_S = 30.0
 """The same for work that nobody waits for, such as encoding passages ahead of traffic."""
+PASSED = 5.0
+"""By how many times its own cost work lets other work pass, so that ordinary requests do not stand
+behind huge ones. It is fixed on arrival, so none waits for ever."""
 
 
 class Urgency(NamedTuple):
@@ -35,9 +38,19 @@ class Urgency(NamedTuple):
     patience_s: float = PATIENCE_S
 
 
-def order_of(deadline: float | None, now: float, patience_s: float = PATIENCE_S) -> float:
-    """Return the monotonic second as of which work is due; the least comes first."""
-    return now + patience_s if deadline is None else min(deadline, now + patience_s)
+def order_of(
+    deadline: float | None, now: float, patience_s: float = PATIENCE_S, cost_ms: float = 0.0
+) -> float:
+    """Return the place of work among others, a monotonic second; the least comes first.
+
+    Args:
+        deadline: Monotonic second as of which it is of no use; None: never.
+        now: When it came.
+        patience_s: How long others may pass it because they are more urgent.
+        cost_ms: What it takes; for `PASSED` times as long others may pass it as well.
+    """
+    due = now + patience_s if deadline is None else min(deadline, now + patience_s)
+    return due + PASSED * cost_ms / 1e3
 
 
 class Submission:
@@ -50,13 +63,14 @@ class Submission:
         now: float,
         after: Mapping[Role, Role],
         sequence: Iterator[int],
+        cost_ms: float,
     ) -> None:
         self._backlog = backlog
         self._request = request
         self._now = now
         self._after = after
         self._sequence = sequence
-        self._order = order_of(request.deadline, now, request.patience_s)
+        self._order = order_of(request.deadline, now, request.patience_s, cost_ms)
         self._barriers = {role: Barrier(0, []) for role in after.values()}
 
     def place(self, row: Row, cost: RowCost, future: Future[RowDone]) -> None:

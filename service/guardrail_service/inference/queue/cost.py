@@ -23,6 +23,9 @@ _OUTLIER = 5.0
 """A row counts as at most this many times its estimate, so one stalled row cannot close the door.
 Work that really became slower reaches any cost in a few steps of five."""
 _LEAST_MS, _MOST_MS = 0.01, 60_000.0
+_FAR = 4.0
+"""Times the usual size as of which a line says too little: where all work is of one size, its slope
+is noise, and a text of a hundred times that size must not pass for an ordinary one."""
 
 
 def tokens(row: Row) -> int:
@@ -59,7 +62,8 @@ class _Line:
         variance = self.xx - self.x * self.x
         slope = (self.xy - self.x * self.y) / variance if variance > 1e-9 else 0.0
         # Through the mean either way: steeper than through the origin would make small rows free.
-        slope = min(max(0.0, slope), self.y / self.x if self.x else 0.0)
+        mean = self.y / self.x if self.x else 0.0
+        slope = mean if size > _FAR * self.x else min(max(0.0, slope), mean)
         return min(max(self.y + slope * (size - self.x), _LEAST_MS), _MOST_MS)
 
     def add(self, size: float, spent_ms: float) -> None:

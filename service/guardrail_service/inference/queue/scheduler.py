@@ -220,7 +220,10 @@ class Scheduler:
         now = self._clock()
         with self._changed:
             self._admit_in_time(cost_ms, cost_ms, deadline, owner, now)
-            self._expected[owner] = _Expected(order_of(deadline, now), cost_ms)
+            order = order_of(deadline, now, cost_ms=cost_ms)
+            # No more than its deadline leaves of it: what is huge ends then, done or not.
+            spent_ms = cost_ms if deadline is None else min(cost_ms, (deadline - now) * 1e3)
+            self._expected[owner] = _Expected(order, max(0.0, spent_ms))
 
     def forget(self, owner: object) -> None:
         """No longer count what an owner was expected to submit."""
@@ -311,7 +314,7 @@ class Scheduler:
         futures: list[RowFuture] = [
             Future() if result is None else Known(result.outputs) for result in known
         ]
-        entry = Submission(self._backlog, request, now, self._after, self._sequence)
+        entry = Submission(self._backlog, request, now, self._after, self._sequence, sum(new))
         for index in sorted(range(len(rows)), key=lambda index: rows[index].role in self._after):
             future = futures[index]
             if not isinstance(future, Known):
@@ -339,7 +342,7 @@ class Scheduler:
         left_ms = (deadline - now) * 1e3
         if max(longest_ms, cost_ms / max(1, len(self._threads))) > left_ms:
             return  # not in time on an idle service either: it gets what is known by then
-        order = order_of(deadline, now)
+        order = order_of(deadline, now, cost_ms=cost_ms)
         ahead_ms = self._backlog.ahead_ms(order, now) + self._expected_ms(order, owner)
         workers = self._free_workers(now)
         late_ms = ahead_ms / workers + max(longest_ms, cost_ms / workers) - left_ms

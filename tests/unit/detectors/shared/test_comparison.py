@@ -46,3 +46,8 @@ def test_politeness_claims_nothing(sentence: str) -> None:
 def test_what_only_begins_politely_is_a_claim(sentence: str) -> None:
     """Nobody would check it otherwise; a telephone number may be invented, too."""
     assert not is_courtesy(sentence)
+
+
+def test_a_sentence_of_any_number_of_clauses_is_looked_at() -> None:
+    """More than Python lets functions call each other."""
+    assert not is_courtesy("the first of many tracks is closed and " * 2_000)

@@ -35,8 +35,14 @@ def test_before_anything_is_seen_there_is_a_first_guess() -> None:
 
 
 def test_one_size_alone_says_nothing_about_the_slope() -> None:
-    """The estimate is then the mean, whatever the size."""
-    assert taught((16, 5.0)).estimate("work", 1000) == pytest.approx(5.0)
+    """The estimate is then the mean for sizes near it."""
+    assert taught((16, 5.0)).estimate("work", 64) == pytest.approx(5.0)
+
+
+def test_what_is_far_larger_than_all_that_was_seen_counts_in_proportion() -> None:
+    """Between works of one size a line's slope is noise; a huge text must not pass for a small."""
+    model = taught((100, 9.0), (101, 5.0))
+    assert model.estimate("work", 10_000) == pytest.approx(700.0, rel=0.1)
 
 
 def test_one_stalled_row_moves_the_estimate_by_a_fifth_at_most() -> None:

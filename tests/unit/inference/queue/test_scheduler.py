@@ -15,6 +15,7 @@ from guardrail_service.inference.queue.backlog import BACKGROUND_S
 from guardrail_service.inference.queue.cost import CostModel
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.types import Row, RowResult
+from tests.waiting import until
 
 
 def row(text: str) -> Row:
@@ -403,7 +404,8 @@ def busy(s: Scheduler, gate: Gate, rows: int) -> None:
     """Let rows of others wait in front of the held-up worker."""
     s.submit([row("running")])
     assert gate.entered.wait(20)
-    s.submit([row(f"other-{n}") for n in range(rows)], patience_s=0.1)
+    for n in range(rows):
+        s.submit([row(f"other-{n}")], patience_s=0.1)
 
 
 def test_work_of_others_that_makes_a_deadline_impossible_refuses() -> None:
@@ -450,15 +452,41 @@ def test_rows_in_flight_for_others_cost_nothing_more() -> None:
 def test_expected_work_counts_until_its_rows_are_there() -> None:
     """Requests whose samples are still being read stand in line, too."""
     clock = Clock()
-    with scheduler(echo, clock=clock, costs=costs(100.0)) as s:
-        s.expect(450.0, clock.now + 0.5, "first")
+    with scheduler(echo, clock=clock, costs=costs(90.0)) as s:
+        due = clock.now + 0.5
+        for owner in range(5):
+            s.expect(90.0, due, owner)
         with pytest.raises(Overloaded):
-            s.expect(100.0, clock.now + 0.5, "second")
-        s.expect(450.0, clock.now + 0.5, "first")
-        assert s.submit([row("first")], clock.now + 0.5, "first").futures[0].result(20)
-        s.expect(100.0, clock.now + 0.5, "second")
-        s.forget("second")
+            s.expect(100.0, due, "last")
+        assert s.submit([row("first")], due, 0).futures[0].result(20)
+        s.expect(100.0, due, "last")
+        for owner in (1, 2, 3, 4, "last"):
+            s.forget(owner)
         assert s.backlog_s() == 0
+
+
+def test_what_its_deadline_cuts_off_does_not_count_and_lets_small_work_pass() -> None:
+    """Ten texts that would take a minute each end after 200 ms, whoever waits behind them."""
+    clock = Clock()
+    with scheduler(echo, clock=clock, costs=costs(90.0)) as s:
+        for owner in range(10):
+            s.expect(60_000.0, clock.now + 0.2, owner)
+        assert s.backlog_s() == pytest.approx(10 * 0.2)
+        s.expect(90.0, clock.now + 0.3, "ordinary")
+
+
+def test_small_requests_pass_huge_ones() -> None:
+    """By five times what the huge one costs, so they do not pass it for ever."""
+    gate, clock = Gate(), Clock()
+    with scheduler(gate, clock=clock, costs=costs(100.0)) as s:
+        busy(s, gate, 0)
+        s.submit([row(f"huge-{n}") for n in range(10)])
+        s.submit([row("small")])
+        clock.now += 4.6
+        s.submit([row("too late")])
+        gate.open.set()
+        until(lambda: len(gate.ran) == 13)
+    assert gate.ran == ["running", "small", *(f"huge-{n}" for n in range(10)), "too late"]
 
 
 def test_rows_of_one_owner_do_not_stand_in_each_others_way() -> None:

@@ -20,7 +20,7 @@ from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.outcome import AnswerOutcome, Shown
 from guardrail_client.middleware.replies import LOG
-from guardrail_client.middleware.routes import Route, counted, matching, paths
+from guardrail_client.middleware.route_options import Route, counted, matching, paths
 from guardrail_client.middleware.sse import Cutter
 from guardrail_client.middleware.stream_documents import Lane
 

@@ -15,7 +15,7 @@ from guardrail_client.middleware.documents import Document
 from guardrail_client.middleware.exchange import Exchange, queried
 from guardrail_client.middleware.outcome import unchecked
 from guardrail_client.middleware.replies import Verdict
-from guardrail_client.middleware.routes import Route
+from guardrail_client.middleware.route_options import Route
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

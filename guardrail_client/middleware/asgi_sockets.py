@@ -22,7 +22,7 @@ from guardrail_client.middleware.event_reader import Found
 from guardrail_client.middleware.exchange import Exchange, compiled
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
 from guardrail_client.middleware.replies import LOG
-from guardrail_client.middleware.routes import FRAME, RECEIVE, Route
+from guardrail_client.middleware.route_options import FRAME, RECEIVE, Route
 from guardrail_client.middleware.stream_documents import Lane
 
 BLOCKED, OUTAGE = 1008, 1013

@@ -20,7 +20,7 @@ from guardrail_client.middleware.outcome import (
 )
 from guardrail_client.middleware.replies import LOG, ended
 from guardrail_client.middleware.returned import Place, Replace, find, with_answer
-from guardrail_client.middleware.routes import Route
+from guardrail_client.middleware.route_options import Route
 from guardrail_client.middleware.withheld import Withheld
 from guardrail_client.passages import wire_passages
 from guardrail_client.types import CheckResult

@@ -13,7 +13,7 @@ from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.exchange import Exchange
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
 from guardrail_client.middleware.repeats import Repeats
-from guardrail_client.middleware.routes import Route
+from guardrail_client.middleware.route_options import Route
 from guardrail_client.middleware.stream_documents import WHOLE, Key, Lane
 
 QUEUED = 64

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, is_severe
 
 if TYPE_CHECKING:
-    from guardrail_client.middleware.routes import Route
+    from guardrail_client.middleware.route_options import Route
 
 Sink = Callable[[str, Mapping[str, str], float], None]
 """Takes the name of a metric, its labels and by how much it grows, or how long it took."""

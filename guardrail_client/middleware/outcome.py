@@ -11,7 +11,7 @@ from guardrail_client.errors import BY_CODE, UNAVAILABLE
 from guardrail_client.types import CheckError, CheckResult, StreamFinal
 
 if TYPE_CHECKING:
-    from guardrail_client.middleware.routes import Route
+    from guardrail_client.middleware.route_options import Route
     from guardrail_client.stream import AsyncCheckStream, CheckStream
 
 Shown = Literal["as_is", "redacted", "replaced"]

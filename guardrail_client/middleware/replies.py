@@ -30,7 +30,7 @@ from guardrail_client.middleware.outcome import (
     unchecked,
     worst,
 )
-from guardrail_client.middleware.routes import Route
+from guardrail_client.middleware.route_options import Route
 from guardrail_client.middleware.withheld import Withheld
 from guardrail_client.stream import AsyncCheckStream, CheckStream
 from guardrail_client.types import CheckError, CheckItem, CheckResult

@@ -18,7 +18,7 @@ from guardrail_client.middleware.exchange import Exchange, queried
 from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, unchecked
 from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.replies import LOG, Verdict
-from guardrail_client.middleware.routes import Route, counted, matching
+from guardrail_client.middleware.route_options import Route, counted, matching
 from guardrail_client.middleware.shapes import Framing
 from guardrail_client.middleware.stream_documents import Lane
 from guardrail_client.stream import CheckStream

@@ -192,11 +192,11 @@ def compare(
     Ends with 1 if some metric got clearly worse.
     """
     try:
-        from guardrail_offline.runs import comparison
+        from guardrail_offline.runs import run_comparison
     except ImportError as error:  # scipy
         raise MissingExtra("rag-guardrail-offline") from error
 
-    found = comparison.compare(before, after)
+    found = run_comparison.compare(before, after)
     clear = [d for d in found.differences if d.verdict in ("better", "worse")]
     if as_json:
         out.print_json(json.dumps(found.as_json()))

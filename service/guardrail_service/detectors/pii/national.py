@@ -1,7 +1,7 @@
 """National identity, tax and health numbers of persons: forms, announcing words, check digits.
 
 Sources of forms and check digits: python-stdnum's module of the same name, which cites the issuer;
-the few computed here name their source in `_pii/checks.py`. Company numbers are not personal data.
+the few computed here name their source in `pii/checks.py`. Company numbers are not personal data.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ from guardrail_service.detectors.registry import (
     detector,
 )
 from guardrail_service.detectors.secrets.aliases import canonical
-from guardrail_service.detectors.secrets.checks import entropy, has_crc32, is_placeholder
 from guardrail_service.detectors.secrets.kinds import SecretKind, Severity
 from guardrail_service.detectors.secrets.patterns import KINDS, PATTERNS, ROWS
 from guardrail_service.detectors.secrets.spans import CHECKS, Located, is_closed
+from guardrail_service.detectors.secrets.value_checks import entropy, has_crc32, is_placeholder
 from guardrail_service.detectors.shared.placeholders import Placeholders
 from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.errors import ConfigurationError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardrail_service.detectors.secrets.checks import (
+from guardrail_service.detectors.secrets.value_checks import (
     entropy,
     is_common,
     is_mixed,

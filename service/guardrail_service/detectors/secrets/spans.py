@@ -9,7 +9,7 @@ import string
 from collections.abc import Callable
 from typing import NamedTuple
 
-from guardrail_service.detectors.secrets import checks
+from guardrail_service.detectors.secrets import value_checks
 from guardrail_service.detectors.secrets.context import classify, value_end
 from guardrail_service.detectors.secrets.names import has_innocent_name, is_code, is_secret_value
 from guardrail_service.text.patterns.search import compile_regex
@@ -117,7 +117,7 @@ def putty(text: str, start: int, end: int) -> Located | None:
 def jwt(text: str, start: int, end: int) -> Located | None:
     """Return the whole token if its header decodes to JSON."""
     header = text[start:end].partition(".")[0]
-    if not is_closed(text, start, len(text)) or not checks.is_jwt_header(header):
+    if not is_closed(text, start, len(text)) or not value_checks.is_jwt_header(header):
         return None
     limit = min(len(text), start + MAX_JWT)
     while end < limit and text[end] in _TOKEN:
@@ -134,26 +134,30 @@ def _ends_a_sentence(text: str, start: int, end: int) -> bool:
 
 def discord(text: str, start: int, end: int) -> Located | None:
     """Return a bot token if its first part decodes to the bot's number, or nearly."""
-    raw = checks.decode_base64(text[start:end].partition(".")[0])
+    raw = value_checks.decode_base64(text[start:end].partition(".")[0])
     digits = sum(48 <= byte <= 57 for byte in raw or b"")
     return Located(start, end) if raw and digits == len(raw) else _if_mixed_case(text, start, end)
 
 
 def _if_mixed_case(text: str, start: int, end: int) -> Located | None:
     parts = text[start:end].split(".")
-    return Located(start, end) if all(map(checks.is_mixed, (parts[0], parts[2]))) else None
+    return Located(start, end) if all(map(value_checks.is_mixed, (parts[0], parts[2]))) else None
 
 
 def product_key(text: str, start: int, end: int) -> Located | None:
     """Return an activation key that is not part of a longer number."""
     touching = text[max(0, start - 1) : start] + text[end : end + 1]
-    return None if "-" in touching else _when(checks.is_product_key, text, start, end)
+    return None if "-" in touching else _when(value_checks.is_product_key, text, start, end)
 
 
 def password(text: str, start: int, end: int) -> Located | None:
     """Return the password part of an address unless it is a placeholder or a manual's example."""
     value = text[start:end]
-    shown = checks.is_placeholder(value) or checks.is_common(value) or value[:1] in "[({<:$%*"
+    shown = (
+        value_checks.is_placeholder(value)
+        or value_checks.is_common(value)
+        or value[:1] in "[({<:$%*"
+    )
     return None if shown or is_code(value, quoted=True) else Located(start, end)
 
 
@@ -215,8 +219,8 @@ def assignment(text: str, start: int, end: int) -> Located | None:
     name = _name_before(text, start)
     owner = classify(name, value)
     if owner.names and owner.rank:
-        fits = not has_innocent_name(name) and not checks.is_placeholder(value)
-        random = checks.entropy(value) >= owner.entropy
+        fits = not has_innocent_name(name) and not value_checks.is_placeholder(value)
+        random = value_checks.entropy(value) >= owner.entropy
         return Located(start, end, owner.kind, owner.rank) if fits and random else None
     if is_secret_value(name, value, quoted=quoted):
         return Located(start, end, owner.kind, 0)
@@ -273,9 +277,9 @@ CHECKS: dict[str, Check] = {
     "sas": sas,
     "assignment": assignment,
     "quoted": quoted_value,
-    "basic": _value_check(checks.is_basic_credentials),
-    "sk": _value_check(checks.is_sk_key),
-    "mixed": _value_check(checks.is_mixed),
+    "basic": _value_check(value_checks.is_basic_credentials),
+    "sk": _value_check(value_checks.is_sk_key),
+    "mixed": _value_check(value_checks.is_mixed),
     "has_digit": _value_check(lambda value: any(c.isdigit() for c in value)),
 }
 """Tests by the name that the pattern table gives them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guardrail_client.middleware import Route
-from guardrail_client.middleware.routes import matching, paths
+from guardrail_client.middleware.route_options import matching, paths
 
 
 @pytest.mark.parametrize(

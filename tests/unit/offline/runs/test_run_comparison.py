@@ -11,8 +11,8 @@ import pytest
 from guardrail_offline.datasets.cases import Case, row_key
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.result import Result
-from guardrail_offline.runs.comparison import compare, mean_interval
 from guardrail_offline.runs.result_files import ResultWriter, row_json
+from guardrail_offline.runs.run_comparison import compare, mean_interval
 from guardrail_offline.runs.score_tables import about_json
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import State

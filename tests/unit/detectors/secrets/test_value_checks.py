@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from guardrail_service.detectors.secrets import checks
+from guardrail_service.detectors.secrets import value_checks
 from guardrail_service.detectors.secrets.names import is_code, is_password, is_secret_value
 
 BODY = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1"
@@ -12,24 +12,24 @@ BODY = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1"
 
 def test_entropy_counts_bits_per_character() -> None:
     """Known values: one symbol 0, two 1, sixteen 4."""
-    assert checks.entropy("") == checks.entropy("aaaa") == 0
-    assert checks.entropy("abab") == pytest.approx(1)
-    assert checks.entropy("0123456789abcdef") == pytest.approx(4)
+    assert value_checks.entropy("") == value_checks.entropy("aaaa") == 0
+    assert value_checks.entropy("abab") == pytest.approx(1)
+    assert value_checks.entropy("0123456789abcdef") == pytest.approx(4)
 
 
 def test_a_github_token_carries_its_checksum() -> None:
     """CRC32 of the body in base 62, six digits."""
-    token = "ghp_" + BODY + checks.base62(zlib.crc32(BODY.encode()), 6)
+    token = "ghp_" + BODY + value_checks.base62(zlib.crc32(BODY.encode()), 6)
     assert len(token) == 40
-    assert checks.has_crc32(token, "ghp_")
-    assert not checks.has_crc32("ghp_" + BODY + "000000", "ghp_")
+    assert value_checks.has_crc32(token, "ghp_")
+    assert not value_checks.has_crc32("ghp_" + BODY + "000000", "ghp_")
 
 
 def test_base62_is_padded() -> None:
     """Small checksums keep the token's length."""
-    assert checks.base62(0, 6) == "000000"
-    assert checks.base62(61, 6) == "00000z"
-    assert checks.base62(62, 6) == "000010"
+    assert value_checks.base62(0, 6) == "000000"
+    assert value_checks.base62(61, 6) == "00000z"
+    assert value_checks.base62(62, 6) == "000010"
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_base62_is_padded() -> None:
 )  # fmt: skip
 def test_placeholders_are_recognised(value: str) -> None:
     """What manuals print where a key goes; AWS's documented example keys are among it."""
-    assert checks.is_placeholder(value)
+    assert value_checks.is_placeholder(value)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_placeholders_are_recognised(value: str) -> None:
 )
 def test_random_values_are_no_placeholders(value: str) -> None:
     """A rule that swallows keys would be worse than none."""
-    assert not checks.is_placeholder(value)
+    assert not value_checks.is_placeholder(value)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_random_values_are_no_placeholders(value: str) -> None:
 )
 def test_sk_needs_one_long_mixed_stretch(value: str, key: bool) -> None:
     """H2O's rule flagged " sk-learn"."""
-    assert checks.is_sk_key(value) is key
+    assert value_checks.is_sk_key(value) is key
 
 
 @pytest.mark.parametrize(
@@ -82,23 +82,23 @@ def test_sk_needs_one_long_mixed_stretch(value: str, key: bool) -> None:
 )
 def test_product_keys_are_letters_and_digits(value: str, key: bool) -> None:
     """The whole alphabet with 0 counts, unlike H2O's `[A-Z1-9]`; digits or words alone do not."""
-    assert checks.is_product_key(value) is key
+    assert value_checks.is_product_key(value) is key
 
 
 def test_a_jwt_header_is_json_with_an_algorithm() -> None:
     """Random base64 that starts with eyJ is no token."""
-    assert checks.is_jwt_header("eyJhbGciOiJIUzI1NiJ9")
-    assert not checks.is_jwt_header("eyJust")
-    assert not checks.is_jwt_header("eyJmb28iOjF9")
-    assert not checks.is_jwt_header("W10")
+    assert value_checks.is_jwt_header("eyJhbGciOiJIUzI1NiJ9")
+    assert not value_checks.is_jwt_header("eyJust")
+    assert not value_checks.is_jwt_header("eyJmb28iOjF9")
+    assert not value_checks.is_jwt_header("W10")
 
 
 def test_basic_credentials_hold_a_colon_and_no_example() -> None:
     """`user:password` of the manual is no secret."""
-    assert checks.is_basic_credentials("Ym9iOmh1bnRlcjJ4eA==")
-    assert not checks.is_basic_credentials("dXNlcjpwYXNzd29yZA==")
-    assert not checks.is_basic_credentials("aGVsbG8=")
-    assert not checks.is_basic_credentials("////")
+    assert value_checks.is_basic_credentials("Ym9iOmh1bnRlcjJ4eA==")
+    assert not value_checks.is_basic_credentials("dXNlcjpwYXNzd29yZA==")
+    assert not value_checks.is_basic_credentials("aGVsbG8=")
+    assert not value_checks.is_basic_credentials("////")
 
 
 @pytest.mark.parametrize(

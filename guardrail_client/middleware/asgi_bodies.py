@@ -142,7 +142,7 @@ class JSONBody(CollectedBody):
         return replies.answered(self.route, exchange.path, document, said)
 
 
-class ErrorBody(CollectedBody):
+class FailureBody(CollectedBody):
     """What a framework says about a request that failed; anything else cannot be checked."""
 
     async def checked(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
@@ -455,7 +455,7 @@ class LineBody(EventBody):
 
     async def send(self, data: bytes, more: bool) -> None:
         """Send events as lines."""
-        if not self._passing and isinstance(self._events, sse.Lines):
+        if not self._passing and isinstance(self._events, sse.JsonLines):
             data = self._events.sent(data)
         await super().send(data, more)
 
@@ -483,7 +483,7 @@ def body_kind(guarded: Guarded) -> type[Body]:
         return Body
     if status < 400:
         return EmptiedBody if status >= 300 else _readable_kind(guarded)
-    return ErrorBody
+    return FailureBody
 
 
 def _readable_kind(guarded: Guarded) -> type[Body]:

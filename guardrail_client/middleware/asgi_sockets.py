@@ -72,7 +72,7 @@ def ends_answer(end: str) -> Callable[[str], bool]:
     return is_end
 
 
-class Frames(sse.Lines):
+class Frames(sse.JsonLines):
     """Hands on events that are frames already."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:

@@ -81,7 +81,7 @@ class Events:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-class Lines:
+class JsonLines:
     """Cuts bytes into lines of JSON, each as an event."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Lines:
         return data
 
 
-class Parts(Lines):
+class Parts(JsonLines):
     """Cuts the lines of Vercel's older protocol: a letter, a colon and JSON."""
 
     def event(self, line: bytes) -> bytes:
@@ -149,8 +149,8 @@ class Parts(Lines):
         return head.removeprefix(b'{"part":"') + b":" + value.removesuffix(b"}")
 
 
-Cutter = Events | Lines
-CUTTERS: Mapping[Framing, type[Cutter]] = {"events": Events, "lines": Lines, "parts": Parts}
+Cutter = Events | JsonLines
+CUTTERS: Mapping[Framing, type[Cutter]] = {"events": Events, "lines": JsonLines, "parts": Parts}
 
 
 def data_of(event: bytes) -> str | None:

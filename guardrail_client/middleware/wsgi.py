@@ -398,7 +398,7 @@ class _Texts:
         return self._sent(event_writer.fill(self._template(), self._route.sse, self._lane, text))
 
     def _sent(self, events: bytes) -> bytes:
-        return self._events.sent(events) if isinstance(self._events, sse.Lines) else events
+        return self._events.sent(events) if isinstance(self._events, sse.JsonLines) else events
 
     def _template(self) -> bytes:
         return self._templates.get(self._lane) or event_reader.blank(self._shape)

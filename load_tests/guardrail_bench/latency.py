@@ -43,7 +43,7 @@ from guardrail_bench.load import (
 )
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, SampleTexts, read_texts
 from guardrail_bench.server import Server, busy_share, loop_lag_ms, machine, pinned, serving
-from guardrail_service.errors import GuardrailError
+from guardrail_service.errors import ServiceError
 
 SOAK_CALLERS = 8
 SOAK_BUDGET_S = 3600.0
@@ -84,7 +84,7 @@ def run(plan: LatencyPlan, previous: LatencyReport | None, save: Save, note: Not
 
     Raises:
         InputError: If `previous` was measured otherwise, or a core or text file does not exist.
-        GuardrailError: If a service does not start or ends.
+        ServiceError: If a service does not start or ends.
     """
     texts = read_texts(Path(plan.settings.texts))
     report = previous
@@ -107,7 +107,7 @@ def run(plan: LatencyPlan, previous: LatencyReport | None, save: Save, note: Not
         report = _soaked(plan, texts, report, note)
         save(report)
     if report is None:
-        raise GuardrailError("nothing to measure; expected a scenario or a soak")
+        raise ServiceError("nothing to measure; expected a scenario or a soak")
     return report
 
 
@@ -162,7 +162,7 @@ def _bare(settings: LatencySettings, source: SampleSource, cell: Cell) -> Bare:
     """Return what bare sessions need for the rows of one cell's samples, on the service's cores.
 
     Raises:
-        GuardrailError: If the process that runs them fails.
+        ServiceError: If the process that runs them fails.
     """
     task = BareJob(
         scenario=source.scenario.name,
@@ -181,7 +181,7 @@ def _bare(settings: LatencySettings, source: SampleSource, cell: Cell) -> Bare:
         )
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no output"]
-        raise GuardrailError(f"bare sessions ended with {done.returncode}: {last[0][:300]}")
+        raise ServiceError(f"bare sessions ended with {done.returncode}: {last[0][:300]}")
     return Bare.model_validate_json(done.stdout)
 
 
@@ -255,7 +255,7 @@ class ScenarioBench:
             measured[callers] = closed[-1].per_second
         capacity = fastest(closed).per_second
         if not capacity:
-            raise GuardrailError(f"{self.name}: no request got a verdict: {closed[-1].tally}")
+            raise ServiceError(f"{self.name}: no request got a verdict: {closed[-1].tally}")
         deadline = self.deadline_ms(closed)
         loops = [
             await self.open(server, load, capacity, deadline if limited else None)
@@ -274,7 +274,7 @@ class ScenarioBench:
         finally:
             generator.close()
         if failed := [e for e in sent if e.status != 200]:
-            raise GuardrailError(
+            raise ServiceError(
                 f"{self.name}: {len(failed)} of {len(sent)} requests to warm up failed: "
                 f"{failed[0].failure or failed[0].status}"
             )

@@ -122,7 +122,7 @@ class Generator:
         self._bodies = bodies
         self._patience_s = patience_s
         self._sleep = sleep
-        self._idle: list[Connection] = []
+        self._idle: list[LoadConnection] = []
 
     async def closed_loop(
         self, callers: int, seconds: float, first: int, most: int | None = None
@@ -185,8 +185,8 @@ class Generator:
         exchange.done = time.perf_counter()
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        connection = self._idle.pop() if self._idle else Connection(self._address)
+    def _connection(self) -> Iterator[LoadConnection]:
+        connection = self._idle.pop() if self._idle else LoadConnection(self._address)
         yield connection
         self._idle.append(connection)
 
@@ -204,7 +204,7 @@ class HttpReply(NamedTuple):
     body: bytes
 
 
-class Connection:
+class LoadConnection:
     """One connection to a service, opened on first use and again after it broke.
 
     Args:

@@ -35,7 +35,7 @@ from guardrail_bench.output import (
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, read_texts
 from guardrail_bench.server import busy_share, machine, serving
 from guardrail_service.commands.console import out
-from guardrail_service.errors import GuardrailError
+from guardrail_service.errors import ServiceError
 from guardrail_service.text.sample import Windower
 
 SCRIPT = Path(__file__).with_name("peers_pipeline.py")
@@ -80,7 +80,7 @@ def run(plan: PeersPlan, note: Callable[[str], None]) -> PeersReport:
     """Return the times of service and peers on the same samples.
 
     Raises:
-        GuardrailError: If the service or the peers' process fails.
+        ServiceError: If the service or the peers' process fails.
     """
     busy = busy_share()
     planner = Planner(plan.config, plan.pack)
@@ -132,7 +132,7 @@ def _one(
     reply = client.post("/v1/check", json=body)
     service_ms = (perf_counter() - began) * 1e3
     if reply.status_code != 200 or reply.json()["status"] != "complete":
-        raise GuardrailError(f"the service answered {reply.status_code}; expected a whole verdict")
+        raise ServiceError(f"the service answered {reply.status_code}; expected a whole verdict")
     spent = ask(job)
     return {
         "service_ms": service_ms,
@@ -190,14 +190,14 @@ def _peers(python: Path, encoder: Path) -> Iterator[Ask]:
     """Run the peers' script and yield what sends it a job and returns its times.
 
     Raises:
-        GuardrailError: If it ends before it answers; its last line says why.
+        ServiceError: If it ends before it answers; its last line says why.
     """
     command = [str(python), "-P", str(SCRIPT), str(encoder)]
     with tempfile.TemporaryFile("w+") as errors, _started(command, errors) as process:
 
         def ask(job: dict[str, list[Any]]) -> dict[str, dict[str, float]]:
             if process.stdin is None or process.stdout is None:
-                raise GuardrailError("the peers' process has no pipes")
+                raise ServiceError("the peers' process has no pipes")
             try:
                 process.stdin.write(json.dumps(job) + "\n")
                 process.stdin.flush()
@@ -207,7 +207,7 @@ def _peers(python: Path, encoder: Path) -> Iterator[Ask]:
             if not line:
                 errors.seek(0)
                 last = errors.read().strip().splitlines()[-1:] or ["no output"]
-                raise GuardrailError(
+                raise ServiceError(
                     f"the peers' process ended: {last[0][:300]}; expected an interpreter with "
                     "requirements/export.txt and requirements/peers.txt installed"
                 )
@@ -224,7 +224,7 @@ def _started(command: Sequence[str], errors: Any) -> Iterator[subprocess.Popen[s
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
         )
     except OSError as error:
-        raise GuardrailError(f"{command[0]}: {error.strerror}; expected an interpreter") from error
+        raise ServiceError(f"{command[0]}: {error.strerror}; expected an interpreter") from error
     try:
         yield process
     finally:

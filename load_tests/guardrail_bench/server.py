@@ -19,7 +19,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from rich.table import Table
 
-from guardrail_service.errors import ConfigurationError, GuardrailError, InputError, MissingExtra
+from guardrail_service.errors import ConfigurationError, InputError, MissingExtra, ServiceError
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
 
@@ -42,7 +42,7 @@ class Server:
     """A running service: its address, and what its process has used so far.
 
     Raises:
-        GuardrailError: Whatever is asked of a process that has ended.
+        ServiceError: Whatever is asked of a process that has ended.
     """
 
     def __init__(self, process: psutil.Process, address: str) -> None:
@@ -67,7 +67,7 @@ class Server:
         try:
             yield
         except psutil.Error as error:
-            raise GuardrailError("the service ended while it was measured") from error
+            raise ServiceError("the service ended while it was measured") from error
 
     def metrics(self) -> dict[str, float]:
         """Return the service's metrics by name, summed over labels; gauges by their largest."""
@@ -77,13 +77,13 @@ class Server:
         """Return the response to a GET request.
 
         Raises:
-            GuardrailError: If there is none, or its status is no success.
+            ServiceError: If there is none, or its status is no success.
         """
         try:
             response = httpx.get(f"{self.address}{path}", timeout=READY_BUDGET_S)
             return response.raise_for_status()
         except httpx.HTTPError as error:
-            raise GuardrailError(f"{path}: {type(error).__name__} from the service") from error
+            raise ServiceError(f"{path}: {type(error).__name__} from the service") from error
 
 
 def parse_metrics(text: str) -> dict[str, float]:
@@ -116,7 +116,7 @@ def serving(arguments: Sequence[str], cores: Collection[int] | None) -> Iterator
 
     Raises:
         MissingExtra: If psutil is not installed.
-        GuardrailError: If it does not get ready.
+        ServiceError: If it does not get ready.
     """
     try:
         import psutil
@@ -197,7 +197,7 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
     """Return the address the service logs once it listens.
 
     Raises:
-        GuardrailError: If it ends, or does not listen in time.
+        ServiceError: If it ends, or does not listen in time.
     """
     end = time.monotonic() + READY_BUDGET_S
     while time.monotonic() < end:
@@ -206,9 +206,9 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
             if fields.get("event") == "listening":
                 return str(fields["address"])
         if process.poll() is not None:
-            raise GuardrailError(f"the service ended with {process.returncode}: {_last(log)}")
+            raise ServiceError(f"the service ended with {process.returncode}: {_last(log)}")
         time.sleep(0.01)
-    raise GuardrailError(f"the service did not listen within {READY_BUDGET_S:.0f} s")
+    raise ServiceError(f"the service did not listen within {READY_BUDGET_S:.0f} s")
 
 
 def _fields(line: str) -> dict[str, Any]:

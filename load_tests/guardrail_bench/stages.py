@@ -217,7 +217,7 @@ def run(plan: StagesPlan, note: Callable[[str], None]) -> StagesReport:
     """Return the parts of each sample's checks, cold and warm.
 
     Raises:
-        GuardrailError: If texts, configuration or pack cannot be read.
+        ServiceError: If texts, configuration or pack cannot be read.
     """
     busy = busy_share()
     started = datetime.now(UTC).isoformat(timespec="seconds")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from guardrail_models.original import Floats, Text
 from guardrail_models.quantise import Quantisation
-from guardrail_service.errors import ConfigurationError, GuardrailError, RowFailed
+from guardrail_service.errors import ConfigurationError, RowFailed, ServiceError
 from guardrail_service.inference.models.causal_lm import CausalLmSession
 from guardrail_service.inference.models.pair import PairModel
 from guardrail_service.inference.models.session import TextModel
@@ -49,7 +49,7 @@ LONG_SHARES = (0.3, 0.5, 0.7, 0.85, 0.95)
 """Shares of the longest row a model reads. A row cut to fewer tokens must show."""
 
 
-class ExportFailed(GuardrailError):
+class ExportFailed(ServiceError):
     """An export does not give its original's scores; it is not written."""
 
     code = "export_failed"

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     )
     from guardrail_service.errors import (
         ConfigurationError,
-        GuardrailError,
         NotScorable,
         PluginError,
         RowFailed,
+        ServiceError,
     )
     from guardrail_service.guard.guard import Guard
     from guardrail_service.inference.session_kinds import Opening, SessionKind
@@ -57,7 +57,6 @@ _HOMES = {
     "DetectorSpec": _DETECTORS,
     "Direction": _TYPES,
     "Guard": "guardrail_service.guard.guard",
-    "GuardrailError": _ERRORS,
     "Listing": _DETECTORS,
     "MetricSpec": _TYPES,
     "NotScorable": _ERRORS,
@@ -74,6 +73,7 @@ _HOMES = {
     "RowResult": _TYPES,
     "Sample": _TYPES,
     "SegmentedSample": "guardrail_service.text.sample",
+    "ServiceError": _ERRORS,
     "SessionKind": _KINDS,
     "Span": _TYPES,
     "State": _TYPES,
@@ -87,7 +87,6 @@ __all__ = [
     "DetectorSpec",
     "Direction",
     "Guard",
-    "GuardrailError",
     "Listing",
     "MetricSpec",
     "NotScorable",
@@ -104,6 +103,7 @@ __all__ = [
     "RowResult",
     "Sample",
     "SegmentedSample",
+    "ServiceError",
     "SessionKind",
     "Span",
     "State",

@@ -1,6 +1,6 @@
 """The errors this package raises on purpose.
 
-    GuardrailError
+    ServiceError
     ├── ConfigurationError        a guardrail JSON or a setting is wrong; start-up stops
     │   └── PluginError           a plug-in that something names cannot be used
     ├── PackError                 a model pack is missing, changed, truncated or does not fit
@@ -33,13 +33,17 @@ from collections.abc import Iterable, Set
 from pathlib import PurePath
 
 
-class GuardrailError(Exception):
+class ServiceError(Exception):
     """Root of the tree. `code` is stable and part of the API."""
 
     code = "internal"
 
 
-class ConfigurationError(GuardrailError):
+GuardrailError = ServiceError
+"""Its name in version 0.1."""
+
+
+class ConfigurationError(ServiceError):
     """A guardrail configuration or a setting cannot be used."""
 
     code = "configuration"
@@ -62,13 +66,13 @@ class PluginError(ConfigurationError):
         self.group = group
 
 
-class PackError(GuardrailError):
+class PackError(ServiceError):
     """A model pack cannot be used as it lies on disk."""
 
     code = "model_pack"
 
 
-class MissingExtra(GuardrailError):
+class MissingExtra(ServiceError):
     """A command needs an optional dependency."""
 
     code = "missing_extra"
@@ -78,7 +82,7 @@ class MissingExtra(GuardrailError):
         super().__init__(f"this command needs more: pip install '{requirement}'")
 
 
-class InputError(GuardrailError):
+class InputError(ServiceError):
     """A request cannot be judged as it was sent."""
 
     code = "invalid_input"
@@ -130,13 +134,13 @@ class OverrideRefused(InputError):
     code = "override_refused"
 
 
-class Unauthorized(GuardrailError):
+class Unauthorized(ServiceError):
     """The request carries no valid key."""
 
     code = "unauthorized"
 
 
-class Overloaded(GuardrailError):
+class Overloaded(ServiceError):
     """The queue is full of other callers' work."""
 
     code = "overloaded"
@@ -146,25 +150,25 @@ class Overloaded(GuardrailError):
         self.retry_after_s = retry_after_s
 
 
-class NotReady(GuardrailError):
+class NotReady(ServiceError):
     """The service is still loading or is shutting down."""
 
     code = "not_ready"
 
 
-class OutOfTime(GuardrailError):
+class OutOfTime(ServiceError):
     """The time to work on a text is over."""
 
     code = "out_of_time"
 
 
-class Cancelled(GuardrailError):
+class Cancelled(ServiceError):
     """The caller left before the answer was judged."""
 
     code = "cancelled"
 
 
-class ScoringError(GuardrailError):
+class ScoringError(ServiceError):
     """A score could not be computed."""
 
     code = "scoring"

@@ -7,12 +7,12 @@ import re
 import pytest
 
 from guardrail_service import errors
-from guardrail_service.errors import GuardrailError
+from guardrail_service.errors import ServiceError
 from guardrail_service.server.error_replies import STATUS, error_reply, error_response, status_of
 
 MARK = "zq9"
 DOCUMENTED = {
-    "GuardrailError": 500,
+    "ServiceError": 500,
     "ConfigurationError": 500,
     "PluginError": 500,
     "PackError": 500,
@@ -36,15 +36,15 @@ DOCUMENTED = {
 }
 
 
-def family(cls: type[GuardrailError]) -> list[type[GuardrailError]]:
+def family(cls: type[ServiceError]) -> list[type[ServiceError]]:
     """Return a class and everything under it, as the drawing has it."""
     return [cls, *(below for child in cls.__subclasses__() for below in family(child))]
 
 
-FAMILY = [cls for cls in family(GuardrailError) if cls.__module__ == errors.__name__]
+FAMILY = [cls for cls in family(ServiceError) if cls.__module__ == errors.__name__]
 
 
-def make(cls: type[GuardrailError]) -> GuardrailError:
+def make(cls: type[ServiceError]) -> ServiceError:
     """Return an error whose message holds a marker."""
     if cls is errors.ConfigurationError:
         return errors.ConfigurationError("file: key", MARK, "something else")
@@ -69,7 +69,7 @@ def test_the_drawing_in_the_module_is_the_tree() -> None:
     depth = {name: len(lead) // 4 for lead, name in drawn}
     assert list(depth) == [cls.__name__ for cls in FAMILY]
     for cls in FAMILY:
-        assert depth[cls.__name__] == cls.__mro__.index(GuardrailError)
+        assert depth[cls.__name__] == cls.__mro__.index(ServiceError)
 
 
 def test_every_class_has_its_documented_status() -> None:
@@ -80,15 +80,15 @@ def test_every_class_has_its_documented_status() -> None:
 def test_a_class_unknown_to_the_table_is_a_500() -> None:
     """Whatever is raised from outside this package."""
 
-    class Surprise(GuardrailError):
+    class Surprise(ServiceError):
         """Not in the table."""
 
     assert status_of(Surprise("x")) == 500
-    assert GuardrailError in STATUS
+    assert ServiceError in STATUS
 
 
 @pytest.mark.parametrize("cls", FAMILY, ids=lambda cls: cls.__name__)
-def test_a_bug_shows_no_message_to_the_caller(cls: type[GuardrailError]) -> None:
+def test_a_bug_shows_no_message_to_the_caller(cls: type[ServiceError]) -> None:
     """Only what is the caller's business is explained."""
     reply = error_reply(make(cls), "id-1").error
     is_explained = DOCUMENTED[cls.__name__] != 500

@@ -10,12 +10,12 @@ from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_service.detectors.hallucination.detector import claim_texts, judged
 from guardrail_service.detectors.no_answer.detector import abstains
-from guardrail_service.errors import GuardrailError
+from guardrail_service.errors import ServiceError
 from guardrail_service.text.sample import SegmentedSample, unverifiable
 from guardrail_service.types import NoValue, Passage, Role, Sample, State
 
 
-class Unavailable(GuardrailError):
+class Unavailable(ServiceError):
     """A metric has no value for a case. Carries the state and the reason; never text."""
 
     code = "unavailable"

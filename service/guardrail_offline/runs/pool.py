@@ -28,7 +28,7 @@ from guardrail_offline.runs.worker import (
     ShardJob,
     serve,
 )
-from guardrail_service.errors import GuardrailError
+from guardrail_service.errors import ServiceError
 
 _LOG = logging.getLogger(__name__)
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -37,7 +37,7 @@ _LOOKS = 10
 _SPAWN = get_context("spawn")
 
 
-class WorkerLost(GuardrailError):
+class WorkerLost(ServiceError):
     """A process of the pool is gone, for want of memory for instance; running again goes on."""
 
     code = "worker_lost"

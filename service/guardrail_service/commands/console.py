@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.console import Console
 
-from guardrail_service.errors import GuardrailError
+from guardrail_service.errors import ServiceError
 from guardrail_service.settings import Settings
 
 _WIDE = 200  # columns of a pipe; a table cut to 80 loses names and licences
@@ -45,7 +45,7 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             function(*args, **kwargs)
-        except GuardrailError as error:
+        except ServiceError as error:
             fail(str(error))
         except ValidationError as error:
             first = error.errors()[0]

@@ -12,7 +12,7 @@ from itertools import islice
 from math import inf
 from typing import Literal
 
-from guardrail_service.errors import BodyTooLarge, GuardrailError
+from guardrail_service.errors import BodyTooLarge, ServiceError
 from guardrail_service.server.error_replies import error_reply
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.schemas import CheckReply, CheckRequest, ErrorReply
@@ -81,7 +81,7 @@ def _check_line(runtime: Runtime, number: int, line: bytes, policy: str | None) 
     request_id = f"line-{number}"
     try:
         reply = _judge(runtime, _parse(runtime, line), request_id, policy)
-    except GuardrailError as error:
+    except ServiceError as error:
         return LineResult(error_reply(error, request_id))
     return LineResult(reply)
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from guardrail_service.errors import ConfigurationError, GuardrailError, InputError
+from guardrail_service.errors import ConfigurationError, InputError, ServiceError
 from guardrail_service.guard.waiting import Cancellation
 from guardrail_service.server.translate import decode
 from guardrail_service.types import Passage
@@ -197,12 +197,12 @@ def _sent(client: httpx.Client, texts: Sequence[str], pause: Callable[[float], N
         try:
             reply = client.post("/v1/contexts", json={"contexts": list(texts)})
         except httpx.HTTPError as error:
-            raise GuardrailError(f"{client.base_url}: {type(error).__name__}") from error
+            raise ServiceError(f"{client.base_url}: {type(error).__name__}") from error
         if reply.status_code != 429:
             break
         pause(min(float(reply.headers.get("Retry-After", "1")), _LONGEST_PAUSE_S))
     if reply.status_code != 200:
-        raise GuardrailError(f"{client.base_url}: {reply.status_code} {_message(reply)}")
+        raise ServiceError(f"{client.base_url}: {reply.status_code} {_message(reply)}")
     body = reply.json()
     return Sent(body["sentences"], body["failed"])
 

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from guardrail_service import __version__
-from guardrail_service.errors import GuardrailError, MalformedInput
+from guardrail_service.errors import MalformedInput, ServiceError
 from guardrail_service.server import api_page
 from guardrail_service.server.envelope import Envelope
 from guardrail_service.server.error_replies import error_response
@@ -58,7 +58,7 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
         body_s=settings.timeouts.body_s,
         keys=settings.keys(),
     )
-    app.add_exception_handler(GuardrailError, _on_guardrail_error)
+    app.add_exception_handler(ServiceError, _on_guardrail_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
     return app
@@ -101,7 +101,7 @@ def _reload_on_hangup(runtime: Runtime) -> Iterator[None]:
 
 
 async def _on_guardrail_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, GuardrailError)  # noqa: S101 - narrows what the handler table says
+    assert isinstance(error, ServiceError)  # noqa: S101 - narrows what the handler table says
     request.state.log["error"] = error.code
     return error_response(error, request.state.request_id)
 

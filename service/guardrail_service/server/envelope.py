@@ -14,10 +14,10 @@ from starlette.datastructures import Headers, MutableHeaders
 
 from guardrail_service.errors import (
     BodyTooLarge,
-    GuardrailError,
     InputError,
     MalformedInput,
     RequestTimeout,
+    ServiceError,
     Unauthorized,
     raised_at,
 )
@@ -127,11 +127,11 @@ class _Exchange:
         """Serve, turn what is raised into an error reply, then count and log."""
         try:
             await envelope.serve(self)
-        except GuardrailError as error:
+        except ServiceError as error:
             await self._fail(error)
         except Exception as error:  # noqa: BLE001 - the last handler: a bug is a 500, logged
             _LOG.error("unhandled %s at %s", type(error).__name__, raised_at(error))
-            await self._fail(GuardrailError("internal error"))
+            await self._fail(ServiceError("internal error"))
         finally:
             self._record()
 
@@ -144,7 +144,7 @@ class _Exchange:
             headers["X-Total-Time"] = f"{self._elapsed_ms():.2f}"
         await self._send(message)
 
-    async def _fail(self, error: GuardrailError) -> None:
+    async def _fail(self, error: ServiceError) -> None:
         if self._status:
             return  # the response has begun; the server closes the connection
         self.log["error"] = error.code

@@ -9,17 +9,17 @@ from starlette.responses import JSONResponse
 from guardrail_service.errors import (
     BodyTooLarge,
     Cancelled,
-    GuardrailError,
     InputError,
     MalformedInput,
     NotReady,
     Overloaded,
     RequestTimeout,
+    ServiceError,
     Unauthorized,
 )
 from guardrail_service.server.schemas import ErrorBody, ErrorReply
 
-STATUS: dict[type[GuardrailError], int] = {
+STATUS: dict[type[ServiceError], int] = {
     MalformedInput: 400,
     Unauthorized: 401,
     RequestTimeout: 408,
@@ -28,24 +28,24 @@ STATUS: dict[type[GuardrailError], int] = {
     Overloaded: 429,
     Cancelled: 499,
     NotReady: 503,
-    GuardrailError: 500,
+    ServiceError: 500,
 }
 """The nearest class on an error's own line of ancestors decides."""
 
 
-def status_of(error: GuardrailError) -> int:
+def status_of(error: ServiceError) -> int:
     """Return the HTTP status of an error."""
     return next(STATUS[cls] for cls in type(error).__mro__ if cls in STATUS)
 
 
-def error_reply(error: GuardrailError, request_id: str) -> ErrorReply:
+def error_reply(error: ServiceError, request_id: str) -> ErrorReply:
     """Return an error in the shape every error reply has."""
     status = status_of(error)
     message = str(error) if status < 500 or isinstance(error, NotReady) else "internal error"
     return ErrorReply(error=ErrorBody(code=error.code, message=message, request_id=request_id))
 
 
-def error_response(error: GuardrailError, request_id: str) -> JSONResponse:
+def error_response(error: ServiceError, request_id: str) -> JSONResponse:
     """Return an error as an HTTP response, with the headers its status calls for."""
     headers = {}
     if isinstance(error, Overloaded):

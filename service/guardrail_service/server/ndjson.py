@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from guardrail_service.errors import BodyTooLarge, GuardrailError
+from guardrail_service.errors import BodyTooLarge, ServiceError
 from guardrail_service.server.translate import decode, validation_error
 
 M = TypeVar("M", bound=BaseModel)
@@ -40,7 +40,7 @@ class Lines:
     def __init__(self, receive: Receive, limit: int) -> None:
         self._receive = receive
         self._limit = limit
-        self._queue: asyncio.Queue[bytes | GuardrailError | None] = asyncio.Queue(WAITING_LINES)
+        self._queue: asyncio.Queue[bytes | ServiceError | None] = asyncio.Queue(WAITING_LINES)
         self._task: asyncio.Task[None] | None = None
         self.left = asyncio.Event()
         """Set when the caller has closed the connection."""
@@ -57,7 +57,7 @@ class Lines:
         if self._task is None:
             self._task = asyncio.create_task(self._read())
         line = await self._queue.get()
-        if isinstance(line, GuardrailError):
+        if isinstance(line, ServiceError):
             raise line
         if line is None:
             raise StopAsyncIteration

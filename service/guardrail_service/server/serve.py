@@ -35,7 +35,7 @@ def serve(settings: Settings) -> None:
     """Load everything, then open the port and serve until SIGTERM or SIGINT.
 
     Raises:
-        GuardrailError: If something cannot be loaded, or the address cannot be bound.
+        ServiceError: If something cannot be loaded, or the address cannot be bound.
     """
     refuse_strangers(settings)
     with json_logging(settings.log_level):

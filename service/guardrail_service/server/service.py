@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 from guardrail_service.errors import (
     Cancelled,
     ConfigurationError,
-    GuardrailError,
     LimitExceeded,
     NotReady,
     Overloaded,
+    ServiceError,
 )
 from guardrail_service.guard.guard import Warmed
 from guardrail_service.guard.waiting import Cancellation
@@ -78,7 +78,7 @@ class Service:
             arrived: Monotonic second from which the deadline counts.
 
         Raises:
-            GuardrailError: If it cannot be judged; never a verdict.
+            ServiceError: If it cannot be judged; never a verdict.
         """
         cancellation = Cancellation()
         with self._places(1), self._expected(request, arrived, cancellation):
@@ -89,7 +89,7 @@ class Service:
         """Compute ahead what models need of passages.
 
         Raises:
-            GuardrailError: If they are too large, or the service too busy.
+            ServiceError: If they are too large, or the service too busy.
         """
         cancellation = Cancellation()
 
@@ -188,7 +188,7 @@ class Service:
             return (await self._run(item, request_id, math.inf, gone, cancellation, now)).reply
         except Cancelled:
             raise
-        except GuardrailError as error:
+        except ServiceError as error:
             return error_reply(error, request_id)
 
     async def _run(

@@ -24,11 +24,11 @@ from starlette.types import Receive, Scope, Send
 
 from guardrail_service.errors import (
     Cancelled,
-    GuardrailError,
     LimitExceeded,
     MalformedInput,
     NotReady,
     Overloaded,
+    ServiceError,
     StreamIncomplete,
     raised_at,
 )
@@ -86,7 +86,7 @@ class Streams:
         """Return the reply to a stream whose first line has been read and fits.
 
         Raises:
-            GuardrailError: If it cannot be judged; the reply is then an ordinary error.
+            ServiceError: If it cannot be judged; the reply is then an ordinary error.
         """
         if (reason := self._runtime.scheduler.not_ready()) is not None:
             raise NotReady(reason)
@@ -212,11 +212,11 @@ class _Stream:
                 yield line
         except Cancelled:
             self._request.state.log["error"] = Cancelled.code
-        except GuardrailError as error:
+        except ServiceError as error:
             yield _line(self._error(error))
         except Exception as error:  # noqa: BLE001 - the reply has begun: no other handler can speak
             _LOG.error("stream failed: %s at %s", type(error).__name__, raised_at(error))
-            yield _line(self._error(GuardrailError("internal error")))
+            yield _line(self._error(ServiceError("internal error")))
 
     async def _judged(self) -> AsyncIterator[bytes]:
         more = True
@@ -295,7 +295,7 @@ class _Stream:
         self._streams.count(final, self._request)
         return line
 
-    def _error(self, error: GuardrailError) -> StreamError:
+    def _error(self, error: ServiceError) -> StreamError:
         self._request.state.log["error"] = error.code
         body = error_reply(error, self._request_id).error
         return StreamError(processed_index=self._check.state.released, error=body)

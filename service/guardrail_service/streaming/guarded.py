@@ -136,7 +136,7 @@ class StreamedCheck:
         """Return the next part that may leave, the end if it must not, or None: more is needed.
 
         Raises:
-            GuardrailError: If it cannot be judged; then nothing more may leave.
+            ServiceError: If it cannot be judged; then nothing more may leave.
         """
         text = self.state.text
         found = self._judge(self._searched, text, cancellation)
@@ -159,7 +159,7 @@ class StreamedCheck:
         """Return the verdict on the whole answer, with the rest of it if that may leave.
 
         Raises:
-            GuardrailError: If it cannot be judged; then nothing more may leave.
+            ServiceError: If it cannot be judged; then nothing more may leave.
         """
         text = self.state.text
         sample = dataclasses.replace(self._sample, answer=text)

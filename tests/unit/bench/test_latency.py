@@ -12,7 +12,7 @@ from guardrail_bench.samples import (
     SampleTexts,
     default_texts_file,
 )
-from guardrail_service.errors import GuardrailError, InputError
+from guardrail_service.errors import InputError, ServiceError
 from tests.unit.bench.conftest import SETTINGS, cell, flat, report
 
 READABLE = SETTINGS.model_copy(update={"texts": str(default_texts_file())})
@@ -45,7 +45,7 @@ def test_what_the_report_has_is_not_measured_again() -> None:
 
 def test_nothing_to_measure_is_an_error() -> None:
     """An empty report would look like a result."""
-    with pytest.raises(GuardrailError, match="nothing to measure"):
+    with pytest.raises(ServiceError, match="nothing to measure"):
         run(LatencyPlan(READABLE, ()), None, never, str)
 
 

@@ -23,7 +23,7 @@ from guardrail_bench.peers import (
     peers_script,
     peers_targets,
 )
-from guardrail_service.errors import GuardrailError
+from guardrail_service.errors import ServiceError
 from guardrail_service.text.sample import TokenSpan
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "performance.md"
@@ -112,7 +112,7 @@ def test_an_interpreter_without_torch_says_what_to_install() -> None:
     """This one has none, and must not have it."""
     with (
         _peers(Path(sys.executable), Path("model.onnx")) as ask,
-        pytest.raises(GuardrailError, match=r"No module named .*requirements/peers\.txt"),
+        pytest.raises(ServiceError, match=r"No module named .*requirements/peers\.txt"),
     ):
         ask({"sentences": ["a"]})
 
@@ -120,7 +120,7 @@ def test_an_interpreter_without_torch_says_what_to_install() -> None:
 def test_an_interpreter_that_does_not_exist_is_named() -> None:
     """Before a service is started."""
     with (
-        pytest.raises(GuardrailError, match="/nowhere/python: No such file"),
+        pytest.raises(ServiceError, match="/nowhere/python: No such file"),
         _peers(Path("/nowhere/python"), Path("model.onnx")),
     ):
         raise AssertionError("never here")

@@ -19,7 +19,7 @@ from guardrail_service.commands.warm import (
     through_service,
     warm,
 )
-from guardrail_service.errors import ConfigurationError, GuardrailError, InputError
+from guardrail_service.errors import ConfigurationError, InputError, ServiceError
 from guardrail_service.settings import Settings
 
 
@@ -127,7 +127,7 @@ def test_a_busy_service_is_asked_again_when_it_said() -> None:
 
 def test_a_service_that_stays_busy_is_an_error() -> None:
     """Not an endless loop."""
-    with pytest.raises(GuardrailError, match="429"):
+    with pytest.raises(ServiceError, match="429"):
         sent([httpx.Response(429, headers={"Retry-After": "0"})] * ATTEMPTS)
 
 
@@ -140,7 +140,7 @@ def test_a_service_that_stays_busy_is_an_error() -> None:
 )
 def test_a_refusal_is_shown_as_the_service_says_it(reply: httpx.Response, message: str) -> None:
     """Pages of other servers are not."""
-    with pytest.raises(GuardrailError, match=message) as caught:
+    with pytest.raises(ServiceError, match=message) as caught:
         sent([reply])
     assert "secret" not in str(caught.value)
 
@@ -154,7 +154,7 @@ def test_a_service_that_is_not_there_is_an_error() -> None:
     transport = httpx.MockTransport(refuse)
     with (
         through_service("http://service", transport=transport) as send,
-        pytest.raises(GuardrailError, match="http://service: ConnectError"),
+        pytest.raises(ServiceError, match="http://service: ConnectError"),
     ):
         send(["text"])
 

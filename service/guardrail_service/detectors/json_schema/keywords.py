@@ -25,7 +25,7 @@ _MATCH_PER_STEP = 5_000  # RE2 instructions * characters of one match
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
 
 
-class Budget:
+class StepBudget:
     """Steps one validation may still take.
 
     Raises:
@@ -50,7 +50,7 @@ class Budget:
         return len(value) if isinstance(value, str) else self._sizes.get(id(value), 1)
 
 
-BUDGET: ContextVar[Budget] = ContextVar("json_schema_budget")
+BUDGET: ContextVar[StepBudget] = ContextVar("json_schema_budget")
 """The running validation's budget; the library copies validators, so they cannot carry it."""
 
 

@@ -15,7 +15,7 @@ from referencing.jsonschema import DRAFT202012
 from guardrail_service.detectors.json_schema.keywords import (
     BUDGET,
     BoundedValidator,
-    Budget,
+    StepBudget,
     compiled_pattern,
 )
 from guardrail_service.detectors.shared.caller_patterns import PatternError
@@ -87,7 +87,7 @@ class CheckedSchema:
         Raises:
             ScoringError: If finding out takes too many steps or too deep a recursion.
         """
-        token = BUDGET.set(Budget(value))
+        token = BUDGET.set(StepBudget(value))
         try:
             error = next(self._validator.iter_errors(value), None)
         except RecursionError:

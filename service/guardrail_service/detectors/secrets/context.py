@@ -1,7 +1,7 @@
 """Secrets that only their surroundings give away: `password = ...`, "the Datadog API key is ...".
 
 A few patterns find a name, a sign and a value; the table says whose key it is. Nothing here decides
-whether the value is worth an alarm, `checks.py` does.
+whether the value is worth an alarm, `value_checks.py` does.
 """
 
 from __future__ import annotations

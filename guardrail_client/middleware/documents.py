@@ -150,7 +150,7 @@ def find_texts(value: Any, shape: Shape, tool_calls: str) -> list[FoundText]:
         found += [_whole(value, place) for place in calls]
     claimed = [place for text in found for place in text.places] + calls
     claimed += [p for pattern in shape.repeats for p in _flat(value, pattern)]
-    return _shown([*found, *_others(value, shape, claimed)])
+    return _shown([*found, *others_in(value, shape, claimed)])
 
 
 def find_rest(value: Any, found: Sequence[FoundText]) -> list[FoundText]:
@@ -160,15 +160,33 @@ def find_rest(value: Any, found: Sequence[FoundText]) -> list[FoundText]:
         UnreadableBody: If there are too many.
     """
     claimed = [place for text in found for place in text.places]
-    return _shown([*found, *_others(value, Shape("own"), claimed)])
+    return _shown([*found, *others_in(value, Shape("own"), claimed)])
 
 
-def _others(value: Any, shape: Shape, claimed: Sequence[Place]) -> Iterator[FoundText]:
+def others_in(value: Any, shape: Shape, claimed: Sequence[Place] = ()) -> Iterator[FoundText]:
+    """Yield what a document says beside names, codes and the places that are claimed.
+
+    Keys that are no names say something, too; they have no place where another text could stand.
+    """
+
+    def is_claimed(place: Place) -> bool:
+        return any(place[: len(start)] == start for start in claimed)
+
     for place in string_places(value):
         text = at_place(value, place)
-        taken = any(place[: len(start)] == start for start in claimed)
-        if not taken and not (place and is_code(place[-1], text, shape)):
+        if not is_claimed(place) and not (place and is_code(place[-1], text, shape)):
             yield FoundText(text, (place,))
+    for place in _key_places(value):
+        if not is_claimed(place):
+            yield FoundText(str(place[-1]), ())
+
+
+def _key_places(value: Any, at: Place = ()) -> Iterator[Place]:
+    """Yield where keys of objects stand that are no names."""
+    for key, child in _children(value):
+        if isinstance(key, str) and not is_name(key):
+            yield (*at, key)
+        yield from _key_places(child, (*at, key))
 
 
 def is_code(key: str | int, text: str, shape: Shape) -> bool:
@@ -267,6 +285,8 @@ def _texts_below(value: Any, start: Place) -> list[Place]:
         return []
     if not isinstance(found, list | dict):
         raise UnreadableBody("answer_not_text")
+    if next(_key_places(found), None) is not None:
+        raise UnreadableBody("answer_in_a_key")
     below = [(*start, *place) for place in string_places(found)]
     return [place for place in below if place[-1] not in ("type", "id", "role", "index")]
 
@@ -295,6 +315,8 @@ def silenced(document: Any, shape: Shape) -> Any:
     for place in list(string_places(document)):
         if not (place and is_code(place[-1], at_place(document, place), shape)):
             document = put(document, place, "")
+    for place in [*_key_places(document)][::-1]:
+        del at_place(document, place[:-1])[place[-1]]
     return document
 
 

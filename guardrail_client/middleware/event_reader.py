@@ -13,12 +13,10 @@ from typing import Any
 
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import (
-    at_place,
-    is_code,
     is_name,
+    others_in,
     silenced,
     strict_json,
-    string_places,
     without_sentences,
 )
 from guardrail_client.middleware.shapes import OPENAI_CHAT, Framing, Shape
@@ -179,12 +177,7 @@ def _plain_template(event: bytes) -> bytes:
 
 def _others(document: Any, shape: Shape) -> tuple[str, ...]:
     """Return the strings of a document that are not known to be names or codes."""
-    found = []
-    for place in string_places(document):
-        text = at_place(document, place)
-        if text.strip() and not (place and is_code(place[-1], text, shape)):
-            found.append(text)
-    return tuple(found)
+    return tuple(found.text for found in others_in(document, shape) if found.text.strip())
 
 
 def _openai(event: bytes, document: Any, tool_calls: str) -> Found:

@@ -12,11 +12,10 @@ from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import (
     Place,
     at_place,
-    is_code,
+    others_in,
     places_of,
     put,
     silenced,
-    string_places,
 )
 from guardrail_client.middleware.shapes import Shape
 from guardrail_client.middleware.stream_shapes import PRESENT, EventKind, StreamShape
@@ -162,12 +161,9 @@ def _key(document: Any, kind: EventKind) -> Key:
 
 
 def _unread(document: Any, shape: StreamShape, passing: list[Place]) -> Iterator[str]:
-    codes = _codes(shape)
-    for place in string_places(document):
-        text = at_place(document, place)
-        taken = any(place[: len(start)] == start for start in passing)
-        if text.strip() and not taken and not (place and is_code(place[-1], text, codes)):
-            yield text
+    for found in others_in(document, _codes(shape), passing):
+        if found.text.strip():
+            yield found.text
 
 
 def _codes(shape: StreamShape) -> Shape:

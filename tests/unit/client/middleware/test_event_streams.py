@@ -82,6 +82,9 @@ AHEAD = {
     "text behind a name": data({"choices": []}, BAD),
     "no JSON": data(BAD),
     "a list": data([BAD]),
+    "a key": data({"choices": [], BAD: 1}),
+    "a key further in": data({"type": "trace", "of": [{BAD: {}}]}),
+    "a key beside text": data({"choices": [{"index": 0, "delta": {"content": GOOD}, BAD: 1}]}),
     "an error with more": data({"error": {"message": "m"}, "text": BAD}),
     "log probabilities": data(
         {"choices": [{"index": 0, "delta": {}, "logprobs": {"content": [{"token": BAD}]}}]}

@@ -332,6 +332,16 @@ def test_a_key_that_says_it_again_makes_it_uncheckable(host: Host) -> None:
     assert host.get(Reply.of({"answer": BAD, BAD: 1})).status_code == 502
 
 
+@pytest.mark.parametrize("rest", ["checked", "unchecked"])
+def test_a_key_that_is_no_name_is_read_where_the_rest_is(rest: Any, host: Host) -> None:
+    """As a text of its own, in whose place nothing else can stand."""
+    for key, status in (("How to get there", 200), (BAD, 502 if rest == "checked" else 200)):
+        reply = host.get(Reply.of({"answer": GOOD, "note": {key: 1}}), Route("/ask", rest=rest))
+        assert reply.status_code == status
+    listed = host.get(Reply.of({"answer": {BAD: "yes"}}), Route("/ask", answer="/answer"))
+    assert listed.status_code == 502
+
+
 def test_ordinary_passages_stay_beside_a_redacted_answer(host: Host) -> None:
     """Only the value goes."""
     passages = [GOOD, f"Anna Berg ({VALUE}) runs the hotel."]

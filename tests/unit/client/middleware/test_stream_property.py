@@ -1,4 +1,4 @@
-"""Nothing stopped or redacted is in the bytes of a stream, however they are cut.
+"""Nothing stopped or redacted is in the bytes of a stream or of a socket, however they are cut.
 
 2,000 examples, or as many as `GUARDRAIL_EXAMPLES` says.
 """
@@ -13,8 +13,19 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrail_client.middleware import FALLBACK
-from tests.unit.client.middleware.conftest import BAD, GOOD, LEAK, REDACTED, VALUE, Host, Reply
+from guardrail_client.middleware import FALLBACK, Route
+from tests.unit.client.middleware.conftest import (
+    BAD,
+    GOOD,
+    LEAK,
+    RECEIVE,
+    REDACTED,
+    VALUE,
+    Guard,
+    Host,
+    Reply,
+    on_socket,
+)
 from tests.unit.client.middleware.test_vendor_streams import EVENTS, VENDORS, Vendor, route
 
 EXAMPLES = int(os.environ.get("GUARDRAIL_EXAMPLES", "2000"))
@@ -44,6 +55,7 @@ def repeats(vendor: Vendor, text: str) -> list[bytes]:
     found: list[Any] = [
         {"type": "snapshot", "text": text}, {"type": "trace", "data": inner},
         {"note": text[5:30]}, {"error": {"message": text}}, [text], text, {"name": text},
+        {text: 1}, {"a": [{text: ""}]},
     ]  # fmt: skip
     if vendor.kind == EVENTS:
         framed = [f"data: {json.dumps(event)}\n\n".encode() for event in found]
@@ -118,3 +130,115 @@ def test_a_reader_shows_what_the_verdict_says_wherever_the_bytes_are_cut(
     body = vendor.reply(text).body
     shown = vendor.shown(sent(name, body, cuts, asynchronous, hold=hold).decode())
     assert shown == TEXTS[text]
+
+
+SOCKETS = {
+    "text": ("receive", "frame", "=[END]"),
+    "json:/delta": ("receive", "frame", "/done", "/type=end"),
+}
+LAST = json.dumps({"type": "end", "done": True})
+
+
+def framed(kind: str, piece: str, layout: int | None) -> str:
+    """Return a frame with a piece of text, letters written as escapes, lines broken."""
+    if kind == "text":
+        return piece
+    document = json.dumps({"type": "token", "delta": piece, "n": 1}, indent=layout)
+    return document.replace("\\ue000", "\\u0065")
+
+
+def on_the_wire(sent: list[dict[str, Any]]) -> bytes:
+    """Return everything a reader of a socket is sent."""
+    found = [m.get(key) or "" for m in sent for key in ("text", "bytes", "reason")]
+    return b"\n".join(one if isinstance(one, bytes) else one.encode() for one in found)
+
+
+def shown_by(sent: list[dict[str, Any]], kind: str) -> str:
+    """Return what a reader of a socket shows."""
+    texts = [m["text"] for m in sent if m.get("text") is not None]
+    if kind == "text":
+        return "".join(texts)
+    found = [json.loads(text) for text in texts]
+    return "".join(
+        one["delta"] for one in found if isinstance(one, dict) and isinstance(one.get("delta"), str)
+    )
+
+
+@st.composite
+def conversations(draw: st.DrawFn, text: str) -> tuple[str, str, list[Any]]:
+    """Return what frames hold, where an answer ends, and the frames of one."""
+    kind = draw(st.sampled_from(sorted(SOCKETS)))
+    end = draw(st.sampled_from(SOCKETS[kind]))
+    edges = [0, *sorted(draw(st.sets(st.integers(1, len(text) - 1), max_size=8))), len(text)]
+    if end == "frame":
+        edges = [0, len(text)]
+    layout = draw(st.sampled_from([None, 0, 2]))
+    return kind, end, [framed(kind, text[a:b], layout) for a, b in pairwise(edges)]
+
+
+def repeated(text: str) -> list[Any]:
+    """Return frames that say a text in other ways."""
+    inner = json.dumps({"say": text})
+    found = [
+        text.replace(HIDDEN, "e").encode(), text, json.dumps([text]), json.dumps(text),
+        json.dumps({"note": text[5:30]}),
+        json.dumps({"type": "trace", "data": inner}), json.dumps({"error": {"message": text}}),
+        json.dumps({"delta": text, "so_far": text}), json.dumps({"delta": [text]}),
+        json.dumps({text: 1}), json.dumps({"type": text}), "{" + text,
+    ]  # fmt: skip
+    return [one.replace("\\ue000", "\\u0065") if isinstance(one, str) else one for one in found]
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    text=st.sampled_from([LEAK, BAD]),
+    places=st.lists(st.integers(0, 20), max_size=3),
+    hold=st.sampled_from([None, "all"]),
+    data=st.data(),
+)
+def test_nothing_stopped_or_redacted_is_in_the_frames(
+    text: str, places: list[int], hold: Any, data: st.DataObject
+) -> None:
+    """Whatever the borders, the order and the escapes, wherever an answer ends."""
+    written = text.replace("e", data.draw(st.sampled_from(["e", HIDDEN])))
+    kind, end, frames = data.draw(conversations(written))
+    if kind == "text":
+        frames = [frame.replace(HIDDEN, "e") for frame in frames]
+    more = repeated(written) if kind != "text" else repeated(text)[:1]
+    for place in places:
+        frames.insert(place % (len(frames) + 1), data.draw(st.sampled_from(more)))
+    if not (in_order := data.draw(st.booleans())):
+        frames = data.draw(st.permutations(frames))
+    last = {"text": ["[END]"], "json:/delta": [LAST]}[kind] if end != "receive" else [RECEIVE]
+    ask = Route("/ask", websocket=kind, websocket_end=end, hold=hold)
+    sent = on_socket(Guard(), ask, *frames, *last, asked=["{}"])
+    shown = views(on_the_wire(sent)) + shown_by(sent, kind)
+    assert SECRETS[text] not in shown
+    if in_order and text == BAD:
+        assert not any(BAD[at : at + WINDOW] in shown for at in range(len(BAD) - WINDOW))
+
+
+@settings(max_examples=max(1, EXAMPLES // 4))
+@given(
+    texts=st.lists(st.sampled_from(sorted({GOOD, UMLAUT, LEAK})), min_size=1, max_size=3),
+    hold=st.sampled_from([None, "all"]),
+    data=st.data(),
+)
+def test_a_reader_of_a_socket_shows_what_the_verdicts_say(
+    texts: list[str], hold: Any, data: st.DataObject
+) -> None:
+    """Answer by answer; frames without text are sent byte for byte."""
+    kind, end, _ = data.draw(conversations(texts[0]))
+    steps: list[Any] = []
+    last = {"text": "[END]", "json:/delta": LAST}[kind]
+    for text in texts:
+        edges = sorted({0, len(text), *(data.draw(CUTS) if end != "frame" else [])})
+        edges = [edge for edge in edges if edge <= len(text)]
+        steps += [framed(kind, text[a:b], 1) for a, b in pairwise(edges)]
+        steps += [RECEIVE] if end == "receive" else [last] if end != "frame" else []
+    ask = Route("/ask", websocket=kind, websocket_end=end, hold=hold)
+    sent = on_socket(Guard(), ask, *steps, asked=["{}"] * len(texts))
+    ended = last if end not in ("receive", "frame") else ""
+    expected = "".join(TEXTS[text] + (ended if kind == "text" else "") for text in texts)
+    assert shown_by(sent, kind) == expected
+    assert sum(m.get("text") == last for m in sent) == (len(texts) if ended else 0)

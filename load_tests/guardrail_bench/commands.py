@@ -348,6 +348,47 @@ def bench_stream(
         out.print(components.render_streams(rows))
 
 
+@bench_app.command("guarding")
+@command
+def bench_guarding(
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="default, strict, observe or a guardrail file; repeatable. All if unset."
+        ),
+    ] = None,
+    sealed: Annotated[
+        bool,
+        typer.Option("--sealed", help="Score the sealed half, without its texts; this is counted."),
+    ] = False,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="List wrong outcomes; of the open half with texts.")
+    ] = False,
+    corpus: Annotated[
+        Path | None, typer.Option(help="Folder of the corpus; the project's own if unset.")
+    ] = None,
+    pack: PackOption = None,
+    json_file: Json = None,
+    doc: Annotated[Path | None, typer.Option(help="Markdown page whose part to rewrite.")] = None,
+) -> None:
+    """Measure policies on bad and good answers: what is stopped, what is shown unchanged.
+
+    A bad answer counts as stopped where it is blocked, or redacted where that is the right outcome;
+    a good one as shown where its reader gets every character. There is no deadline.
+    """
+    from guardrail_bench import guarding, guarding_report
+
+    if doc is not None:
+        check_page(doc, guarding_report.part(sealed), has_plots=False)
+    policies = guarding.policy_files(policy or guarding.SHIPPED)
+    folder = corpus or guarding.default_corpus()
+    cases, openings = guarding.cases_of(folder, list(policies), sealed=sealed)
+    listed: guarding.Listed = "none" if not failures else "ids" if sealed else "texts"
+    with progress_bar(len(cases) * len(policies)) as advance:
+        report = guarding.run(policies, cases, pack, advance, listed)
+    guarding_report.publish({**report, "openings": openings}, json_file, doc)
+
+
 @bench_app.command("quality")
 @command
 def bench_quality(

@@ -152,3 +152,11 @@ def wilson(right: int, total: int) -> ShareInterval:
         return ShareInterval(math.nan, math.nan, math.nan)
     found = binomtest(right, total).proportion_ci(0.95, method="wilson")
     return ShareInterval(right / total, float(found.low), float(found.high))
+
+
+def exact(right: int, total: int) -> ShareInterval:
+    """Return a share with its exact 95 % interval (Clopper and Pearson)."""
+    if total == 0:
+        return ShareInterval(math.nan, math.nan, math.nan)
+    found = binomtest(right, total).proportion_ci(0.95, method="exact")
+    return ShareInterval(right / total, float(found.low), float(found.high))

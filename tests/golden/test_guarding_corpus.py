@@ -95,7 +95,8 @@ def test_the_open_half_is_none_of_the_texts_that_chose_thresholds() -> None:
     known = {
         (row.get("question"), row.get("answer"))
         for path in chosen
-        for row in map(json.loads, path.read_text("utf-8").splitlines())
+        for line in map(json.loads, path.read_text("utf-8").splitlines())
+        for row in (line.get("sample", line),)
     }
     for case in (*CASES["attacks"], *CASES["ordinary"]):
         assert (case["question"], case["answer"]) not in known, case["id"]

@@ -6,8 +6,9 @@ thresholds are spent first; grounding and relevancy share the rest by weight. An
 metric is the share of good answers that are at least as bad, over the metric's weight; the cut on
 places is the largest that keeps the budget. `precise` and `sensitive` allow each metric a share of
 its own. Looping has one threshold under all presets: most answers here are too short to loop.
-The labelled answers and the written set count equally, and so do the written sources; safety
-answers, which have no passages, count for toxicity and bias alone. The thresholds that ship are
+The labelled answers, the written set and the ordinary answers of the guarding corpus's open half
+count equally, and so do the written sources; safety answers, which have no passages, count for
+toxicity and bias alone. The thresholds that ship are
 chosen on all of them. Their cost is measured crosswise: each half of the question groups is judged
 with the thresholds the other half chose; the budget asked for is lowered until that cost keeps it.
 
@@ -62,6 +63,8 @@ ALONE: dict[str, dict[str, float]] = {
 """Share of good answers each metric alone may flag, by detector."""
 PER_SOURCE = 60
 """Rows of a written source: half of them supported. Enough for shares, little enough to score."""
+ORDINARY = Path(__file__).parents[2] / "tests" / "golden" / "ordinary" / "open.jsonl"
+"""Good answers of every class that a guard must leave alone, also those it finds hard."""
 NOT_ANSWERS = frozenset({"breaking_nli", "negation_nli", "med_monotonicity"})
 """Written sources whose hypotheses are no answers to anybody."""
 Floats = NDArray[np.float64]
@@ -106,6 +109,15 @@ def written(folder: Path) -> Iterable[tuple[dict[str, Any], Sample]]:
                          "good": bool(supported)}  # fmt: skip
                 yield about, Sample(row["hypothesis"], row.get("question"),
                                     (Passage(row["premise"]),))  # fmt: skip
+
+
+def ordinary(path: Path) -> Iterable[tuple[dict[str, Any], Sample]]:
+    """Yield the ordinary answers of the guarding corpus; those to the same passages are a group."""
+    for line in path.read_text("utf-8").splitlines():
+        case = json.loads(line.replace("¦", ""))
+        group = hashlib.sha256(repr(case["contexts"]).encode()).hexdigest()
+        about = {"of": "ordinary", "source": "ordinary", "group": group, "good": case["good"]}
+        yield about, Sample(case["answer"], case["question"], tuple(map(Passage, case["contexts"])))
 
 
 def scored(samples: Sequence[tuple[dict[str, Any], Sample]], cache: Path | None) -> list[Scored]:
@@ -283,10 +295,16 @@ def main() -> int:
     """Fit, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--written", type=Path, help="folder of written sources; none: left out")
+    parser.add_argument("--ordinary", action=argparse.BooleanOptionalAction, default=True,
+                        help="count the guarding corpus's ordinary answers, too")  # fmt: skip
     parser.add_argument("--cache", type=Path, help="file that keeps scores over runs")
     parser.add_argument("--output", type=Path, default=default_thresholds_file())
     arguments = parser.parse_args()
-    samples = [*labelled(), *(written(arguments.written) if arguments.written else ())]
+    samples = [
+        *labelled(),
+        *(written(arguments.written) if arguments.written else ()),
+        *(ordinary(ORDINARY) if arguments.ordinary else ()),
+    ]
     cases = scored(samples, arguments.cache)
     content = json.loads(arguments.output.read_bytes())
     for step in range(10):  # thresholds fit the answers that chose them best: ask for less

@@ -40,9 +40,6 @@ class LabelledSpan(NamedTuple):
     end: int
 
 
-Find = Callable[[str], list[LabelledSpan]]
-
-
 @dataclass(frozen=True, slots=True)
 class TypeQuality:
     """Counts and rates of one type, or of several summed."""

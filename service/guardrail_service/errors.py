@@ -203,15 +203,20 @@ def choices(name: str, known: Iterable[str], noun: str, listed_by: str = "") -> 
     return f"one of {', '.join(names)}" if names else f"no {noun}: none is known here"
 
 
-def near_misses(name: str, known: Iterable[str]) -> list[str]:
+def near_misses(name: str, known: Iterable[str], least: float = 0.7) -> list[str]:
     """Return at most three names that an unknown one may have been meant for, nearest first.
 
     Long names of one family resemble each other: beside a near match, distant ones are left out.
+
+    Args:
+        name: As it was given.
+        known: What there is.
+        least: How alike two names must be, in [0, 1]; difflib's ratio.
     """
     names = sorted(set(known))
     asked = name[:_LONGEST_NAME]
     sure = difflib.get_close_matches(asked, names, n=1, cutoff=_SURE)
-    return sure or difflib.get_close_matches(asked, names, n=_MOST_CHOICES, cutoff=0.7)
+    return sure or difflib.get_close_matches(asked, names, n=_MOST_CHOICES, cutoff=least)
 
 
 _MOST_CHOICES = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from pydantic import Field
 
@@ -35,6 +36,15 @@ from guardrail_service.types import MetricSpec
 
 _H2O = "h2o_sonar.evaluators."
 _TAGS = ("nli", "nist:valid-reliable", "sr11-7:outcomes-analysis")
+_claims_spec = partial(
+    EvaluatorSpec,
+    run_class="N",
+    original="J",
+    surrogate=SURROGATE,
+    needs_support=True,
+    tags=_TAGS,
+)
+"""Every metric over claims asks the same model of entailment where the original asks a judge."""
 
 
 def faithfulness(view: CaseView, parameters: SupportParameters) -> Result:
@@ -65,20 +75,15 @@ def _relevant(view: CaseView, parameters: SupportParameters) -> Verdicts:
 class Faithfulness(Evaluator[SupportParameters]):
     """Supported claims / claims."""
 
-    spec = EvaluatorSpec(
+    spec = _claims_spec(
         id="faithfulness",
         name="Faithfulness",
         summary="Which share of the answer's claims do the passages support?",
         metrics=(MetricSpec("faithfulness", threshold=0.75),),
         inputs=frozenset({"contexts", "answer"}),
-        run_class="N",
         h2o_id=_H2O + "rag_faithfulness_evaluator.FaithfulnessEvaluator",
         also=("ragas:faithfulness",),
-        original="J",
-        surrogate=SURROGATE,
-        needs_support=True,
         avid="E0400",
-        tags=_TAGS,
     )
     parameters = SupportParameters
 
@@ -91,20 +96,15 @@ class Faithfulness(Evaluator[SupportParameters]):
 class ContextPrecision(Evaluator[SupportParameters]):
     """Mean of precision@k over the ranks of passages that support an expected claim."""
 
-    spec = EvaluatorSpec(
+    spec = _claims_spec(
         id="context_precision",
         name="Context precision",
         summary="Are the passages that matter for the expected answer ranked first?",
         metrics=(MetricSpec("context_precision", threshold=0.75),),
         inputs=frozenset({"question", "expected", "contexts"}),
-        run_class="N",
         h2o_id=_H2O + "rag_context_precision_evaluator.ContextPrecisionEvaluator",
         also=("ragas:context_precision",),
-        original="J",
-        surrogate=SURROGATE,
-        needs_support=True,
         problem="retrieval",
-        tags=_TAGS,
     )
     parameters = SupportParameters
 
@@ -117,19 +117,14 @@ class ContextPrecision(Evaluator[SupportParameters]):
 class ContextUtilization(Evaluator[SupportParameters]):
     """Context precision with the answer in the place of the expected one."""
 
-    spec = EvaluatorSpec(
+    spec = _claims_spec(
         id="context_utilization",
         name="Context utilisation",
         summary="Are the passages that the answer used ranked first?",
         metrics=(MetricSpec("context_utilization", threshold=0.75),),
         inputs=frozenset({"question", "answer", "contexts"}),
-        run_class="N",
         also=("ragas:context_utilization",),
-        original="J",
-        surrogate=SURROGATE,
-        needs_support=True,
         problem="retrieval",
-        tags=_TAGS,
     )
     parameters = SupportParameters
 
@@ -143,20 +138,15 @@ class ContextUtilization(Evaluator[SupportParameters]):
 class ContextRecall(Evaluator[SupportParameters]):
     """Expected claims that the passages support / expected claims."""
 
-    spec = EvaluatorSpec(
+    spec = _claims_spec(
         id="context_recall",
         name="Context recall",
         summary="Which share of the expected answer can be found in the passages?",
         metrics=(MetricSpec("context_recall", threshold=0.75),),
         inputs=frozenset({"expected", "contexts"}),
-        run_class="N",
         h2o_id=_H2O + "rag_context_recall_evaluator.ContextRecallEvaluator",
         also=("ragas:context_recall",),
-        original="J",
-        surrogate=SURROGATE,
-        needs_support=True,
         problem="retrieval",
-        tags=_TAGS,
     )
     parameters = SupportParameters
 
@@ -179,19 +169,15 @@ class CorrectnessParameters(SupportParameters):
 class AnswerCorrectness(Evaluator[CorrectnessParameters]):
     """F1 over claims, weighed with the similarity of the whole texts."""
 
-    spec = EvaluatorSpec(
+    spec = _claims_spec(
         id="answer_correctness",
         name="Answer correctness",
         summary="Does the answer claim what the expected answer claims, and no more?",
         metrics=(MetricSpec("answer_correctness", threshold=0.75),),
         inputs=frozenset({"question", "expected", "answer"}),
-        run_class="N",
         h2o_id=_H2O + "rag_answer_correctness_evaluator.AnswerCorrectnessEvaluator",
         also=("ragas:answer_correctness",),
-        original="J",
-        surrogate=SURROGATE,
         roles=frozenset({"embedding"}),
-        needs_support=True,
         tags=(*_TAGS, "semantic-similarity"),
     )
     parameters = CorrectnessParameters
@@ -210,7 +196,7 @@ class AnswerCorrectness(Evaluator[CorrectnessParameters]):
 class NoiseSensitivity(Evaluator[SupportParameters]):
     """Wrong claims that come from the passages."""
 
-    spec = EvaluatorSpec(
+    spec = _claims_spec(
         id="noise_sensitivity",
         name="Noise sensitivity",
         summary="Which share of the claims is wrong and taken from the passages?",
@@ -219,13 +205,8 @@ class NoiseSensitivity(Evaluator[SupportParameters]):
             MetricSpec("noise_sensitivity_irrelevant", LOWER),
         ),
         inputs=frozenset({"question", "expected", "contexts", "answer"}),
-        run_class="N",
         also=("ragas:noise_sensitivity",),
-        original="J",
-        surrogate=SURROGATE,
-        needs_support=True,
         problem="stability",
-        tags=_TAGS,
     )
     parameters = SupportParameters
 
@@ -245,7 +226,7 @@ class NoiseSensitivity(Evaluator[SupportParameters]):
 class Ragas(Evaluator[SupportParameters]):
     """The harmonic mean of four metrics; without one of them there is no mean."""
 
-    spec = EvaluatorSpec(
+    spec = _claims_spec(
         id="ragas",
         name="RAGAS",
         summary="Harmonic mean of faithfulness, answer relevancy, context precision and recall.",
@@ -257,14 +238,9 @@ class Ragas(Evaluator[SupportParameters]):
             MetricSpec("context_recall", threshold=0.75),
         ),
         inputs=frozenset({"question", "expected", "contexts", "answer"}),
-        run_class="N",
         h2o_id=_H2O + "rag_ragas_evaluator.RagasEvaluator",
         also=("ragas:ragas_score",),
-        original="J",
-        surrogate=SURROGATE,
         roles=frozenset({"embedding"}),
-        needs_support=True,
-        tags=_TAGS,
     )
     parameters = SupportParameters
 
@@ -284,7 +260,7 @@ class Ragas(Evaluator[SupportParameters]):
 class RagChecker(Evaluator[SupportParameters]):
     """Claim-level diagnosis: is the retriever or the generator at fault?"""
 
-    spec = EvaluatorSpec(
+    spec = _claims_spec(
         id="ragchecker",
         name="RAGChecker",
         summary="Eleven claim-level metrics of retriever and generator.",
@@ -302,12 +278,7 @@ class RagChecker(Evaluator[SupportParameters]):
             MetricSpec("faithfulness"),
         ),
         inputs=frozenset({"question", "expected", "contexts", "answer"}),
-        run_class="N",
         also=("ragchecker:all",),
-        original="J",
-        surrogate=SURROGATE,
-        needs_support=True,
-        tags=_TAGS,
     )
     parameters = SupportParameters
 

@@ -22,7 +22,6 @@ EVERY = "*"
 GROUPS = ("all", "deterministic")
 SCORES = "0.1.0"
 """The release that last changed a score: an unfinished run of another one is not gone on with."""
-Values = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

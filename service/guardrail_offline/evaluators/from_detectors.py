@@ -18,7 +18,6 @@ from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
     Input,
-    NoParameters,
     RunClass,
 )
 from guardrail_offline.evaluators.result import Details, Result
@@ -50,19 +49,6 @@ class FromDetector(Evaluator[Any]):
         rows = self.detector.encode(view.sample, asked)
         outcome = self.detector.reduce(view.sample, view.models.run(rows), asked)
         return _result(outcome, self.detector.spec)
-
-
-class DeclaredDetector(Evaluator[Any]):
-    """A published detector this build has no code for."""
-
-    parameters = NoParameters
-
-    def __init__(self, spec: DetectorSpec) -> None:
-        self.spec = _spec(spec)
-
-    def judge(self, view: CaseView, parameters: Parameters) -> Result:
-        """Return that there is no code."""
-        raise Unavailable(State.NOT_EVALUATED, "not_in_this_build")
 
 
 def _of_case(detector: AnyDetector, case: Case, parameters: Parameters) -> Parameters:
@@ -150,9 +136,6 @@ def plugged_in(wanted: Collection[str], known: Collection[str]) -> Iterator[From
             yield FromDetector(detector)
 
 
-for _published in REGISTRY.specs():
-    _has_code = _published.id in REGISTRY
-    CATALOGUE.add(
-        FromDetector(REGISTRY[_published.id]) if _has_code else DeclaredDetector(_published)
-    )
+for _detector in REGISTRY:
+    CATALOGUE.add(FromDetector(_detector))
 CATALOGUE.sources.append(plugged_in)

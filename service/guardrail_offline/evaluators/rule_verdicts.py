@@ -21,7 +21,7 @@ from guardrail_offline.evaluators.catalogue import (
 from guardrail_offline.evaluators.result import Details, Result
 from guardrail_service.detectors.pii import detector as pii
 from guardrail_service.detectors.pii.detector import PIIParameters
-from guardrail_service.detectors.registry import REGISTRY, Parameters
+from guardrail_service.detectors.registry import Parameters
 from guardrail_service.text.patterns.search import encodable
 
 _H2O = "h2o_sonar.evaluators."
@@ -196,9 +196,7 @@ class Stereotypes(Evaluator[NoParameters]):
 
 
 def classifier_score(view: CaseView, detector: str, metric: str) -> float | None:
-    """Return a detector's metric for the answer, or None where this pack or build has none."""
-    if detector not in REGISTRY:
-        return None
+    """Return a detector's metric for the answer, or None where this pack has none."""
     evaluator = CATALOGUE[detector]
     if not evaluator.spec.roles <= view.models.roles or metric not in evaluator.spec.keys:
         return None

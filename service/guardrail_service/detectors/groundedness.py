@@ -42,15 +42,14 @@ class GroundednessParameters(Parameters):
     """Judge plain sentences and drop those of at most 10 characters, as H2O's code does."""
 
 
-def groundedness(answer: Array, context: Array) -> float:
+def support(similarity: Array) -> float:
     """Return how well the least supported answer sentence is covered by the passages.
 
     Args:
-        answer: Unit-length sentence embeddings. Shape (n_answer, dim).
-        context: Unit-length passage-sentence embeddings. Shape (n_context, dim).
+        similarity: Cosines of answer sentences with passage sentences. Shape (n_answer, n_context).
 
     Returns:
-        min over answer of max over context of the cosine, in [-1, 1]. Higher is better.
+        min over answer of max over context, in [-1, 1]. Higher is better.
 
     Raises:
         NotScorable: If either has no rows.
@@ -58,11 +57,6 @@ def groundedness(answer: Array, context: Array) -> float:
     Source:
         H2O Eval Studio manual 1.1.6, "Groundedness Evaluator".
     """
-    return support(cosines(answer, context))
-
-
-def support(similarity: Array) -> float:
-    """Return min over rows of max over columns of an answer x context similarity matrix."""
     if similarity.size == 0:
         raise NotScorable("no answer sentence or no passage sentence")
     return float(similarity.max(axis=1).min())

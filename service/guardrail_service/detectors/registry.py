@@ -223,7 +223,6 @@ class Registry:
 
     def __init__(self) -> None:
         self._detectors: dict[str, AnyDetector] = {}
-        self._planned: dict[str, DetectorSpec] = {}
         self._plugged: set[str] = set()
 
     def register(self, cls: D) -> D:
@@ -232,11 +231,6 @@ class Registry:
         self._refuse_duplicate(detector.spec)
         self._detectors[detector.spec.id] = detector
         return cls
-
-    def declare(self, spec: DetectorSpec) -> None:
-        """Add a published id that this build has no code for, so that messages can tell."""
-        self._refuse_duplicate(spec)
-        self._planned[spec.id] = spec
 
     def load_plugins(self, wanted: Iterable[str]) -> None:
         """Import the third-party detectors that `wanted` names, by id or by an alias.
@@ -276,8 +270,8 @@ class Registry:
         raise ConfigurationError(where, f"unknown id {evaluator_id!r}", hint)
 
     def specs(self) -> tuple[DetectorSpec, ...]:
-        """Return every published spec: the served ones, then the ones without code here."""
-        return (*(d.spec for d in self), *self._planned.values())
+        """Return the spec of every detector, by id."""
+        return tuple(detector.spec for detector in self)
 
     def _refuse_duplicate(self, spec: DetectorSpec) -> None:
         for other in self.specs():

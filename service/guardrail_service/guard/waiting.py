@@ -166,7 +166,7 @@ class Turn:
         self._lock = threading.Lock()
         self._claim = _Claim()
         self._is_cancelled = False
-        self._has_place = False
+        self._has_place = False  # may compute; not if it was due before there was a place
 
     def __enter__(self) -> Turn:
         """Wait for a place."""
@@ -191,11 +191,6 @@ class Turn:
         if self._has_place and self._turns.is_passed(self._order):
             with self.away():
                 pass
-
-    @property
-    def has_place(self) -> bool:
-        """Return whether it may compute; not if it was due before there was a place."""
-        return self._has_place
 
     def cancel(self) -> None:
         """Wait no longer: the thread goes on without a place, only to end. From any thread."""

@@ -49,7 +49,6 @@ class Consequence:
 Consequences = Mapping[str, Consequence]
 """By the reason why there is no score; `*` stands for every other reason and is always there."""
 FLAG: Consequences = {ANY: Consequence("flag")}
-PASS: Consequences = {ANY: Consequence("pass")}
 NOTHING_TO_JUDGE = Consequence("pass", Action.ALLOW)
 
 

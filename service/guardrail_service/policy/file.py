@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -84,7 +83,7 @@ class Serving:
 
     def including(self, detectors: Collection[str]) -> Serving:
         """Return this with the models that detectors of these ids bring themselves."""
-        able = [d for d in detectors if d in self.registry and self.registry[d].pack is not None]
+        able = [d for d in detectors if self.registry[d].pack is not None]
         return self if self.join is None or not able else self.join(able)
 
 
@@ -329,7 +328,7 @@ class _Reader:
     def _refuse_near_misses(self, key: str, reasons: Iterable[str]) -> None:
         """Refuse a reason that is nearly one of ours; another one may be a plug-in's."""
         for reason in reasons:
-            near = difflib.get_close_matches(reason, REASONS, n=1, cutoff=0.8)
+            near = near_misses(reason, REASONS, least=0.8)
             if near and reason not in REASONS:
                 raise self._error(key, f"{reason!r}", f"a known reason; did you mean {near[0]!r}?")
 
@@ -339,11 +338,9 @@ class _Reader:
             why = f"model pack {self._serving.pack_name!r} lacks role {', '.join(lacking)}"
             near = [n for role in lacking for n in near_misses(role, self._serving.roles)]
             has = f"; it has {', '.join(dict.fromkeys(near[:3]))}" if near else ""
-            brings = spec.id in self._registry and self._registry[spec.id].pack is not None
+            brings = self._registry[spec.id].pack is not None
             late = "; its plug-in's model is loaded at the next start" if brings else ""
             return Unserved(spec.id, f"{why}{has}{late}")
-        if spec.id not in self._registry:
-            return Unserved(spec.id, "this release has no code for it yet")
         if (role := spec.classifier) is not None:
             given = self._serving.labels.get(role, frozenset())
             if unknown := sorted(spec.labels_needed(cuts) - given):

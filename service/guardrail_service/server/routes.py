@@ -238,7 +238,7 @@ def _describe(spec: DetectorSpec, roles: frozenset[str]) -> dict[str, Any]:
         "summary": spec.summary,
         "inputs": sorted(spec.inputs),
         "roles": sorted(spec.roles),
-        "served": spec.id in REGISTRY and spec.roles <= roles,
+        "served": spec.roles <= roles,
         "metrics": [
             {
                 "key": metric.key,

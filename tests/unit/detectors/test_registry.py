@@ -103,17 +103,11 @@ def test_a_registered_detector_is_found_by_both_ids() -> None:
     ],
 )
 def test_a_duplicate_is_an_error(names: tuple[str, ...]) -> None:
-    """Of the id or of any alias, among detectors with code and declared ones alike."""
-    for first in ("register", "declare"):
-        made = Registry()
-        if first == "register":
-            made.register(detector("risk", "h2o.Risk", "suite:risk"))
-        else:
-            made.declare(spec("risk", "h2o.Risk", "suite:risk"))
-        with pytest.raises(ConfigurationError, match="already registered"):
-            made.register(detector(*names))
-        with pytest.raises(ConfigurationError, match="already registered"):
-            made.declare(spec(*names))
+    """Of the id or of any alias."""
+    made = Registry()
+    made.register(detector("risk", "h2o.Risk", "suite:risk"))
+    with pytest.raises(ConfigurationError, match="already registered"):
+        made.register(detector(*names))
 
 
 def test_two_detectors_without_an_alias_are_no_duplicates() -> None:
@@ -122,15 +116,6 @@ def test_two_detectors_without_an_alias_are_no_duplicates() -> None:
     made.register(detector("one"))
     made.register(detector("two"))
     assert len(made.specs()) == 2
-
-
-def test_a_declared_id_is_known_and_has_no_code() -> None:
-    """So that messages can tell a typo from a detector that is still to come."""
-    made = Registry()
-    made.declare(spec("later"))
-    assert "later" not in made
-    assert made.spec("later", "here").id == "later"
-    assert list(made) == []
 
 
 def test_an_unknown_id_gets_a_suggestion_or_the_list() -> None:
@@ -184,9 +169,9 @@ def test_a_plug_in_under_another_id_stops(plug_in: Callable[..., Point]) -> None
 
 
 def test_a_plug_in_that_takes_a_published_id_stops(plug_in: Callable[..., Point]) -> None:
-    """Declared ids and other detectors' H2O ids are taken."""
+    """Other detectors' ids are taken."""
     made = Registry()
-    made.declare(spec("mine"))
+    made.register(detector("mine"))
     plug_in("mine", lambda: detector("mine"))
     with pytest.raises(ConfigurationError, match="already registered"):
         made.load_plugins(["mine"])

@@ -204,7 +204,7 @@ def test_who_may_be_passed_gives_way_while_it_computes() -> None:
             queue.add("small", 0.0)
             turn.give_way()
             assert queue.got == ["small"]
-            assert turn.has_place
+            assert turn._has_place
     assert queue.got == ["small", "later"]
     assert not turns._held
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import guardrail_service.detectors  # noqa: F401 - registers the built-in detectors
 from guardrail_service.detectors.registry import REGISTRY, Detector, Parameters, Registry
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.policy.consequences import FLAG, PASS, Consequence, written
+from guardrail_service.policy.consequences import ANY, FLAG, Consequence, written
 from guardrail_service.policy.decide import decide
 from guardrail_service.policy.file import Serving, load_file, load_policies
 from guardrail_service.policy.file_schema import read_json
@@ -318,7 +318,8 @@ def test_every_policy_key_reaches_its_rule(write_config: Write) -> None:
     policy = load_file(path, SERVING).policy
     rule, looping = policy.rules["groundedness"], policy.rules["looping"]
     assert (policy.version, policy.allow_overrides, policy.deadline_ms) == ("7", True, 250)
-    assert (rule.on_error, rule.on_timeout, looping.on_timeout) == (PASS, PASS, FLAG)
+    passing = {ANY: Consequence("pass")}
+    assert (rule.on_error, rule.on_timeout, looping.on_timeout) == (passing, passing, FLAG)
     assert (rule.action, looping.action) == (Action.BLOCK, Action.FLAG)
     assert looping.report_only
     assert not rule.report_only

@@ -223,6 +223,36 @@ def bench_stages(
     stages.publish(report, json_file, doc)
 
 
+@bench_app.command("scenarios")
+@command
+def bench_scenarios(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="hostile, slow, headers, burst, mixed or kinds; all if none."),
+    ] = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="A few seconds each, outcomes only: no times.")
+    ] = False,
+    json_file: Json = None,
+    doc: Doc = None,
+) -> None:
+    """Send what hostile callers send, and tell whether anybody else is worse off.
+
+    Starts a service of its own on 127.0.0.1 for each scenario; all take about four minutes. Ends
+    with 1 if somebody got no answer or a wrong one; times are shown and not judged by the status.
+    """
+    from guardrail_bench import scenarios
+
+    chosen = _chosen("scenarios", names, tuple(scenarios.SCENARIOS))
+    if doc is not None:
+        check_page(doc, scenarios.PART, has_plots=False)
+    with ended_by_sigterm(), steps_bar(len(chosen)) as note:
+        report = scenarios.run(chosen, is_short=short, note=note)
+    scenarios.publish(report, json_file, doc)
+    if any(found.met is False and not found.is_time for found in report.results):
+        raise typer.Exit(1)
+
+
 @bench_app.command("start")
 @command
 def bench_start(

@@ -8,7 +8,7 @@ pin() {
 	uv pip compile --quiet --universal --python-version 3.11 --no-header \
 		--no-emit-index-url --no-emit-find-links "$@"
 }
-for name in runtime demo dev; do
+for name in runtime demo dev vendors litellm; do
 	pin --excludes without.txt "$name.in" --output-file "$name.txt" "$@"
 done
 for name in load browser wheels; do

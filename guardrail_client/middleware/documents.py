@@ -108,7 +108,7 @@ class Document:
             if text != found.text:
                 written |= _parts(found, text)
         for place in [p for pattern in self.shape.repeats for p in _flat(changed, pattern)]:
-            _put(changed, place, None)
+            _put(changed, place, [] if isinstance(at_place(changed, place), list) else None)
         for found, is_stopped in zip(self.texts, stopped, strict=True):
             if is_stopped:
                 self._say_stopped(changed, found)
@@ -123,10 +123,14 @@ class Document:
         return changed
 
     def _say_stopped(self, changed: Any, found: FoundText) -> None:
-        """Say that a filter ended a text, where the shape has room for it."""
+        """Say that a filter ended a text, also where the server left the reason out."""
         for pattern, value in self.shape.when_stopped.items():
-            place = _beside(_tokens(pattern), found.places[0] if found.places else ())
-            _put(changed, place, copy.deepcopy(value))
+            *way, key = _beside(_tokens(pattern), found.places[0] if found.places else ())
+            holder = changed
+            for step in way:
+                holder = _child(holder, step)
+            if isinstance(holder, dict) and (value or key in holder):
+                holder[key] = copy.deepcopy(value)
 
 
 def find_texts(value: Any, shape: Shape, tool_calls: str) -> list[FoundText]:

@@ -28,8 +28,8 @@ class Shape:
         marks: Pointers of which each must lead somewhere, or the document is of another shape.
         texts: Patterns of the texts.
         tool_calls: Patterns of arguments that the model wrote for tools.
-        repeats: Patterns of what says the same again, letter by letter or as a whole; null where
-            a text was changed.
+        repeats: Patterns of what says the same again, letter by letter or as a whole; null, or
+            an empty list, where a text was changed.
         codes: Keys whose strings are names and codes, beside `IDENTIFIERS`.
         labels: Keys whose strings are labels of a few words, such as names of files.
         when_stopped: Patterns, and what stands there when a text of the same `*` was stopped.

@@ -181,6 +181,28 @@ def test_a_stopped_reply_says_in_its_own_way_that_a_filter_ended_it(
         assert two.json()["choices"][0]["message"]["content"] == GOOD
 
 
+RECORDED: dict[str, Any] = {
+    "llama.cpp's responses have no field for a reason": {
+        "completed_at": 1, "created_at": 1, "id": "resp_1", "model": "m", "object": "response",
+        "output": [{"content": [{"type": "output_text", "annotations": [], "logprobs": [],
+                                 "text": BAD}],
+                    "id": "msg_1", "role": "assistant", "status": "completed", "type": "message"}],
+        "status": "completed", "usage": {"input_tokens": 33},
+    },
+    "a choice without a reason": {"choices": [{"index": 0, "message": {"content": BAD}}]},
+}  # fmt: skip
+"""What real servers sent; see tests/vendors."""
+
+
+@pytest.mark.parametrize("document", RECORDED.values(), ids=RECORDED)
+def test_a_stopped_reply_says_why_where_the_server_left_it_out(document: Any, host: Host) -> None:
+    """Lists that said it again are empty lists, over which clients go."""
+    reply = host.get(Reply.of(document))
+    assert FALLBACK in reply.text
+    assert '"content_filter"' in reply.text
+    assert "null" not in reply.text
+
+
 REFUSED = {
     "invalid UTF-8": json.dumps({"answer": BAD}).encode()[:-1] + b', "x": "\xff"}',
     "too deep": b'{"answer": "%s", "x": %s}' % (BAD.encode(), b"[" * 9000 + b"]" * 9000),

@@ -10,9 +10,8 @@ SOURCES := service guardrail_client tests load_tests models examples docs setup.
 # Two processes share the tests; one that is done takes over what the other has left.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-# Neither trains nor fits, exports or measures.
-FAST := tests/unit --ignore tests/unit/bench --ignore tests/unit/client --ignore tests/unit/inference \
-	--ignore tests/unit/models --ignore tests/unit/offline --ignore tests/unit/train --ignore tests/unit/streaming
+# The service's own unit tests: no calibration, client, export, measuring or training.
+FAST := tests/unit $(addprefix --ignore tests/unit/,bench client models offline training)
 
 .PHONY: help demo serve test test-fast check bench docs clean
 
@@ -36,7 +35,7 @@ serve: $(DEMO) ## Serve the HTTP API on 127.0.0.1:8080.
 test: $(DEV) ## Run all tests; needs no network.
 	$(PYTEST)
 
-test-fast: $(DEV) ## Run the tests of detectors, guard, policy, server and text: about a minute.
+test-fast: $(DEV) ## Run the unit tests of the service: less than a minute on two free cores.
 	$(PYTEST) $(FAST)
 
 check: $(DEV) ## Lint, format, types, import rules.

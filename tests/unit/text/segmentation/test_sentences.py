@@ -163,6 +163,6 @@ def test_a_short_sentence_joins_its_nearer_neighbour(text: str, expected: list[s
     ],
 )
 def test_adversarial_repetition_costs_no_more_per_character(unit: str) -> None:
-    """300,000 characters of anything repeated finish; a quadratic rule would hit the time-out."""
-    text = unit * (300_000 // len(unit))
+    """100,000 characters of anything repeated finish; a quadratic rule would hit the time-out."""
+    text = unit * (100_000 // len(unit))
     assert_partition(text, merge_short(split_sentences(text), text))

@@ -46,6 +46,11 @@ class _Story:
         return "".join(self._shown)
 
     @property
+    def processed(self) -> int:
+        """Return the code points of the answer, as it was written, that have been decided."""
+        return self._arrived - len(self._held)
+
+    @property
     def blocked(self) -> bool:
         """Return whether the stream was stopped."""
         return self.final is not None and self.final.reason == "blocked"

@@ -272,7 +272,6 @@ class StreamBody(Body, ABC):
     async def show(self, lane: Lane, text: str) -> None:
         """Send a text that has been decided."""
         if text and not self.stopped:
-            self._lanes.repeats.showed(lane, text)
             await self.emit(self.shown(lane, text))
 
     async def emit(self, data: bytes) -> None:
@@ -392,9 +391,8 @@ class EventBody(StreamBody):
                     self._templates[lane] = found.template
                 if text:
                     await lanes.put(lane, text)
-            ends = [*found.ends, *lanes.repeated(found.others)]
-            if found.is_last or ends:
-                await lanes.end(None if found.is_last else ends)
+            if found.is_last or found.ends:
+                await lanes.end(None if found.is_last else found.ends)
             if found.rest is not None:
                 self._held.append((found.rest, found.others))
             if len(self._held) > MAX_HELD:
@@ -415,8 +413,8 @@ class EventBody(StreamBody):
             await self.emit(rest)
 
     def waits(self, others: tuple[str, ...]) -> bool:
-        """Return whether what is not text waits for the texts before it: what repeats them does."""
-        return bool(others)
+        """Return whether what is not text waits: for all that it repeats to be shown."""
+        return not self._lanes.repeats.can_say(others)
 
     def _let_pass(self, error: UnreadableBody) -> None:
         """Raise the error unless the route lets pass what cannot be checked."""

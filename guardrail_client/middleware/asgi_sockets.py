@@ -123,8 +123,7 @@ class SocketBody(EventBody):
 
     def waits(self, others: tuple[str, ...]) -> bool:
         """Return whether a frame waits: for all text before it, which it may say the end of."""
-        repeats = self._lanes.repeats
-        return bool(others) or repeats.written != repeats.shown
+        return super().waits(others) or self._lanes.repeats.is_pending
 
     async def binary(self, content: bytes) -> None:
         """Take a frame that nobody can read.

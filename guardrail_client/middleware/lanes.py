@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any
 
 from guardrail_client.async_client import AsyncGuardrailClient
@@ -78,10 +78,6 @@ class Lanes:
         if task.done():
             task.result()
 
-    def repeated(self, others: Collection[str]) -> list[Key]:
-        """Return the choices of which one of these strings says everything written so far."""
-        return [lane[0] for lane in self._tasks if self.repeats.written.get(lane, "") in others]
-
     @property
     def open(self) -> bool:
         """Return whether something is still held."""
@@ -110,7 +106,7 @@ class Lanes:
         queue = self._queues[lane]
         blank = await _first_ink(queue)
         if blank.isspace() or not blank:  # there is nothing to judge
-            await self._show(lane, blank)
+            await self._say(lane, blank)
             return
         try:
             outcome = await self._guarded(lane, blank, queue)
@@ -139,7 +135,7 @@ class Lanes:
         )
         async with stream:
             async for text in stream:
-                await self._show(lane, text)
+                await self._say(lane, text, None if stream.error else stream.processed)
         return replies.ended(self._exchange.path, stream)
 
     async def _held(
@@ -155,8 +151,12 @@ class Lanes:
             verdict = error
         outcome, shown = replies.treated(self._route, self._exchange.path, text, verdict)
         if outcome.shown != "replaced":
-            await self._show(lane, shown)
+            await self._say(lane, shown, len(text))
         return outcome
+
+    async def _say(self, lane: Lane, text: str, upto: int | None = None) -> None:
+        await self._show(lane, text)
+        self.repeats.showed(lane, text, upto)
 
 
 async def _first_ink(queue: asyncio.Queue[str | None]) -> str:

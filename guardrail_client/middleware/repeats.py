@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.event_writer import said_otherwise
@@ -20,32 +21,61 @@ class Repeats:
     def __init__(self) -> None:
         self.written: dict[Lane, str] = {}
         self.shown: dict[Lane, str] = {}
+        self._borders: dict[Lane, list[tuple[int, int]]] = {}
+        """Code points written and shown at the end of each part that was shown."""
 
     def wrote(self, lane: Lane, text: str) -> None:
         """Note what the application wrote."""
         self.written[lane] = self.written.get(lane, "") + text
 
-    def showed(self, lane: Lane, text: str) -> None:
-        """Note what a reader is sent."""
-        self.shown[lane] = self.shown.get(lane, "") + text
+    def showed(self, lane: Lane, text: str, upto: int | None = None) -> None:
+        """Note what a reader is sent.
 
-    def changes(self, others: Iterable[str]) -> dict[str, str] | None:
-        """Return what to say in place of strings that repeat a changed text as a whole.
-
-        None: they say a part of one, so that nothing can stand in their place.
-
-        Raises:
-            UnreadableBody: If they say something that was never checked.
+        Args:
+            lane: Where.
+            text: What.
+            upto: The code point of what was written up to which it stands; None: it is as written.
         """
-        others = list(others)
-        for other in others:
-            if not any(other in text for text in self.written.values()):
-                raise UnreadableBody("unknown_event")
-        changed = [o for o in others if not any(o in text for text in self.shown.values())]
-        whole = {t: lane for lane, t in self.written.items() if not lane[1].startswith(WHOLE)}
-        if not all(other in whole for other in changed):
-            return None
-        return {other: self.shown.get(whole[other], "") for other in changed}
+        self.shown[lane] = self.shown.get(lane, "") + text
+        decided = self._decided(lane) + len(text) if upto is None else upto
+        self._borders.setdefault(lane, []).append((decided, len(self.shown[lane])))
+
+    @property
+    def is_pending(self) -> bool:
+        """Return whether something was written that has not been shown in any way."""
+        return any(self._decided(lane) < len(text) for lane, text in self.written.items())
+
+    def can_say(self, others: Iterable[str]) -> bool:
+        """Return whether all that these strings repeat has been shown in some way."""
+        return all(self._is_shown(o) or self._said(o) is not None for o in others)
+
+    def _decided(self, lane: Lane) -> int:
+        borders = self._borders.get(lane)
+        return borders[-1][0] if borders else 0
+
+    def _is_shown(self, other: str) -> bool:
+        return any(other in text for text in self.shown.values())
+
+    def _said(self, other: str) -> str | None:
+        """Return what was shown of the beginning of a text, or of all of it."""
+        for lane, text in self.written.items():
+            if lane[1].startswith(WHOLE) or not text.startswith(other):
+                continue
+            if self._decided(lane) >= len(other):
+                return self._beginning(lane, len(other))
+        return None
+
+    def _beginning(self, lane: Lane, size: int) -> str:
+        """Return what was shown of the first code points written, without a part of a redaction."""
+        written, shown = self.written[lane], self.shown[lane]
+        begin = start = 0
+        for end, until in self._borders[lane]:
+            if end > size:
+                pairs = zip(written[begin:size], shown[start:until], strict=False)
+                same = takewhile(lambda pair: pair[0] == pair[1], pairs)
+                return shown[:start] + "".join(letter for letter, _ in same)
+            begin, start = end, until
+        return shown[:start]
 
     def passed(self, event: bytes, others: Iterable[str]) -> bytes:
         """Return an event as it may be sent; nothing of one that cannot say it otherwise.
@@ -53,7 +83,12 @@ class Repeats:
         Raises:
             UnreadableBody: If it says something that was never checked.
         """
-        changes = self.changes(others)
-        if changes is None:
+        others = list(others)
+        for other in others:
+            if not any(other in text for text in self.written.values()):
+                raise UnreadableBody("unknown_event")
+        changes = {other: self._said(other) for other in others if not self._is_shown(other)}
+        said = {other: text for other, text in changes.items() if text is not None}
+        if len(said) < len(changes):  # a part of a changed text: nothing can stand in its place
             return b""
-        return said_otherwise(event, changes) or b"" if changes else event
+        return said_otherwise(event, said) or b"" if said else event

@@ -251,11 +251,11 @@ class _Guarded:
         if self._route.hold == "all":
             outcome, text = self._verdict(first + "".join(tokens))
             if outcome.shown != "replaced":
-                yield texts.shown(text)
+                yield texts.shown(text, texts.size)
         else:
             with self._checked(_chained(first, tokens)) as stream:
                 for text in stream:
-                    yield texts.shown(text)
+                    yield texts.shown(text, None if stream.error else stream.processed)
                 outcome = replies.ended(self.exchange.path, stream)
         if outcome.shown != "replaced":
             yield texts.done(outcome)
@@ -336,7 +336,7 @@ class _Texts:
         Raises:
             UnreadableBody: If one says what was never checked.
         """
-        while self._waiting and (decided or not self._waiting[0][1]):
+        while self._waiting and (decided or self._repeats.can_say(self._waiting[0][1])):
             rest, others = self._waiting.pop(0)
             try:
                 rest = self._repeats.passed(rest, others)
@@ -368,9 +368,14 @@ class _Texts:
         elif tail := self.tail():
             yield tail
 
-    def shown(self, text: str) -> bytes:
-        """Return a text as it is sent."""
-        self._repeats.showed(self._lane, text)
+    @property
+    def size(self) -> int:
+        """Return the code points of the text that were written."""
+        return len(self._repeats.written.get(self._lane, ""))
+
+    def shown(self, text: str, upto: int | None = None) -> bytes:
+        """Return a text as it is sent, up to a code point of what was written."""
+        self._repeats.showed(self._lane, text, upto)
         return self._filled(text)
 
     def stopped(self, text: str, outcome: AnswerOutcome) -> bytes:

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from guardrail_client.middleware import FALLBACK, OUTAGE, Route
+from guardrail_client.middleware.repeats import Repeats
 from tests.unit.client.middleware.conftest import (
     BAD,
     GOOD,
@@ -134,6 +135,63 @@ def test_events_that_repeat_the_text_wait_for_it(text: str, host: Host) -> None:
     assert ("[EMAIL_1]" in reply.text.partition("snapshot")[2]) == (text == LEAK)
     if text == GOOD:
         assert reply.text.index("snapshot") > reply.text.index("weeks")
+
+
+LONG = {
+    "good": ("One is good. Two is good. Three is good.",) * 2,
+    "leak": (f"One is good. {LEAK} Three is good.", f"One is good. {REDACTED} Three is good."),
+    "bad": (f"One is good. {BAD} Three is good.", FALLBACK),
+}
+
+
+@pytest.mark.parametrize("hold", [None, "all"])
+@pytest.mark.parametrize("size", [5, 11, 200])
+@pytest.mark.parametrize("name", LONG)
+def test_running_snapshots_say_what_was_shown_so_far(
+    name: str, size: int, hold: Any, host: Host
+) -> None:
+    """A stream that repeats all of its text after each piece goes on: each repeat is rewritten."""
+    text, shown = LONG[name]
+    events, so_far = [], ""
+    for at in range(0, len(text), size):
+        so_far += text[at : at + size]
+        events += [chunk(content=text[at : at + size]), data({"type": "so_far", "text": so_far})]
+    body = b"".join([*events, chunk("stop"), data("[DONE]")])
+    reply = host.get(stream(body), Route("/ask", hold=hold))
+    assert read(reply.text) == shown
+    lines = [json.loads(line[6:]) for line in reply.text.split("\n") if line[:7] == "data: {"]
+    said = [line["text"] for line in lines if line.get("type") == "so_far"]
+    assert all(shown.startswith(one) for one in said)
+    assert "lobster" not in reply.text
+    assert VALUE[:9] not in reply.text
+    if name != "bad":
+        assert said[-1] == shown
+        assert [len(one) for one in said] == sorted(len(one) for one in said)
+    if name == "good":
+        assert said == [text[: at + size] for at in range(0, len(text), size)]
+
+
+def test_snapshots_need_not_wait_for_the_end() -> None:
+    """What has been shown may be repeated at once."""
+    repeats = Repeats()
+    lane = (0, "text")
+    repeats.wrote(lane, f"One. {LEAK} Two.")
+    assert not repeats.can_say(["One."])
+    repeats.showed(lane, "One. ", 5)
+    repeats.showed(lane, f"{REDACTED} ", 6 + len(LEAK))
+    event = data({"say": "One. Write"})
+    assert repeats.is_pending
+    assert repeats.can_say(["One.", "One. Write"])
+    assert not repeats.can_say([f"One. {LEAK} Two."])
+    assert repeats.passed(event, ["One. Write"]) == event  # what has been shown may be said
+    half = f"One. Write to {VALUE[:4]}"
+    assert repeats.passed(data({"say": half}), [half]) == data('{"say":"One. Write to "}')
+    assert repeats.passed(data({"say": VALUE}), [VALUE]) == b""
+    repeats.showed(lane, "Two.", len(repeats.written[lane]))
+    whole = repeats.written[lane]
+    assert repeats.passed(data({"say": whole}), [whole]) == data(
+        json.dumps({"say": repeats.shown[lane]}, separators=(",", ":"))
+    )
 
 
 def test_a_route_may_let_named_events_pass(host: Host) -> None:

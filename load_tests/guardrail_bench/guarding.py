@@ -12,7 +12,7 @@ import json
 import math
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -37,11 +37,10 @@ RECORD = "SEALED.json"
 CUT = "¦"
 """Cuts a secret in a file, so that code hosts do not refuse it; left out of what is judged."""
 Listed = Literal["none", "ids", "texts"]
-_HEX = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class CorpusCase:
     """One answer of the corpus.
 
     Attributes:
@@ -56,8 +55,8 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What a policy did with a case.
+class JudgedCase:
+    """A case and the outcome under a policy.
 
     Attributes:
         outcome: `blocked`, `redacted` or `shown`.
@@ -65,7 +64,7 @@ class Judged:
         milliseconds: How long the check took; passages were known, the answer was not.
     """
 
-    case: Case
+    case: CorpusCase
     outcome: str
     by: tuple[str, ...]
     milliseconds: float
@@ -83,7 +82,7 @@ def default_corpus() -> Path:
     return Path(__file__).parents[2] / "tests" / "golden"
 
 
-def read(path: Path) -> list[Case]:
+def read(path: Path) -> list[CorpusCase]:
     """Return the cases of a file.
 
     Raises:
@@ -97,14 +96,14 @@ def read(path: Path) -> list[Case]:
     return cases
 
 
-def _case(line: bytes, where: str) -> Case:
+def _case(line: bytes, where: str) -> CorpusCase:
     try:
         row = json.loads(line)
         question, answer, *contexts = (
             text.replace(CUT, "") for text in (row["question"], row["answer"], *row["contexts"])
         )
         sample = Sample(answer, question, tuple(map(Passage, contexts)))
-        case = Case(row["id"], row["class"], row["good"], row.get("must") == "redact", sample)
+        case = CorpusCase(row["id"], row["class"], row["good"], row.get("must") == "redact", sample)
         if not (isinstance(case.id, str) and isinstance(case.kind, str)) or not isinstance(
             case.good, bool
         ):
@@ -115,19 +114,19 @@ def _case(line: bytes, where: str) -> Case:
     return case
 
 
-def open_half(corpus: Path) -> list[Case]:
+def open_half(corpus: Path) -> list[CorpusCase]:
     """Return the cases that everybody may read."""
     return [case for half in HALVES for case in read(corpus / half / "open.jsonl")]
 
 
 def cases_of(
     corpus: Path, policies: Sequence[str], *, sealed: bool
-) -> tuple[list[Case], int | None]:
+) -> tuple[list[CorpusCase], int | None]:
     """Return the cases of a half; of the sealed one, also how often it has been opened."""
     return sealed_half(corpus, policies) if sealed else (open_half(corpus), None)
 
 
-def sealed_half(corpus: Path, policies: Sequence[str]) -> tuple[list[Case], int]:
+def sealed_half(corpus: Path, policies: Sequence[str]) -> tuple[list[CorpusCase], int]:
     """Return the sealed cases and how often they have been opened, this time included.
 
     The opening is recorded before a case is read, so a run that fails afterwards counts.
@@ -140,33 +139,25 @@ def sealed_half(corpus: Path, policies: Sequence[str]) -> tuple[list[Case], int]
         content = json.loads(record.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{record}: {type(error).__name__}; expected what was sealed") from error
-    if not isinstance(content, dict) or not isinstance(content.get("opened"), list):
-        raise InputError(f"{record}: found no list `opened`; expected hashes and openings")
-    paths = [corpus / half / "sealed.jsonl.gz" for half in HALVES]
-    for half, path in zip(HALVES, paths, strict=True):
+    try:
+        digests = {half: content[half]["sha256"] for half in HALVES}
+        opened = content["opened"]
+        if not isinstance(opened, list):
+            raise TypeError
+    except (KeyError, TypeError) as error:
+        expected = "a sha256 for attacks and for ordinary, and a list `opened`"
+        raise InputError(f"{record}: found another form; expected {expected}") from error
+    paths = {half: corpus / half / "sealed.jsonl.gz" for half in HALVES}
+    for half, path in paths.items():
         if not path.is_file():
             raise InputError(f"{path}: no such file; expected the half that {RECORD} names")
-        if hashlib.sha256(path.read_bytes()).hexdigest() not in _digests(content, half):
+        if hashlib.sha256(path.read_bytes()).hexdigest() != digests[half]:
             raise InputError(f"{path}: its sha256 is not the sealed one in {RECORD}; not opened")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     opening = {"date": now, "commit": _commit(corpus), "policy": ", ".join(policies)}
-    content["opened"].append(opening)
+    opened.append(opening)
     record.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    return [case for path in paths for case in read(path)], len(content["opened"])
-
-
-def _digests(content: Any, half: str, *, within: bool = False) -> Iterator[str]:
-    """Yield the hashes that stand below a key, or beside a text, that names a half."""
-    if isinstance(content, str) and within and len(content) == 64 and _HEX.issuperset(content):
-        yield content
-    items: list[tuple[str, Any]] = []
-    if isinstance(content, dict):
-        within = within or any(isinstance(v, str) and half in v for v in content.values())
-        items = [(key, value) for key, value in content.items() if key != "opened"]
-    elif isinstance(content, list):
-        items = [("", value) for value in content]
-    for key, value in items:
-        yield from _digests(value, half, within=within or half in key)
+    return [case for path in paths.values() for case in read(path)], len(opened)
 
 
 def _commit(folder: Path) -> str:
@@ -196,8 +187,8 @@ def policy_files(given: Sequence[str]) -> dict[str, Path]:
 
 
 def judge(
-    policy: Path, cases: Sequence[Case], pack: str | None, advance: Callable[[], None]
-) -> list[Judged]:
+    policy: Path, cases: Sequence[CorpusCase], pack: str | None, advance: Callable[[], None]
+) -> list[JudgedCase]:
     """Return what a policy does with each case, one after another, without a deadline."""
     settings = settings_from(config=(policy,), model_pack=pack)
     judged = []
@@ -208,7 +199,7 @@ def judge(
             verdict = runtime.guard.check(case.sample, deadline_ms=math.inf)
             outcome = outcome_of(verdict, case.sample.answer)
             by = () if outcome == "shown" else reasons(verdict)
-            judged.append(Judged(case, outcome, by, verdict.timings.total))
+            judged.append(JudgedCase(case, outcome, by, verdict.timings.total))
             advance()
     return judged
 
@@ -236,7 +227,7 @@ def _reason(name: str, result: DetectorResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How many of some cases came out right.
+    """Counts of some cases.
 
     Attributes:
         wrong_at_most: One-sided upper 95 % bound of the share that came out wrong.
@@ -250,7 +241,7 @@ class Figures:
     by: dict[str, int]
 
 
-def figures(judged: Sequence[Judged]) -> Figures:
+def figures(judged: Sequence[JudgedCase]) -> Figures:
     """Count some cases."""
     n, right = len(judged), sum(one.right for one in judged)
     wrong = n - right
@@ -259,9 +250,9 @@ def figures(judged: Sequence[Judged]) -> Figures:
     return Figures(n, right, exact(right, n), bound, dict(by.most_common()))
 
 
-def by_class(judged: Sequence[Judged], *, good: bool) -> dict[str, Figures]:
+def by_class(judged: Sequence[JudgedCase], *, good: bool) -> dict[str, Figures]:
     """Return figures of each class of the good or the bad answers, and of `all` at the end."""
-    classes: dict[str, list[Judged]] = defaultdict(list)
+    classes: dict[str, list[JudgedCase]] = defaultdict(list)
     for one in judged:
         if one.case.good is good:
             classes[one.case.kind].append(one)
@@ -271,7 +262,7 @@ def by_class(judged: Sequence[Judged], *, good: bool) -> dict[str, Figures]:
     return found
 
 
-def summary(judged: Sequence[Judged]) -> dict[str, Any]:
+def summary(judged: Sequence[JudgedCase]) -> dict[str, Any]:
     """Return one policy's part of a report."""
     return {
         "bad": {name: asdict(f) for name, f in by_class(judged, good=False).items()},
@@ -280,7 +271,7 @@ def summary(judged: Sequence[Judged]) -> dict[str, Any]:
     }
 
 
-def failures(judged: Sequence[Judged], *, texts: bool) -> list[dict[str, Any]]:
+def failures(judged: Sequence[JudgedCase], *, texts: bool) -> list[dict[str, Any]]:
     """Return the cases that came out wrong, with their texts only where asked for."""
     found = []
     for one in judged:
@@ -294,7 +285,7 @@ def failures(judged: Sequence[Judged], *, texts: bool) -> list[dict[str, Any]]:
 
 def run(
     policies: dict[str, Path],
-    cases: Sequence[Case],
+    cases: Sequence[CorpusCase],
     pack: str | None,
     advance: Callable[[], None],
     listed: Listed = "none",

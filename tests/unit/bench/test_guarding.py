@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail_bench.guarding import (
-    Case,
-    Judged,
+    CorpusCase,
+    JudgedCase,
     cases_of,
     figures,
     policy_files,
@@ -57,14 +57,14 @@ def lines_of(rows: list[dict[str, Any]]) -> bytes:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """Return a folder with both halves, the sealed one sealed as it lies there."""
-    files: dict[str, dict[str, str]] = {}
+    record: dict[str, Any] = {"opened": []}
     for half, rows in (("attacks", ATTACKS), ("ordinary", ORDINARY)):
         (tmp_path / half).mkdir()
         (tmp_path / half / "open.jsonl").write_bytes(lines_of(rows))
         sealed = gzip.compress(lines_of([one | {"question": SECRET} for one in rows]))
         (tmp_path / half / "sealed.jsonl.gz").write_bytes(sealed)
-        files[f"{half}/sealed.jsonl.gz"] = {"sha256": hashlib.sha256(sealed).hexdigest()}
-    (tmp_path / "SEALED.json").write_text(json.dumps({"files": files, "opened": []}))
+        record[half] = {"rows": len(rows), "sha256": hashlib.sha256(sealed).hexdigest()}
+    (tmp_path / "SEALED.json").write_text(json.dumps(record))
     policy = {
         "evaluator_ids": ["looping", "pii"],
         "policy": {
@@ -127,7 +127,7 @@ def test_sealed_texts_are_not_shown_and_every_opening_is_counted(corpus: Path, t
     record = json.loads((corpus / "SEALED.json").read_text("utf-8"))
     assert [sorted(one) for one in record["opened"]] == [["commit", "date", "policy"]] * 2
     assert record["opened"][0]["policy"] == "small"
-    assert len(record["files"]) == 2
+    assert record["attacks"]["rows"] == 3
 
 
 def test_a_changed_sealed_file_is_refused_and_not_counted(corpus: Path) -> None:
@@ -157,7 +157,15 @@ def test_a_missing_sealed_file_is_named(corpus: Path, missing: str) -> None:
         cases_of(corpus, ["small"], sealed=True)
 
 
-@pytest.mark.parametrize("content", ["[]", "{", '{"opened": 3}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[]",
+        "{",
+        '{"opened": []}',
+        '{"opened": 3, "attacks": {"sha256": ""}, "ordinary": {"sha256": ""}}',
+    ],
+)
 def test_a_record_without_openings_is_refused(corpus: Path, content: str) -> None:
     """An opening that cannot be counted does not take place."""
     (corpus / "SEALED.json").write_text(content)
@@ -171,7 +179,7 @@ def test_an_opening_counts_although_the_half_cannot_be_read(corpus: Path) -> Non
     path.write_bytes(gzip.compress(json.dumps({"answer": SECRET}).encode()))
     record = json.loads((corpus / "SEALED.json").read_text("utf-8"))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    record["files"]["attacks/sealed.jsonl.gz"]["sha256"] = digest
+    record["attacks"]["sha256"] = digest
     (corpus / "SEALED.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match=r"sealed\.jsonl\.gz:1: expected") as raised:
         cases_of(corpus, ["small"], sealed=True)
@@ -229,10 +237,10 @@ def test_a_policy_is_a_shipped_one_or_a_file(corpus: Path) -> None:
 
 def test_bounds_are_exact() -> None:
     """None of 59 lost is below 5 %, none of 58 is not (0.95 ^ 58 = 0.051)."""
-    case = Case("c", "a", True, False, Sample("x"))
+    case = CorpusCase("c", "a", True, False, Sample("x"))
 
     def of(shown: int, lost: int) -> float:
-        good, bad = Judged(case, "shown", (), 1.0), Judged(case, "blocked", (), 1.0)
+        good, bad = JudgedCase(case, "shown", (), 1.0), JudgedCase(case, "blocked", (), 1.0)
         return figures([good] * shown + [bad] * lost).wrong_at_most
 
     assert of(59, 0) < 0.05 < of(58, 0)

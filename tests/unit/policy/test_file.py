@@ -133,7 +133,7 @@ def test_the_damaged_spelling_is_refused_with_the_repaired_one(write_config: Wri
         ),
         (
             {"evaluator_ids": [GROUNDEDNESS], "policy": {"actions": {GROUNDEDNESS: "redact"}}},
-            ["policy.actions.groundedness", "'redact'", "mark, flag or block", "encoding, pii"],
+            ["policy.actions.groundedness", "'redact'", "mark, flag or block", "encoding, links"],
         ),
         (
             {"evaluator_ids": ["toxicity"], "policy": {"actions": {"toxicity": "redact"}}},
@@ -328,7 +328,7 @@ def test_every_policy_key_reaches_its_rule(write_config: Write) -> None:
 
 def test_what_finds_a_replacement_may_redact(write_config: Write) -> None:
     """The detectors of this package that have one."""
-    names = ["pii", "secrets", "encoding"]
+    names = ["pii", "secrets", "encoding", "links"]
     path = write_config(evaluator_ids=names, policy={"actions": dict.fromkeys(names, "redact")})
     rules = load_file(path, SERVING).policy.rules
     assert {rule.action for rule in rules.values()} == {Action.REDACT}

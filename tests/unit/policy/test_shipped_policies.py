@@ -102,7 +102,7 @@ def test_no_request_may_change_a_shipped_policy(policies: dict[str, Policy]) -> 
     """A guard that a caller can switch off guards nobody."""
     assert list(policies) == ["default", "strict", "observe"]
     assert not any(policy.allow_overrides for policy in policies.values())
-    assert {policy.version for policy in policies.values()} == {"2"}
+    assert {policy.version for policy in policies.values()} == {"3"}
 
 
 def test_a_sensitive_threshold_flags_whatever_a_precise_one_flags() -> None:

@@ -1,4 +1,4 @@
-"""What callers with bad intentions do, beside callers without: is anybody else worse off?
+"""Runs callers with bad intentions beside callers without: is anybody else worse off?
 
 Every scenario has two kinds of results: outcomes (who was answered, with which status), which must
 hold everywhere, and times, which only mean something on a quiet machine. Only a service that was
@@ -46,7 +46,7 @@ HOSTILE_DEADLINE_MS = 200
 
 
 class Size(NamedTuple):
-    """How much of everything: seconds of load, requests a second, and shares of the crowds."""
+    """Amounts: seconds of load, requests a second, and shares of the crowds."""
 
     seconds: float
     per_second: float
@@ -59,7 +59,7 @@ SHORT = Size(2.0, 4.0, 0.2, 100)
 """For continuous integration: the outcomes of the full size, none of its times."""
 
 
-class Result(NamedTuple):
+class Expectation(NamedTuple):
     """One thing a scenario found; `met` is None where nothing was expected."""
 
     scenario: str
@@ -70,10 +70,10 @@ class Result(NamedTuple):
     is_time: bool
 
 
-class Report(NamedTuple):
+class ScenariosReport(NamedTuple):
     """Results with the load average of the machine before and after, which times depend on."""
 
-    results: list[Result]
+    results: list[Expectation]
     load_before: float
     load_after: float
 
@@ -85,20 +85,20 @@ class Bench:
         self.name = name
         self.server = server
         self.size = size
-        self.results: list[Result] = []
+        self.results: list[Expectation] = []
         texts = read_texts(default_texts_file())
         self.chat = SampleSource(texts, SAMPLES["chat"], "warm", 17)
         self._report = SampleSource(texts, SAMPLES["report"], "cold", 17)
 
     def outcome(self, what: str, found: object, expected: str, *, met: bool) -> None:
         """Note who was answered, and how."""
-        self.results.append(Result(self.name, what, str(found), expected, met, is_time=False))
+        self.results.append(Expectation(self.name, what, str(found), expected, met, is_time=False))
 
     def within(self, what: str, ms: float, limit_ms: float) -> None:
         """Note a time."""
         expected = f"<= {limit_ms:.0f} ms"
         self.results.append(
-            Result(self.name, what, f"{ms:.0f} ms", expected, ms <= limit_ms, is_time=True)
+            Expectation(self.name, what, f"{ms:.0f} ms", expected, ms <= limit_ms, is_time=True)
         )
 
     def ordinary_body(self, number: int) -> bytes:
@@ -331,14 +331,14 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-def run(names: Sequence[str], *, is_short: bool, note: Callable[[str], None]) -> Report:
+def run(names: Sequence[str], *, is_short: bool, note: Callable[[str], None]) -> ScenariosReport:
     """Return what scenarios found, each with a service of its own.
 
     Raises:
         GuardrailError: If the service does not start or ends.
     """
     before = os.getloadavg()[0]
-    results: list[Result] = []
+    results: list[Expectation] = []
     for name in names:
         note(name)
         with serving((), None) as server:
@@ -347,7 +347,7 @@ def run(names: Sequence[str], *, is_short: bool, note: Callable[[str], None]) ->
         results += bench.results
     if is_short:
         results = [result for result in results if not result.is_time]
-    return Report(results, before, os.getloadavg()[0])
+    return ScenariosReport(results, before, os.getloadavg()[0])
 
 
 async def _run(scenario: Scenario, bench: Bench) -> None:
@@ -355,7 +355,7 @@ async def _run(scenario: Scenario, bench: Bench) -> None:
     await scenario(bench)
 
 
-def rows(report: Report) -> list[list[str]]:
+def rows(report: ScenariosReport) -> list[list[str]]:
     """Return the report's table without its headings."""
     return [
         [found.scenario, found.what, found.expected, found.found, verdict(found.met)]
@@ -366,19 +366,19 @@ def rows(report: Report) -> list[list[str]]:
 HEADINGS = ("scenario", "", "expected", "found", "")
 
 
-def markdown(report: Report) -> str:
+def markdown(report: ScenariosReport) -> str:
     """Return the part of the page."""
     loads = f"{report.load_before:.1f} before and {report.load_after:.1f} after"
     about = f"One run; load average of the machine {loads}, on {os.cpu_count()} cores."
     return f"{about}\n\n{markdown_table(HEADINGS, rows(report))}"
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: ScenariosReport) -> dict[str, Any]:
     """Return the report as JSON values."""
     return {**report._asdict(), "results": [found._asdict() for found in report.results]}
 
 
-def publish(report: Report, json_file: Path | None, doc: Path | None) -> None:
+def publish(report: ScenariosReport, json_file: Path | None, doc: Path | None) -> None:
     """Write the report as JSON, print its table, rewrite the page's part."""
     write_json(json.dumps(as_json(report)), json_file)
     if str(json_file) != "-":

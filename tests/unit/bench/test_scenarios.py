@@ -15,7 +15,7 @@ from guardrail_bench import scenarios
 from guardrail_bench.commands import bench_app
 from guardrail_bench.hostile_texts import CHARS, KINDS, hostile_answer, hostile_body
 from guardrail_bench.load import LoadRequest
-from guardrail_bench.scenarios import FULL, SHORT, Bench, Report, Result
+from guardrail_bench.scenarios import FULL, SHORT, Bench, Expectation, ScenariosReport
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -68,8 +68,8 @@ def test_outcomes_decide_the_status_and_times_do_not(
     is_time: bool, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A busy machine must not fail a pipeline."""
-    missed = Result("burst", "at once", "3 lost", "0 lost", met=False, is_time=is_time)
-    monkeypatch.setattr(scenarios, "run", lambda *_a, **_k: Report([missed], 0.1, 0.2))
+    missed = Expectation("burst", "at once", "3 lost", "0 lost", met=False, is_time=is_time)
+    monkeypatch.setattr(scenarios, "run", lambda *_a, **_k: ScenariosReport([missed], 0.1, 0.2))
     shown = CliRunner().invoke(bench_app, ["scenarios", "burst", "--json", "-"])
     assert shown.exit_code == status
     assert json.loads(shown.stdout)["results"][0]["found"] == "3 lost"

@@ -117,9 +117,19 @@ def test_a_reply_that_differs_is_noticed() -> None:
     assert differences({"a": {"b": True}}, {"a": {}})
 
 
-def test_the_guarded_application_runs_and_replaces_the_answer(guard: Served) -> None:
-    """The Python block as it stands, but for the address of the service."""
+READERS = re.findall(r"^\| (nothing|\".+\") \| (.+) \|$", TEXT, re.MULTILINE)
+"""What the answer adds to the passage, and what its reader sees."""
+
+
+@pytest.mark.parametrize(("adds", "reads"), READERS, ids=["good", "bad"])
+def test_the_guarded_application_runs_and_replaces_the_answer(
+    adds: str, reads: str, guard: Served
+) -> None:
+    """The Python block as it stands, but for the address of the service and the good answer."""
     (code,) = blocks("python")
+    added = "Towels cost five euros."
+    assert adds in ("nothing", f'"{added}"')
+    code = code.replace(f" {added}", "") if adds == "nothing" else code
     names: dict[str, Any] = {}
     exec(compile(code.replace(ADDRESS, guard.address), "README.md", "exec"), names)  # noqa: S102
     question = "When does the pool open?"
@@ -130,10 +140,11 @@ def test_the_guarded_application_runs_and_replaces_the_answer(guard: Served) -> 
         reply = http.post("/ask", json={"question": question})
         assert http.portal
         http.portal.call(names["guard"].close)
-    assert reply.headers["X-Guardrail-Decision"] == "flag"
-    assert "hallucination" in reply.headers["X-Guardrail-Flagged"]
-    (sentence,) = re.findall(r"the user reads \"(.+?)\"", TEXT)
-    assert reply.json() == {"answer": sentence, "contexts": unguarded["contexts"]}
+    flagged = reply.headers.get("X-Guardrail-Flagged", "")
+    decision = reply.headers["X-Guardrail-Decision"]
+    assert (decision, flagged) == (("pass", "") if adds == "nothing" else ("flag", "hallucination"))
+    shown = unguarded["answer"] if reads == "the answer" else reads.strip('"')
+    assert reply.json() == {"answer": shown, "contexts": unguarded["contexts"]}
 
 
 @pytest.mark.parametrize("words", [w for w in COMMANDS if w[0] == "guardrail"], ids=" ".join)

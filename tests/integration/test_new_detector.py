@@ -1,4 +1,4 @@
-"""A new built-in detector is one new file: nothing lists, counts or names the others."""
+"""A new built-in detector or evaluator is one file: nothing lists, counts or names the others."""
 
 from __future__ import annotations
 
@@ -54,24 +54,69 @@ class Exclaims(Detector[ExclaimsParameters]):
         return Outcome.evaluated({"calm": calm}, (), Coverage((size, size)))
 '''
 
+NEW_EVALUATOR = '''
+"""Does the answer greet? Added by a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from guardrail_offline.evaluators.case_view import CaseView
+from guardrail_offline.evaluators.catalogue import (
+    Evaluator,
+    EvaluatorSpec,
+    NoParameters,
+    evaluator,
+)
+from guardrail_service.types import MetricSpec
+
+
+@evaluator
+class Greets(Evaluator[NoParameters]):
+    """Looks for one word."""
+
+    spec = EvaluatorSpec(
+        id="greets",
+        name="Greets",
+        summary="Does the answer say hello?",
+        metrics=(MetricSpec("greets", boolean=True),),
+        inputs=frozenset({"answer"}),
+        run_class="D",
+    )
+    parameters = NoParameters
+
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
+        """Return 1 if it does."""
+        return {"greets": float("hello" in view.answer.casefold())}
+'''
+
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the serving package with one file more, as a folder of the import path."""
+    """Return a copy of both packages, each with one file more, as a folder of the import path."""
     top = tmp_path_factory.mktemp("checkout")
     for name in ("models", "configs", "VERSION"):
         (top / name).symlink_to(ROOT / name)
     ignored = shutil.ignore_patterns("__pycache__")
-    package = top / "service" / "guardrail_service"
-    shutil.copytree(ROOT / "service" / "guardrail_service", package, ignore=ignored)
-    (package / "detectors" / "exclaims.py").write_text(NEW_FILE, "utf-8")
-    return top / "service"
+    service = top / "service"
+    shutil.copytree(ROOT / "service", service, ignore=ignored)
+    (service / "guardrail_service" / "detectors" / "exclaims.py").write_text(NEW_FILE, "utf-8")
+    greets = service / "guardrail_offline" / "evaluators" / "greets.py"
+    greets.write_text(NEW_EVALUATOR, "utf-8")
+    return service
 
 
-def test_it_keeps_the_contract_of_every_detector(copied: Path) -> None:
+@pytest.mark.parametrize(
+    ("suite", "new"),
+    [
+        ("test_detectors.py", "exclaims"),
+        ("test_evaluators.py", "greets or exclaims"),  # a detector is an evaluator, too
+    ],
+)
+def test_it_keeps_the_contract_of_its_kind(copied: Path, suite: str, new: str) -> None:
     """The conformance suite takes it in by itself, and its other tests stay as they are."""
-    suite = [ROOT / "tests" / "conformance" / "test_detectors.py", "-k", "exclaims"]
-    done = run(copied, "-m", "pytest", "-q", "-p", "no:cacheprovider", *suite)
+    selected = [ROOT / "tests" / "conformance" / suite, "-k", new]
+    done = run(copied, "-m", "pytest", "-q", "-p", "no:cacheprovider", *selected)
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
 
@@ -88,6 +133,22 @@ def test_it_is_configured_and_served(copied: Path, tiny: Path, tmp_path: Path) -
         reply = client.post("/v1/check", json={"answer": "Hurry!"}).json()
     assert found["exclaims"]["served"]
     assert reply["decision"] == "flag"
+
+
+def test_both_are_evaluated_with(copied: Path, tiny: Path, tmp_path: Path) -> None:
+    """`evaluators show` describes them, and a run scores answers with them."""
+    shown = run(copied, *COMMAND[1:], "evaluators", "show", "greets")
+    assert shown.returncode == 0, shown.stderr
+    assert "Does the answer say hello?" in shown.stdout
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(json.dumps({"question": "Hi?", "answer": "Hello!"}) + "\n")
+    out = tmp_path / "out"
+    options = ("-e", "greets,exclaims", "--out", out, "--pack", tiny)
+    done = run(copied, *COMMAND[1:], "evaluate", cases, *options)
+    assert done.returncode == 0, done.stderr
+    for name, metric in (("greets", "greets"), ("exclaims", "calm")):
+        (row,) = json.loads((out / "results" / f"{name}.json").read_text())["results"]
+        assert row[metric] == float(name == "greets")
 
 
 def run(copied: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -35,7 +35,7 @@ class GuardrailMiddleware:
 
     Args:
         app: The application.
-        client: Asks the guard, over HTTP, a unix socket, or in process. Who made it closes it.
+        client: Asks the guard, over HTTP, a unix socket, or in process. The caller closes it.
         routes: Which endpoints, and how; the first that matches counts.
         metrics: A registry of prometheus_client, or a function of name, labels and value, that
             counts what happens on routes without metrics of their own.

@@ -1,4 +1,4 @@
-"""What becomes of a guarded response's body: a JSON document, a stream, or a body that is unread.
+"""Guards a response's body: a JSON document, a stream, or a body that nobody can read.
 
 Nothing of an answer is sent before it has been decided.
 """
@@ -143,7 +143,7 @@ class JSONBody(CollectedBody):
 
 
 class FailureBody(CollectedBody):
-    """What a framework says about a request that failed; anything else cannot be checked."""
+    """A framework's document about a failed request; no other kind can be checked."""
 
     async def checked(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
         """Let the ways pass in which frameworks say it."""

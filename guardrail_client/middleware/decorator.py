@@ -111,7 +111,7 @@ class _Arguments:
 
 
 class _Calls:
-    """What is the same about every call of a guarded function, whichever its kind."""
+    """The common part of every call of a guarded function, whichever its kind."""
 
     def __init__(
         self, route: Route, arguments: _Arguments, answer: Place | None, replace: Replace | None

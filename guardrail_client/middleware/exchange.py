@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 @dataclass(slots=True)
 class Exchange:
-    """What is known about one request when its answer is to be checked.
+    """The facts known about one request when its answer is to be checked.
 
     Attributes:
         path: Of the request.

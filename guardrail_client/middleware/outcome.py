@@ -25,7 +25,7 @@ _SHOWN: Sequence[Shown] = ("as_is", "redacted", "replaced")
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutcome:
-    """What happened to one answer.
+    """The fate of one answer.
 
     Attributes:
         path: Of the request.

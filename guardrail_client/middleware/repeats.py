@@ -1,4 +1,4 @@
-"""Whether an event of a stream only says again what its reader may be shown. Pure."""
+"""Tells if an event of a stream only repeats text that its reader may be shown. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from guardrail_client.middleware.stream_documents import WHOLE, Lane
 
 
 class Repeats:
-    """What has been written and shown on each lane of a response.
+    """The text written and shown on each lane of a response.
 
     Attributes:
         written: What the application wrote, checked or not.

@@ -1,4 +1,4 @@
-"""What becomes of a whole reply: which texts are checked, and what their verdicts send. Pure.
+"""Chooses the texts of a whole reply to check, and the reply that their verdicts send. Pure.
 
 Every body on a guarded route has one of three outcomes: it is checked, it is known to hold no
 answer, or it cannot be checked and the route's `on_error` decides.

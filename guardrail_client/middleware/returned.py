@@ -1,4 +1,4 @@
-"""What a guarded function returned: where its answer and passages are, and another answer in it."""
+"""Finds answer and passages in a guarded function's result, and puts another answer in."""
 
 from __future__ import annotations
 

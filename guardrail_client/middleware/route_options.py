@@ -30,13 +30,13 @@ MAX_BYTES = 4 * 1024 * 1024
 RECEIVE, FRAME = "receive", "frame"
 """Ends of an answer on a WebSocket that no frame says."""
 Fallback = str | Mapping[str, str] | Callable[[str, AnswerOutcome], str]
-"""What is sent in place of an answer: a text; a text by reason, `blocked` or `outage`; or a
+"""The text sent in place of an answer: a text; a text by reason, `blocked` or `outage`; or a
 function of the reason and the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How one endpoint is guarded.
+    """The settings that guard one endpoint.
 
     Attributes:
         path: The path, with or without that under which the application is mounted, without regard

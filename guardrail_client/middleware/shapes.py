@@ -21,7 +21,7 @@ IDENTIFIERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Where a document of one kind holds text that a reader may be shown.
+    """The places of text that a reader may be shown, in documents of one kind.
 
     Attributes:
         name: Of the shape.

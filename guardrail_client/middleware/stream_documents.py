@@ -29,7 +29,7 @@ WHOLE = "whole:"
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What an event of a kind holds.
+    """The content of an event of one kind.
 
     Attributes:
         texts: By lane.

@@ -1,4 +1,4 @@
-"""Which events the streams of well-known services have. Data: one entry for each kind of event.
+"""The events of well-known services' streams. Data: one entry for each kind of event.
 
 An event of a kind that is listed here is read; strings in it that no pattern names, and that stand
 under no key of names and codes, wait until they are known to repeat what was shown.

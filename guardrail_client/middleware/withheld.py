@@ -16,7 +16,7 @@ REMOVED = "[REDACTED]"
 
 
 class Withheld:
-    """What must not leave with a reply.
+    """The texts that must not leave with a reply.
 
     Args:
         stopped: Texts of which no part may be shown.

@@ -37,7 +37,7 @@ class GuardrailWSGI:
 
     Args:
         app: The application.
-        client: Asks the guard. Who made it closes it.
+        client: Asks the guard. The caller closes it.
         routes: Which endpoints, and how; the first that matches counts.
         metrics: A registry of prometheus_client, or a function of name, labels and value, that
             counts what happens on routes without metrics of their own.

@@ -1,4 +1,4 @@
-"""What a connection may do before anybody has said who it is: bytes, time and places are bounded.
+"""Bounds bytes, time and places of connections before anybody has said who it is.
 
 The only file that knows uvicorn's HTTP protocol class. Every refusal has the shape of all errors.
 """
@@ -35,7 +35,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Places:
-    """How many connections are open, in all and by caller. One per process."""
+    """The open connections, in all and by caller. One per process."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

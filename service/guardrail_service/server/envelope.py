@@ -1,4 +1,4 @@
-"""What surrounds every request: id, key, body limit, headers, metrics, log line, last handler."""
+"""Surrounds every request: id, key, body limit, headers, metrics, log line, last handler."""
 
 from __future__ import annotations
 

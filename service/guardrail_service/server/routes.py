@@ -42,7 +42,7 @@ class _StrictRequest(Request):
     """Reads JSON as the command line does, so that both refuse the same bodies."""
 
     kind: type[BaseModel] | None = None
-    """What a large body is turned into at once, on the thread that reads it."""
+    """The model of a large body, which is parsed at once on the thread that reads it."""
     invalid: ValidationError | None = None
     """Why it does not describe one."""
 

@@ -1,4 +1,4 @@
-"""Everything a process loads before it judges: pack, sessions, golden rows, policies, guard."""
+"""Loads all a process needs to judge: pack, sessions, golden rows, policies, guard."""
 
 from __future__ import annotations
 

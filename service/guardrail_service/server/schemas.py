@@ -331,8 +331,8 @@ class BatchReply(BaseModel):
 
 
 class ContextsReply(BaseModel):
-    """What is kept of some passages now. It does not say what was kept before: another caller may
-    have sent that."""
+    """The parts of some passages that are kept now. Parts kept before are left out: another caller
+    may have sent them."""
 
     request_id: str
     sentences: int = Field(description="Distinct sentences of these passages.")
@@ -366,7 +366,7 @@ class InfoReply(BaseModel):
 
 
 class ReadyReply(BaseModel):
-    """Whether the service can judge right now."""
+    """The service's readiness to judge right now."""
 
     ready: bool
     detail: dict[str, str]

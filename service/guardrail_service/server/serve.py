@@ -85,7 +85,8 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Start draining; a second SIGINT does not wait for running checks.
 
-        Who still waits when the time is over is told so, a second before connections are closed.
+        Callers who still wait when the time is over are told so, a second before connections are
+        closed.
         """
         if not self._runtime.scheduler.draining:
             self._runtime.scheduler.draining = True

@@ -1,6 +1,6 @@
 """`POST /v1/check/stream`: text comes in while what has been judged goes out. HTTP and time only.
 
-What may leave is decided in `guardrail_service.streaming`. Lines are read no faster than they are
+`guardrail_service.streaming` decides which text may leave. Lines are read no faster than they are
 judged and records written no faster than they are read, so a slow reader slows its own model.
 """
 

@@ -116,7 +116,7 @@ class Telemetry:
 
 
 class CacheMetrics(Collector):
-    """What the memories of model outputs did and hold, by memory, and the store behind them."""
+    """The work and content of the memories of model outputs, and of the store behind them."""
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from guardrail_service.errors import Cancelled
 from guardrail_service.guard.guard import Guard
 from guardrail_service.guard.waiting import Cancellation
-from guardrail_service.policy.consequences import PASS, Consequence
+from guardrail_service.policy.consequences import ANY, Consequence
 from guardrail_service.policy.decide import Policy
 from guardrail_service.streaming.guarded import Ended, Release, StreamedCheck
 from guardrail_service.streaming.holdback import MAX_HOLD
@@ -299,7 +299,8 @@ def test_an_error_passes_only_where_the_policy_says_so(
 
     monkeypatch.setattr(guard._registry["pii"], "reduce", fail)
     policy = pattern_policy(Action.REDACT)
-    rules = {n: dataclasses.replace(r, on_error=PASS) for n, r in policy.rules.items()}
+    passes = {ANY: Consequence("pass")}
+    rules = {n: dataclasses.replace(r, on_error=passes) for n, r in policy.rules.items()}
     check = StreamedCheck(guard, Policy("p", "1", "0", rules), Sample(""))
     releases, ended = streamed(check, chunks(PROSE[0] * 3, [9]))
     assert ended.reason == "complete"

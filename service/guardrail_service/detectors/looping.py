@@ -19,6 +19,7 @@ from guardrail_service.detectors.registry import (
     detector,
 )
 from guardrail_service.detectors.shared.remedies import KEEP_THE_FORM
+from guardrail_service.text.budget import check_time
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Outcome, RowOutput, Span
@@ -28,6 +29,8 @@ MIN_CHARS = 40
 more than half of their text in the longest repeat ("22", "two reported in Italy and two reported
 in France" at 47 is the typical longer one); of 8,855 longer ones 19 do."""
 
+_BYTES_BETWEEN_LOOKS = 16_384
+_CHARS_WITHOUT_A_LOOK = 4_096
 MIN_SENTENCE_CHARS = 10
 """H2O's rule: shorter sentences are not counted, unless there are no others."""
 
@@ -66,7 +69,13 @@ def compression_ratio(text: str) -> float:
     data = text.encode("utf-8", "surrogatepass")
     if not data:
         raise ValueError("empty text: found 0 bytes, expected at least 1")
-    return min(1.0, len(zlib.compress(data, 9)) / len(data))
+    packing = zlib.compressobj(9)
+    size = 0
+    for start in range(0, len(data), _BYTES_BETWEEN_LOOKS):
+        if start:
+            check_time()
+        size += len(packing.compress(data[start : start + _BYTES_BETWEEN_LOOKS]))
+    return min(1.0, (size + len(packing.flush())) / len(data))
 
 
 class LoopingParameters(Parameters):
@@ -201,6 +210,8 @@ def longest_repeated_substring(text: str) -> Repeat:
         return NO_REPEAT
     length, step, growing = 1, 1, True
     while step:
+        if len(codes) > _CHARS_WITHOUT_A_LOOK:
+            check_time()
         longer = _extended(ranks, length, step)
         if longer is not None:
             length, ranks = length + step, longer
@@ -244,7 +255,10 @@ def _most_frequent(ranks: _Ints, length: int, size: int) -> Repeat:
     starts: dict[int, int] = {}
     free: dict[int, int] = {}
     alive = np.flatnonzero(ranks != _NONE)
-    for position, rank in zip(alive.tolist(), ranks[alive].tolist(), strict=True):
+    pairs = zip(alive.tolist(), ranks[alive].tolist(), strict=True)
+    for count, (position, rank) in enumerate(pairs, 1):
+        if not count % _CHARS_WITHOUT_A_LOOK:
+            check_time()
         if position >= free.get(rank, 0):
             counts[rank] = counts.get(rank, 0) + 1
             starts.setdefault(rank, position)

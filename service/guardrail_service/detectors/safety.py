@@ -20,6 +20,7 @@ from guardrail_service.detectors.registry import (
 )
 from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.errors import NotScorable
+from guardrail_service.text.budget import in_time
 from guardrail_service.text.decoding.disguise import undisguised
 from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.text.segmentation.sentences import Sentence
@@ -105,7 +106,7 @@ def outcome(
 def _readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
     is_word = partial(sample.is_word, role)
     found = []
-    for window in sample.answer_windows(role):
+    for window in in_time(sample.answer_windows(role), 8):
         plain = undisguised(window.text, is_word)
         if plain == window.text or not plain.strip():
             found.append(AnswerReading(window, (window.text,), window.unread))

@@ -145,7 +145,7 @@ class Guard:
         costs = self._scheduler.costs
         cost_ms = costs.estimate(CHECK, size(sample))
         order = order_of(due, clock.monotonic, cost_ms=cost_ms)
-        is_large = costs.estimate(TEXT, size(sample)) > LARGE_MS
+        is_large = size(sample) > SMALL_CHARS and costs.estimate(TEXT, size(sample)) > LARGE_MS
         with self._turn(order, due, cancellation) as turn:
             working_ms = time.thread_time() * -1e3
             segmented = SegmentedSample(sample, self._windowers, self._languages)
@@ -296,6 +296,8 @@ CHECK = "check"
 """Kind of work under which the cost model learns whole checks: model rows and everything else."""
 TEXT = "text"
 """The same without model rows: cutting, languages, tokens and patterns."""
+SMALL_CHARS = 4_000
+"""Code points of samples that are not large, whatever texts took lately."""
 LARGE_MS = 150.0
 """Processor time that the text of an ordinary check does not take, and above which a check gets
 nothing more when it is late: three times `FREE_S`."""

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
+from typing import TypeVar
 
 from guardrail_service.errors import OutOfTime
 
+T = TypeVar("T")
 FREE_S = 0.05
 """Seconds of processor time that each half of a check has even after its deadline: five times what
 an ordinary one takes, so that only huge texts are cut off, however busy the machine is."""
@@ -74,6 +77,31 @@ def spending(budget: Budget) -> Iterator[None]:
         yield
     finally:
         _current.budget = before
+
+
+BETWEEN_LOOKS = 64
+"""Steps between two looks: a look takes half a microsecond, a step usually some."""
+
+
+def in_time(steps: Iterable[T], every: int = BETWEEN_LOOKS) -> Iterator[T]:
+    """Return what takes a step each, and look at the time now and every so many steps.
+
+    The steps before the second look are drawn at once: for a short text this costs one look.
+
+    Raises:
+        OutOfTime: If this thread's budget is spent.
+    """
+    check_time()
+    left = iter(steps)
+    first = list(islice(left, every))
+    return iter(first) if len(first) < every else chain(first, _looking(left, every))
+
+
+def _looking(steps: Iterator[T], every: int) -> Iterator[T]:
+    for count, step in enumerate(steps):
+        if not count % every:
+            check_time()
+        yield step
 
 
 def check_time() -> None:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
+from guardrail_service.text.budget import in_time
+
 MIN_LETTERS = 10
 """Letters of an alphabet that several languages share below which nothing is said.
 
@@ -175,7 +177,7 @@ def _words(text: str) -> list[str]:
     """Return the first words that are neither code nor links, addresses or numbers."""
     kept: list[str] = []
     room = _READ_CHARS
-    for raw in _outside_code(text):
+    for raw in in_time(_outside_code(text)):
         word = raw.strip(_EDGES)
         if word and _is_word(word):
             kept.append(word[:room])

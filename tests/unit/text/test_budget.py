@@ -6,9 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from guardrail_service.detectors.hallucination.detector import without_layout, without_opaque
+from guardrail_service.detectors.looping import compression_ratio, longest_repeated_substring
+from guardrail_service.detectors.no_answer.detector import is_courtesy
 from guardrail_service.errors import OutOfTime
 from guardrail_service.text import budget as module
-from guardrail_service.text.budget import FREE_S, Budget, check_time, spending
+from guardrail_service.text.budget import FREE_S, LOOK_S, Budget, check_time, spending
+from guardrail_service.text.decoding.decode import search as decoded
+from guardrail_service.text.language import identify
 from guardrail_service.text.patterns.search import Pattern, PatternSet
 from guardrail_service.text.segmentation.sentences import split_sentences
 
@@ -73,3 +78,47 @@ def test_cutting_and_searching_stop_inside_a_huge_text() -> None:
             split_sentences("a. " * 1_000)
         with pytest.raises(OutOfTime):
             patterns.scan("a@" * 1_000)
+
+
+HUGE = {
+    "sentences": (split_sentences, "a. B? C! " * 9_000),
+    "language": (identify, "wort und satz " * 9_000),
+    "decoding of percent signs": (decoded, "%41%42 " * 9_000),
+    "decoding of base64": (decoded, "aGVsbG8gd29ybGQ= " * 6_000),
+    "decoding of look-alikes": (decoded, "\u0430\u0435 " * 30_000),
+    "the longest repeat": (longest_repeated_substring, "to and fro " * 9_000),
+    "compression": (compression_ratio, "abcdefgh " * 9_000),
+    "clauses": (is_courtesy, "i hope this helps, " * 5_000),
+    "opaque words": (without_opaque, ("x" * 40 + "1 ") * 2_000),
+    "layout": (lambda text: without_layout(text, keep_brackets=False), "[a] | " * 9_000),
+    "patterns": (PatternSet([Pattern("word", r"[a-z]+")]).scan, "word " * 9_000),
+}
+
+
+@pytest.mark.parametrize("step", HUGE)
+def test_every_step_that_reads_a_text_ends_when_the_time_is_over(step: str, clocks: Clocks) -> None:
+    """Not at once, and not only when it is done: each looks at the time inside its loop."""
+    work, text = HUGE[step]
+    ends = Budget(due=None, cpu_s=1.0)
+    looks = 0
+
+    def spend() -> None:
+        nonlocal looks
+        looks += 1
+        clocks.cpu += 0.3
+
+    ends._give_way = spend
+    clocks.cpu = 0.1
+    with spending(ends), pytest.raises(OutOfTime):
+        work(text)
+    assert looks > 1
+
+
+def test_work_gives_way_now_and_then(clocks: Clocks) -> None:
+    """Not at every look: that takes a lock."""
+    given: list[float] = []
+    found = Budget(None, 5.0, give_way=lambda: given.append(clocks.cpu))
+    for _ in range(100):
+        clocks.cpu += LOOK_S / 10
+        assert not found.is_spent()
+    assert 8 <= len(given) <= 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import re2
@@ -28,7 +28,7 @@ from guardrail_service.detectors.shared.comparison import (
 )
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.errors import NotScorable
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import BETWEEN_LOOKS, check_time, in_time
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.text.segmentation.sentences import Sentence
@@ -138,7 +138,7 @@ def judged(sample: SegmentedSample) -> tuple[Sentence, ...]:
 
 
 def _judged(sample: SegmentedSample) -> Iterator[Sentence]:
-    for piece in claims(sample, MIN_CLAIM_CHARS):
+    for piece in in_time(claims(sample, MIN_CLAIM_CHARS), 8):
         if not (is_about_sources(piece.text) or is_only_opaque(piece.text)):
             yield piece
 
@@ -179,7 +179,7 @@ def claim_texts(sample: SegmentedSample) -> tuple[str, ...]:
     whole = read_with_question(sample, pieces, comparison.ROLE)
     if len(windows) == 1 and whole:
         return (_without_layout(sample, whole),)
-    return tuple(_without_layout(sample, window.text) for window in windows)
+    return tuple(_without_layout(sample, window.text) for window in in_time(windows, 8))
 
 
 def _without_layout(sample: SegmentedSample, text: str) -> str:
@@ -326,12 +326,9 @@ def opaque_characters(text: str) -> int:
 def without_opaque(text: str) -> str:
     """Return a text with blanks in place of its opaque words."""
     for word in filter(_is_opaque, _LONG.findall(text)):
+        check_time()
         text = text.replace(word, " ")
     return text
-
-
-_BETWEEN_LOOKS = 256
-"""Parts of one word between two looks at the time: a word may be all of a huge answer."""
 
 
 def _is_opaque(word: str) -> bool:
@@ -341,9 +338,7 @@ def _is_opaque(word: str) -> bool:
     if _UNCASED.search(word) is not None:
         return False
     alike = 0
-    for count, part in enumerate(_PARTS.finditer(word)):
-        if count % _BETWEEN_LOOKS == _BETWEEN_LOOKS - 1:
-            check_time()
+    for part in in_time(_PARTS.finditer(word)):
         alike += _WORD_LIKE.fullmatch(part.group()) is not None
         if alike >= _LEAST_PARTS:
             return False
@@ -359,8 +354,20 @@ def without_layout(text: str, *, keep_brackets: bool) -> str:
     """
     plain = without_opaque(_plain(text))
     if not keep_brackets:
-        plain = _CITATION.sub(" ", plain)
-    return " ".join(_LAYOUT.sub(" ", plain).split())
+        plain = _blanked(_CITATION, plain)
+    return " ".join(_blanked(_LAYOUT, plain).split())
+
+
+def _blanked(regex: Any, text: str) -> str:
+    """Return a text with a blank in place of every match."""
+    kept: list[str] = []
+    start = 0
+    for count, found in enumerate(regex.finditer(text), 1):
+        if not count % BETWEEN_LOOKS:
+            check_time()
+        kept.append(text[start : found.start()])
+        start = found.end()
+    return " ".join((*kept, text[start:]))
 
 
 def has_bracketed_numbers(text: str) -> bool:

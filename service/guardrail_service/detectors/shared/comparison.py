@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from guardrail_service.detectors.no_answer.detector import is_abstention, is_courtesy
 from guardrail_service.errors import NotScorable
+from guardrail_service.text.budget import in_time
 from guardrail_service.text.sample import SegmentedSample, Window
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short
 from guardrail_service.types import Role, Row, RowOutput
@@ -59,7 +60,7 @@ def read_with_question(
 
 def _claiming(sample: SegmentedSample) -> Iterable[Sentence]:
     question = sample.sample.question
-    for sentence in sample.raw_answer_sentences:
+    for sentence in in_time(sample.raw_answer_sentences, 8):
         if not (is_courtesy(sentence.text) or is_abstention([sentence.text], question)):
             yield sentence
 

@@ -11,6 +11,7 @@ import binascii
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from guardrail_service.text.budget import in_time
 from guardrail_service.text.patterns.search import Prepared, compile_regex
 
 
@@ -60,7 +61,7 @@ def blocks(text: str) -> Iterator[Block]:
     source = Prepared(text)
     yield from _base64_blocks(source)
     for codec, regex in _NUMBER_RUNS:
-        for match in regex.finditer(source.data):
+        for match in in_time(regex.finditer(source.data)):
             run = match.group().decode("ascii").rstrip(_SEPARATORS)
             start = source.code_point(match.start())
             decoded = _DECODERS[codec](run)
@@ -71,7 +72,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def _base64_blocks(source: Prepared) -> Iterator[Block]:
-    for match in _BASE64.finditer(source.data):
+    for match in in_time(_BASE64.finditer(source.data)):
         run = match.group().decode("ascii")
         if len(run) < _MIN_BASE64:
             continue

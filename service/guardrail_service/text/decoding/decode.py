@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.decoding.blocks import blocks
 from guardrail_service.text.decoding.confusables import INVISIBLE, ascii_twin
 from guardrail_service.text.offsets import Edit, Edited
@@ -25,6 +26,7 @@ MAX_GROWTH = 12
 """Decoded characters in all, as a multiple of the text's length."""
 MIN_DECODED = 65_536
 """Decoded characters that even the shortest text may have."""
+_CHARS_BETWEEN_LOOKS = 4_096
 _MIN_NESTED = 12
 """Characters of a further layer below which reaching the greatest depth loses nothing."""
 
@@ -110,6 +112,7 @@ class _Searching:
     def run(self) -> Search:
         queue = deque([Layer(0, len(self._text), (), self._text)])
         while queue and self._left > 0:
+            check_time()
             layer = queue.popleft()
             if len(layer.codecs) == MAX_DEPTH:
                 self._complete = self._complete and not self._has_more(layer)
@@ -138,6 +141,7 @@ class _Searching:
     def _new(self, children: Iterator[Layer]) -> Iterator[Layer]:
         """Yield the layers whose text is new; of blocks all, since their place is."""
         for child in children:
+            check_time()
             if child.edited is None or child.text not in self._seen:
                 self._seen.add(child.text)
                 yield child
@@ -208,7 +212,7 @@ def percent(text: str) -> Iterator[Edit | None]:
     if "%" not in text:
         return
     source = Prepared(text)
-    for match in _PERCENT.finditer(source.data):
+    for match in in_time(_PERCENT.finditer(source.data)):
         start = source.code_point(match.start())
         run = match.group()
         try:
@@ -225,7 +229,7 @@ def entities(text: str) -> Iterator[Edit | None]:
     if "&" not in text:
         return
     source = Prepared(text)
-    for match in _ENTITY.finditer(source.data):
+    for match in in_time(_ENTITY.finditer(source.data)):
         start = source.code_point(match.start())
         run = match.group().decode("ascii")
         plain = html.unescape(run)
@@ -240,7 +244,7 @@ def escapes(text: str) -> Iterator[Edit | None]:
     if "\\" not in text:
         return
     source = Prepared(text)
-    for match in _ESCAPE.finditer(source.data):
+    for match in in_time(_ESCAPE.finditer(source.data)):
         start = source.code_point(match.start())
         run = match.group().decode("ascii")
         plain = _unescaped(run)
@@ -265,7 +269,9 @@ def invisible(text: str) -> Iterator[Edit | None]:
     """Yield edits that take characters without a glyph out."""
     if text.isascii() or INVISIBLE.isdisjoint(text):
         return
-    yield from (Edit(i, i + 1, "") for i, c in enumerate(text) if c in INVISIBLE)
+    for index, character in in_time(enumerate(text), _CHARS_BETWEEN_LOOKS):
+        if character in INVISIBLE:
+            yield Edit(index, index + 1, "")
 
 
 def look_alikes(text: str) -> Iterator[Edit | None]:
@@ -274,7 +280,7 @@ def look_alikes(text: str) -> Iterator[Edit | None]:
         return
     twins = {character: twin for character in set(text) if (twin := ascii_twin(character))}
     if twins:
-        for index, character in enumerate(text):
+        for index, character in in_time(enumerate(text), _CHARS_BETWEEN_LOOKS):
             if character in twins:
                 yield Edit(index, index + 1, twins[character])
 
@@ -282,7 +288,7 @@ def look_alikes(text: str) -> Iterator[Edit | None]:
 def rotated(text: str) -> Iterator[Edit | None]:
     """Yield edits that rotate every address and every long token by 13 letters."""
     source = Prepared(text)
-    for match in _ROT13_TOKEN.finditer(source.data):
+    for match in in_time(_ROT13_TOKEN.finditer(source.data)):
         start = source.code_point(match.start())
         run = match.group().decode("ascii")
         plain = run.translate(_ROT13)
@@ -294,13 +300,13 @@ def leet(text: str) -> Iterator[Edit | None]:
     """Yield edits for letters that stand for digits in a number, and the reverse in an address."""
     source = Prepared(text)
     if "@" in text:
-        for match in _LEET_MAIL.finditer(source.data):
+        for match in in_time(_LEET_MAIL.finditer(source.data)):
             run = match.group().decode("ascii")
             if any(c in "0134578$!" for c in run.rpartition(".")[2]):
                 start = source.code_point(match.start())
                 yield Edit(start, start + len(run), run.translate(_LEET_LETTER))
         return
-    for match in _LEET_NUMBER.finditer(source.data):
+    for match in in_time(_LEET_NUMBER.finditer(source.data)):
         start, run = _trimmed(source.code_point(match.start()), match.group().decode("ascii"))
         digits = sum(c.isdigit() for c in run)
         letters = sum(c in _LEET_DIGIT for c in run)

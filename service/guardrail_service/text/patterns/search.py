@@ -18,7 +18,7 @@ import numpy as np
 import re2
 
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import in_time
 
 _REPLACEMENT = "\ufffd"
 
@@ -147,7 +147,7 @@ class _Compiled:
         """Return code-point spans of the reported group, without empty ones."""
         matches = self._whole(source.data) if self._group == 0 else self._grouped(source.data)
         return [
-            (source.code_point(start), source.code_point(end)) for start, end in _in_time(matches)
+            (source.code_point(start), source.code_point(end)) for start, end in in_time(matches)
         ]
 
     def _whole(self, data: bytes) -> Iterator[tuple[int, int]]:
@@ -163,17 +163,6 @@ class _Compiled:
             position = end if start < end else match.end()
             if start < end:
                 yield start, end
-
-
-_BETWEEN_LOOKS = 64
-"""Matches between two looks at the time."""
-
-
-def _in_time(matches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    for count, match in enumerate(matches, 1):
-        if not count % _BETWEEN_LOOKS:
-            check_time()
-        yield match
 
 
 def compile_regex(regex: str, where: str, ignore_case: bool = False) -> Any:

@@ -11,7 +11,7 @@ terminator ends a sentence. See docs/decisions/0001-sentence-segmenter.md.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import BETWEEN_LOOKS, check_time
 from guardrail_service.text.segmentation.abbreviations import (
     AFTER_CLOCK,
     BEFORE_NUMBER,
@@ -156,10 +156,6 @@ def last_ink(text: str, start: int, end: int) -> int:
     return end
 
 
-_BETWEEN_LOOKS = 64
-"""Terminators between two looks at the time: a look costs about as much as one of them."""
-
-
 def _ends(text: str, unit: Unit) -> Iterator[int]:
     """Yield the offsets at which a sentence of the unit ends, its quotes and citations included."""
     body = text[unit.body : unit.end]
@@ -169,8 +165,8 @@ def _ends(text: str, unit: Unit) -> Iterator[int]:
     begin = done = unit.body
     stops = iter((*_inline_items(text, unit), unit.end))
     stop = next(stops)
-    for count, hit in enumerate(hits):
-        if count % _BETWEEN_LOOKS == _BETWEEN_LOOKS - 1:
+    for count, hit in enumerate(hits, 1):
+        if not count % BETWEEN_LOOKS:
             check_time()
         while hit >= stop:
             yield stop

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from guardrail_service.detectors.pii.detector import PII
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.policy.decide import Policy, decide, findings
 from guardrail_service.policy.file import load_policies
 from guardrail_service.resources import configs_dir
 from guardrail_service.server.runtime import serving_for
 from guardrail_service.settings import Settings
-from guardrail_service.types import Action, NoValue, Outcome, Span, State
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.types import Action, NoValue, Outcome, Passage, Sample, Span, State
 
 PACK = Path(__file__).resolve().parents[3] / "models" / "embedded"
 GROUNDING = ("hallucination", "groundedness")
@@ -103,6 +105,33 @@ def test_no_request_may_change_a_shipped_policy(policies: dict[str, Policy]) -> 
     assert list(policies) == ["default", "strict", "observe"]
     assert not any(policy.allow_overrides for policy in policies.values())
     assert {policy.version for policy in policies.values()} == {"3"}
+
+
+@pytest.mark.parametrize("name", ["default", "strict", "observe"])
+@pytest.mark.parametrize(
+    ("answer", "passage", "shown"),
+    [
+        ("Write to help@shop.example.", "Questions? help@shop.example", True),
+        ("Write to help@shop.example.", "Questions? info@shop.example", False),
+        ("Call +44 20 7946 0999.", "Blocking line: +44 (0)20 7946-0999", False),
+        ("Call +44 20 7946 0999.", "Blocking line: +44 20-7946-0999", True),
+        ("Call +44 20 7946 0999.", "Blocking line: +44 20 7946 0998", False),
+        ("We are at 14 Quay Street.", "Visit us: 14 Quay Street, Bristol", True),
+        ("We are at 14 Quay Street.", "Visit us: 41 Quay Street, Bristol", False),
+        ("It was 4111 1111 1111 1111.", "Card: 4111 1111 1111 1111", False),
+        ("Pay to DE89370400440532013000.", "IBAN: DE89370400440532013000", False),
+        ("Her SSN is 219-09-9998.", "SSN 219-09-9998", False),
+        ("Passport number X1234567.", "passport number X1234567", False),
+        ("She was born on 14 March 1986.", "born on 14 March 1986", False),
+    ],
+)
+def test_contact_data_of_the_passages_may_be_shown(
+    policies: dict[str, Policy], name: str, answer: str, passage: str, shown: bool
+) -> None:
+    """A support bot says how to reach it; cards, accounts and numbers of persons never."""
+    view = SegmentedSample(Sample(answer, "How?", (Passage(passage),)))
+    outcome = PII().reduce(view, (), policies[name].rules["pii"].parameters)
+    assert outcome.scores["model_passes"] == float(shown)
 
 
 def test_a_sensitive_threshold_flags_whatever_a_precise_one_flags() -> None:

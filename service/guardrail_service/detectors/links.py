@@ -225,12 +225,14 @@ class Links(Detector[LinksParameters]):
         coverage = Coverage.whole(sample.sample, contexts=True)
         if found and not sample.sample.contexts and all(f.kind in ABSENT for f in found):
             return Outcome.unverified("missing_input", coverage)
+        if not found:
+            return Outcome.boolean(True, coverage=coverage)
         names = Placeholders()
         spans = tuple(
             Span(f.start, f.end, f.kind, replacement=names.of(f.kind, sample.answer[f.start:f.end]))
             for f in found
         )  # fmt: skip
-        return Outcome.boolean(not found, spans=spans, coverage=coverage)
+        return Outcome.boolean(False, spans=spans, coverage=coverage)
 
 
 class _Sources:

@@ -153,21 +153,6 @@ def test_a_plug_in_that_fails_to_import_stops(plug_in: Callable[..., Point]) -> 
         Registry().load_plugins(["mine"])
 
 
-@pytest.mark.parametrize("loaded", [object(), int, detector, "text", None])
-def test_a_plug_in_that_is_no_detector_stops(loaded: Any, plug_in: Callable[..., Point]) -> None:
-    """Whatever the entry point names instead."""
-    plug_in("mine", lambda: loaded)
-    with pytest.raises(ConfigurationError, match="expected a Detector class"):
-        Registry().load_plugins(["mine"])
-
-
-def test_a_plug_in_under_another_id_stops(plug_in: Callable[..., Point]) -> None:
-    """Or a configuration would load one thing and name another."""
-    plug_in("mine", lambda: detector("yours"))
-    with pytest.raises(ConfigurationError, match=r"spec\.id 'yours'.*entry point's own name"):
-        Registry().load_plugins(["mine"])
-
-
 def test_a_plug_in_that_takes_a_published_id_stops(plug_in: Callable[..., Point]) -> None:
     """Other detectors' ids are taken."""
     made = Registry()
@@ -203,13 +188,25 @@ def nameless() -> type[Any]:
     return Nameless
 
 
-@pytest.mark.parametrize("make", [abstract, nameless])
-def test_an_unfinished_plug_in_stops_with_a_message(
-    make: Callable[[], Any], plug_in: Callable[..., Point]
+@pytest.mark.parametrize(
+    ("load", "says"),
+    [
+        *(
+            (lambda loaded=loaded: loaded, "expected a Detector class")
+            for loaded in (object(), int, detector, "text", None)
+        ),
+        (lambda: detector("yours"), r"spec\.id 'yours'.*entry point's own name"),
+        (abstract, "plug-in 'mine'"),
+        (nameless, "plug-in 'mine'"),
+    ],
+    ids=["object", "int", "function", "text", "None", "another id", "abstract", "nameless"],
+)
+def test_a_plug_in_that_is_no_whole_detector_stops(
+    load: Callable[[], Any], says: str, plug_in: Callable[..., Point]
 ) -> None:
-    """One line for the operator, not a traceback."""
-    plug_in("mine", make)
-    with pytest.raises(ConfigurationError, match="plug-in 'mine'"):
+    """With one line for the operator, whatever the entry point names instead."""
+    plug_in("mine", load)
+    with pytest.raises(ConfigurationError, match=says):
         Registry().load_plugins(["mine"])
 
 

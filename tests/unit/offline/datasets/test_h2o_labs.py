@@ -118,15 +118,13 @@ def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
     assert [case.question for case in read_json(path).cases] == ["Q?"]
 
 
-def test_json_that_is_nested_without_end_is_refused(tmp_path: Path) -> None:
-    """Before it fills the stack."""
-    (tmp_path / "lab.json").write_text("[" * 100_000)
-    with pytest.raises(ConfigurationError, match="RecursionError"):
-        read_json(tmp_path / "lab.json")
-
-
-def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
-    """Cut off in the middle, for instance."""
-    (tmp_path / "lab.json").write_text('{"dataset": ')
-    with pytest.raises(ConfigurationError, match="JSONDecodeError"):
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("[" * 100_000, "RecursionError"), ('{"dataset": ', "JSONDecodeError")],
+    ids=["nested without end", "cut off"],
+)
+def test_a_file_that_is_no_json_is_refused(tmp_path: Path, text: str, error: str) -> None:
+    """And a nested one before it fills the stack."""
+    (tmp_path / "lab.json").write_text(text)
+    with pytest.raises(ConfigurationError, match=error):
         read_json(tmp_path / "lab.json")

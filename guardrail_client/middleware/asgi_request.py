@@ -39,7 +39,6 @@ class Guarded(ABC):
         background: Callable[[Awaitable[None]], bool],
     ) -> None:
         self.client = client
-        self.route = route
         self.scope = {**scope, "headers": bodies.asked(scope["headers"])}
         self.scope.setdefault("guardrail", {})
         offered = scope.get("extensions") or {}
@@ -48,7 +47,9 @@ class Guarded(ABC):
             scope["path"],
             queried(scope.get("query_string", b"").decode("latin-1")),
             own=self.scope["guardrail"],
+            accepted=bodies.value(scope["headers"], b"accept-language"),
         )
+        self.route = route.for_reader(self.exchange)
         self.downstream = send
         self.background = background
         self.start: Message = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -33,6 +34,7 @@ def guarded(
     *,
     question: str | None = "question",
     contexts: Place | None = "contexts",
+    language: str = "language",
     answer: Place | None = None,
     replace: Replace | None = None,
     **settings: Any,
@@ -49,6 +51,8 @@ def guarded(
         contexts: Name of the argument that holds the passages. With `answer`, and where no argument
             has that name: the key or attribute of what the function returns, or a function of it.
             None: there are none.
+        language: Name of the argument that holds the caller's language, if there is one: which of
+            the texts of `fallback` is returned.
         answer: Key or attribute of the answer in what the function returns, or a function of it
             that needs `replace`. None: the function returns the answer itself.
         replace: Returns a value like the given one with another answer.
@@ -70,7 +74,7 @@ def guarded(
             **settings,
         }
         route = Route(path=function.__qualname__, **own)
-        arguments = _Arguments(function, question, contexts, in_value=answer is not None)
+        arguments = _Arguments(function, question, contexts, language, in_value=answer is not None)
         calls = _Calls(route, arguments, answer, replace)
         wrapped: F = _wrapped(function, client, calls)
         return wrapped
@@ -86,6 +90,7 @@ class _Arguments:
         function: Callable[..., Any],
         question: str | None,
         contexts: Place | None,
+        language: str,
         *,
         in_value: bool,
     ) -> None:
@@ -99,6 +104,7 @@ class _Arguments:
                 raise TypeError(f"{function.__qualname__} has no argument {name!r}")
         self._question = question
         self._contexts = contexts
+        self._language = language
 
     def exchange(self, path: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exchange:
         """Return what the answer is about."""
@@ -107,11 +113,14 @@ class _Arguments:
         found = bound.arguments
         contexts = found.get(str(self._contexts)) if self._contexts else None
         question = found.get(self._question) if self._question else None
-        return Exchange(path, own={"question": question, "contexts": wire_passages(contexts)})
+        own = {"question": question, "contexts": wire_passages(contexts)}
+        return Exchange(path, own={**own, "language": found.get(self._language)})
 
 
 class _Calls:
     """The common part of every call of a guarded function, whichever its kind."""
+
+    exchange: Exchange
 
     def __init__(
         self, route: Route, arguments: _Arguments, answer: Place | None, replace: Replace | None
@@ -121,9 +130,12 @@ class _Calls:
         self._answer = answer
         self._replace = replace
 
-    def exchange(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exchange:
-        """Return what the answer will be about, as far as the arguments say it."""
-        return self._arguments.exchange(self.route.path, args, kwargs)
+    def begun(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Calls:
+        """Return one call, which knows what its answer will be about and the caller's language."""
+        call = copy.copy(self)
+        call.exchange = self._arguments.exchange(self.route.path, args, kwargs)
+        call.route = self.route.for_reader(call.exchange)
+        return call
 
     def text(self, value: Any) -> str:
         """Return the answer in what the function returned; empty if there is none."""
@@ -137,20 +149,20 @@ class _Calls:
             raise TypeError(f"{self.route.path}: found {what}, expected str; answer= says where")
         return found
 
-    def asking(self, value: Any, exchange: Exchange) -> dict[str, Any]:
+    def asking(self, value: Any) -> dict[str, Any]:
         """Return what to tell the guard about the answer in a value."""
         if self._arguments.returned is not None:
             passages = find(value, self._arguments.returned, "contexts")
-            exchange.own["contexts"] = wire_passages(passages)
+            self.exchange.own["contexts"] = wire_passages(passages)
         include = ("spans", "redacted_answer")
-        about = self.route.about(exchange)
+        about = self.route.about(self.exchange)
         return {**about, "include": include, "timeout": self.route.timeout}
 
-    def streaming(self, exchange: Exchange) -> dict[str, Any]:
+    def streaming(self) -> dict[str, Any]:
         """Return what to tell the guard about pieces."""
         route = self.route
         return {
-            **route.about(exchange),
+            **route.about(self.exchange),
             "mode": route.mode,
             "stop_on": route.stop_on,
             "on_error": route.on_error,
@@ -211,59 +223,59 @@ def _wrapped(function: Any, asked: Any, calls: _Calls) -> Any:
 
     @functools.wraps(function)
     def plain(*args: Any, **kwargs: Any) -> Any:
-        exchange = calls.exchange(args, kwargs)
+        call = calls.begun(args, kwargs)
         value = function(*args, **kwargs)
-        answer = calls.text(value)
+        answer = call.text(value)
         if not answer.strip():
             return value
-        asking = calls.asking(value, exchange)
+        asking = call.asking(value)
         try:
-            with calls.route.timed():
+            with call.route.timed():
                 result = client.check(answer, **asking)
         except GuardrailError as error:
-            return calls.unjudged(value, error)
-        return calls.judged(value, result)
+            return call.unjudged(value, error)
+        return call.judged(value, result)
 
     @functools.wraps(function)
     async def awaited(*args: Any, **kwargs: Any) -> Any:
-        exchange = calls.exchange(args, kwargs)
+        call = calls.begun(args, kwargs)
         value = await function(*args, **kwargs)
-        answer = calls.text(value)
+        answer = call.text(value)
         if not answer.strip():
             return value
-        asking = calls.asking(value, exchange)
+        asking = call.asking(value)
         try:
-            with calls.route.timed():
+            with call.route.timed():
                 result = await client.check(answer, **asking)
         except GuardrailError as error:
-            return calls.unjudged(value, error)
-        return calls.judged(value, result)
+            return call.unjudged(value, error)
+        return call.judged(value, result)
 
     @functools.wraps(function)
     def written(*args: Any, **kwargs: Any) -> Iterator[str]:
-        exchange = calls.exchange(args, kwargs)
+        call = calls.begun(args, kwargs)
         pieces = function(*args, **kwargs)
-        with client.check_stream(pieces, **calls.streaming(exchange)) as stream:
+        with client.check_stream(pieces, **call.streaming()) as stream:
             try:
                 yield from stream
-                last = calls.ended(stream)
+                last = call.ended(stream)
             except GuardrailError as error:
-                last = calls.broken(error)
+                last = call.broken(error)
             if last:
                 yield last
 
     @functools.wraps(function)
     async def awaited_pieces(*args: Any, **kwargs: Any) -> AsyncIterator[str]:
-        exchange = calls.exchange(args, kwargs)
+        call = calls.begun(args, kwargs)
         pieces = function(*args, **kwargs)
-        stream = client.check_stream(pieces, **calls.streaming(exchange))
+        stream = client.check_stream(pieces, **call.streaming())
         async with stream:
             try:
                 async for text in stream:
                     yield text
-                last = calls.ended(stream)
+                last = call.ended(stream)
             except GuardrailError as error:
-                last = calls.broken(error)
+                last = call.broken(error)
             if last:
                 yield last
 

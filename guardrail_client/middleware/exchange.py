@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
+MAX_LANGUAGES = 8
+"""That a reader asks for and that are looked at."""
+MAX_TAG = 35
+"""Letters of a language's tag, as RFC 5646 says that there may be."""
+
 
 @dataclass(slots=True)
 class Exchange:
@@ -18,6 +23,7 @@ class Exchange:
         request: Its JSON; None if it has none.
         response: The response's JSON; None in a stream.
         own: What the application put into `scope["guardrail"]`, or `environ["guardrail"]`.
+        accepted: The request's `Accept-Language`.
     """
 
     path: str
@@ -25,6 +31,41 @@ class Exchange:
     request: Any = None
     response: Any = None
     own: MutableMapping[str, Any] = field(default_factory=dict)
+    accepted: str = ""
+
+    @property
+    def languages(self) -> list[str]:
+        """Return tags of the reader's languages in lower case, the best first, `de` behind `de-at`.
+
+        The application's word under `language` comes before the request's header.
+        """
+        said = self.own.get("language")
+        tags = [said] if isinstance(said, str) else _by_quality(self.accepted)
+        found: list[str] = []
+        for tag in (tag.strip().lower().replace("_", "-") for tag in tags[:MAX_LANGUAGES]):
+            if _is_tag(tag):
+                found += [tag, tag.partition("-")[0]]
+        return list(dict.fromkeys(found))
+
+
+def _is_tag(tag: str) -> bool:
+    language, *rest = tag.split("-")
+    plain = tag.isascii() and len(tag) <= MAX_TAG and language.isalpha() and len(language) > 1
+    return plain and all(part.isalnum() for part in rest)
+
+
+def _by_quality(header: str) -> list[str]:
+    """Return the tags of a header, those that are wanted most first."""
+    found = []
+    for part in header.split(",")[:MAX_LANGUAGES]:
+        tag, _, rest = part.partition(";")
+        try:
+            quality = float(rest.strip().removeprefix("q=") or 1)
+        except ValueError:
+            quality = 0.0
+        if quality > 0:
+            found.append((quality, tag))
+    return [tag for _, tag in sorted(found, key=lambda pair: -pair[0])]
 
 
 Finder = str | Callable[[Exchange], Any]

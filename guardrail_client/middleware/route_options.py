@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -29,9 +30,12 @@ MAX_BYTES = 4 * 1024 * 1024
 """Of a JSON response: the service takes no larger answer with its passages either."""
 RECEIVE, FRAME = "receive", "frame"
 """Ends of an answer on a WebSocket that no frame says."""
-Fallback = str | Mapping[str, str] | Callable[[str, AnswerOutcome], str]
-"""The text sent in place of an answer: a text; a text by reason, `blocked` or `outage`; or a
-function of the reason and the outcome."""
+Fallback = str | Mapping[str, Any] | Callable[[str, str | None], str]
+"""The text sent in place of an answer: a text; texts by reason, `blocked` or `outage`, by language,
+or by one and then the other; or a function of the reason and the reader's language, None if that is
+not known."""
+ELSE = "*"
+"""Stands in a mapping for every other language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,8 @@ class Route:
         stop_on: The mildest action for which the answer is replaced; None follows the action of the
             verdict, so `block` replaces and everything else does what it says.
         on_error: `closed` replaces what could not be checked, `open` sends it.
-        fallback: What is sent in place of an answer.
+        fallback: What is sent in place of an answer, by reason and by the reader's language: what
+            the application put into `scope["guardrail"]["language"]`, else `Accept-Language`.
         mark: Added to an answer whose action is `mark`; `text` adds a sentence of ours. None adds a
             header only.
         hold: `all` shows nothing of a streamed text before all of it was judged; None shows each
@@ -115,6 +120,7 @@ class Route:
     max_bytes: int = MAX_BYTES
     on_outcome: Callable[[AnswerOutcome], None] | None = None
     metrics: AnswerMetrics | None = None
+    _exchange: Exchange | None = field(init=False, repr=False, compare=False)
     _answer: Callable[[Exchange], Any] | None = field(init=False, repr=False, compare=False)
     _shapes: tuple[Shape, ...] = field(init=False, repr=False, compare=False)
     _pointers: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -131,6 +137,7 @@ class Route:
         shapes, pointers, function = _answer_finder(self.answer)
         nothing: Finder = lambda _: None  # noqa: E731 - a finder is a value
         for name, made in (
+            ("_exchange", None),
             ("_shapes", shapes),
             ("_pointers", pointers),
             ("_answer", function),
@@ -269,13 +276,20 @@ class Route:
             "detectors": self.detectors,
         }
 
+    def for_reader(self, exchange: Exchange) -> Route:
+        """Return the route of one request, which knows the languages of its reader."""
+        if isinstance(self.fallback, str):
+            return self
+        known = copy.copy(self)
+        object.__setattr__(known, "_exchange", exchange)
+        return known
+
     def fallback_for(self, outcome: AnswerOutcome) -> str:
         """Return what is sent in place of an answer."""
-        if isinstance(self.fallback, str):
-            return self.fallback
-        if isinstance(self.fallback, Mapping):
-            return self.fallback.get(outcome.reason) or FALLBACKS[outcome.reason]
-        return self.fallback(outcome.reason, outcome)
+        languages = self._exchange.languages if self._exchange is not None else []
+        if callable(self.fallback):
+            return self.fallback(outcome.reason, languages[0] if languages else None)
+        return _chosen(self.fallback, (outcome.reason, *languages)) or FALLBACKS[outcome.reason]
 
     def report(self, outcome: AnswerOutcome) -> None:
         """Tell the application what happened."""
@@ -287,6 +301,17 @@ class Route:
     def timed(self) -> AbstractContextManager[None]:
         """Return what takes the time that a block waits for the guard."""
         return nullcontext() if self.metrics is None else self.metrics.timed(self)
+
+
+def _chosen(fallback: Any, keys: Sequence[str]) -> str | None:
+    """Return the text that stands under the first of these keys, in mappings of mappings."""
+    if isinstance(fallback, str):
+        return fallback
+    if not isinstance(fallback, Mapping):
+        return None
+    texts = {str(key).lower().replace("_", "-"): text for key, text in fallback.items()}
+    found = (_chosen(texts[key], keys) for key in (*keys, ELSE) if key in texts)
+    return next((text for text in found if text), None)
 
 
 def counted(routes: Sequence[Route], target: Any) -> tuple[Route, ...]:

@@ -71,7 +71,6 @@ class _Guarded:
         self, client: GuardrailClient, route: Route, environ: Environ, start_response: Start
     ) -> None:
         self._client = client
-        self._route = route
         self._environ = environ
         self._start_response = start_response
         self._status = "500 "
@@ -82,7 +81,9 @@ class _Guarded:
             _text(environ, "PATH_INFO"),
             queried(environ.get("QUERY_STRING", "")),
             own=environ.setdefault("guardrail", {}),
+            accepted=str(environ.get("HTTP_ACCEPT_LANGUAGE", "")),
         )
+        self._route = route.for_reader(self.exchange)
         with suppress(UnreadableBody):
             self.exchange.request = documents.strict_json(self._asked())
 

@@ -99,6 +99,8 @@ class Reply:
     headers: list[tuple[str, str]]
     status: int = 200
     chunks: list[bytes] | None = None
+    own: dict[str, Any] = field(default_factory=dict)
+    """What the application puts into the scope or the environment."""
 
     @property
     def pieces(self) -> list[bytes]:
@@ -136,28 +138,30 @@ class Host:
         path: str = "/ask",
         request: Any = None,
         method: str = "POST",
+        headers: dict[str, str] | None = None,
     ) -> httpx.Response:
         """Return what a reader is sent."""
         routes = routes or (Route("/ask"),)
         if self.asynchronous:
-            return anyio.run(self._asgi, reply, routes, path, request, method)
+            return anyio.run(self._asgi, reply, routes, path, request, method, headers)
         with gc.GuardrailClient(**reached(self.address or self.guard)) as client:
             app = GuardrailWSGI(_wsgi(reply), client, routes)
             with httpx.Client(transport=httpx.WSGITransport(app), base_url="http://h") as reader:
-                return reader.request(method, path, json=request)
+                return reader.request(method, path, json=request, headers=headers)
 
     async def _asgi(
-        self, reply: Reply, routes: Any, path: str, request: Any, method: str
+        self, reply: Reply, routes: Any, path: str, request: Any, method: str, headers: Any
     ) -> httpx.Response:
         async with gc.AsyncGuardrailClient(**reached(self.address or self.guard)) as client:
             app: Any = GuardrailMiddleware(_asgi(reply), client, routes)
             transport = httpx.ASGITransport(app)
             async with httpx.AsyncClient(transport=transport, base_url="http://h") as reader:
-                return await reader.request(method, path, json=request)
+                return await reader.request(method, path, json=request, headers=headers)
 
 
 def _wsgi(reply: Reply) -> Callable[..., Iterable[bytes]]:
-    def app(_environ: Any, start_response: Any) -> Iterable[bytes]:
+    def app(environ: Any, start_response: Any) -> Iterable[bytes]:
+        environ.setdefault("guardrail", {}).update(reply.own)
         start_response(f"{reply.status} X", list(reply.headers))
         return reply.pieces
 
@@ -165,7 +169,8 @@ def _wsgi(reply: Reply) -> Callable[..., Iterable[bytes]]:
 
 
 def _asgi(reply: Reply) -> Any:
-    async def app(_scope: Any, receive: Any, send: Any) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        scope.setdefault("guardrail", {}).update(reply.own)
         while (await receive()).get("more_body"):
             continue
         headers = [(k.lower().encode(), v.encode()) for k, v in reply.headers]
@@ -190,6 +195,7 @@ def on_socket(
     asked: Any = (),
     path: str = "/ask",
     both: bool = False,
+    language: str = "",
 ) -> list[dict[str, Any]]:
     """Return what a reader of a WebSocket is sent.
 
@@ -200,6 +206,7 @@ def on_socket(
         asked: The reader's messages; afterwards it is gone.
         path: That it connects to.
         both: Whether the application waits for its reader while it writes.
+        language: That the reader asks for.
     """
     sent: list[dict[str, Any]] = []
     waiting = [{"type": "websocket.connect"}]
@@ -232,7 +239,8 @@ def on_socket(
     async def run() -> None:
         async with gc.AsyncGuardrailClient(**reached(guard)) as client:
             guarded: Any = GuardrailMiddleware(app, client, [route])
-            scope = {"type": "websocket", "path": path, "headers": [], "query_string": b""}
+            scope: Any = {"type": "websocket", "path": path, "query_string": b""}
+            scope["headers"] = [(b"accept-language", language.encode())]
             await guarded(scope, receive, send)
             while guarded._shadows:  # noqa: ASYNC110 - judged beside the requests
                 await asyncio.sleep(0)

@@ -181,8 +181,7 @@ FALLBACKS: dict[str, tuple[Any, str, str]] = {
     "text": ("No.", "No.", "No."),
     "mapping": ({"blocked": "No.", "outage": "Later."}, "No.", "Later."),
     "part of a mapping": ({"blocked": "No."}, "No.", OUTAGE),
-    "function": (lambda reason, outcome: f"{reason}: {outcome.error}", "blocked: None",
-                 "outage: not_ready"),
+    "function": (lambda reason, language: f"{reason}: {language}", "blocked: None", "outage: None"),
 }  # fmt: skip
 
 

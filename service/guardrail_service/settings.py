@@ -18,7 +18,7 @@ class Limits(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="GUARDRAIL_MAX_", frozen=True, extra="forbid")
 
-    body_bytes: int = Field(4_194_304, ge=1_024, description="Bytes of a request body.")
+    body_bytes: int = Field(8_388_608, ge=1_024, description="Bytes of a request body.")
     answer_chars: int = Field(100_000, ge=1, description="Code points of one answer.")
     question_chars: int = Field(20_000, ge=1, description="Code points of one question.")
     context_chars: int = Field(1_000_000, ge=1, description="Code points of all passages together.")

@@ -137,8 +137,8 @@ SENT: dict[str, Sent] = {
     "4,501 sentences": body(contexts=SENTENCES, answer="Guests may stay."),
     "a batch without items": batch([]),
     "a batch of 101 items": batch([GOOD] * 101),
-    "a body over the limit": raw(b'"' + MARK.encode() * 300_000),
-    "a body over the limit, sent in chunks": Sent(endless(5)),
+    "a body over the limit": raw(b'"' + MARK.encode() * 600_000),
+    "a body over the limit, sent in chunks": Sent(endless(9)),
     "a Content-Length that is no number": Sent(
         b"{}", headers={"Content-Type": "application/json", "Content-Length": "9" * 5_000}
     ),

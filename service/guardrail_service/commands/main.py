@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, BinaryIO, TextIO
 
 import typer
 from rich.table import Table
@@ -140,10 +140,32 @@ def check(
 
 def _read_lines(file: Path) -> list[bytes]:
     try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as stream:
+            return list(_lines(file, stream))
     except OSError as error:
         raise ConfigurationError(str(file), error.strerror or "no file", "JSON lines") from error
-    return data.removesuffix(b"\n").split(b"\n") if data else []
+
+
+LONGEST_LINE, MOST_INPUT = 64 * 2**20, 2**30
+"""Bytes; a device or a pipe may have no end."""
+
+
+def _lines(file: Path, stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file that ends.
+
+    Raises:
+        ConfigurationError: If a line, or the file, is longer than one that anybody checks.
+    """
+    size = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        size += len(line)
+        if len(line) > LONGEST_LINE:
+            found = f"a line of more than {LONGEST_LINE // 2**20} MiB"
+            raise ConfigurationError(str(file), found, "JSON lines")
+        if size > MOST_INPUT:
+            found = f"more than {MOST_INPUT // 2**20} MiB"
+            raise ConfigurationError(str(file), found, "less; check a large file in parts")
+        yield line.removesuffix(b"\n")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from guardrail_service.commands import sample_file as module
 from guardrail_service.commands.sample_file import LineResult, check_lines, unqueued
@@ -144,3 +145,16 @@ def test_a_file_is_not_refused_for_its_own_length() -> None:
     assert unqueued(settings).limits.queued_rows > 10**9
     assert unqueued(settings).limits.contexts == 7
     assert settings.limits.queued_rows == 1
+
+
+@pytest.mark.parametrize("most", ["LONGEST_LINE", "MOST_INPUT"])
+def test_a_file_without_an_end_is_refused(most: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device, or a pipe from a program that never stops."""
+    from guardrail_service.commands import main
+
+    monkeypatch.setattr(main, most, 1_000)
+    shown = CliRunner().invoke(
+        main.app, ["check", "-"], input=b'{"answer": "a"}\n' * 100 + b"0" * 9_000
+    )
+    assert shown.exit_code == 2
+    assert "expected" in shown.output

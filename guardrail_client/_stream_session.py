@@ -43,6 +43,11 @@ class WaitingBudget:
         """Return the seconds left, at least a moment."""
         return max(self._left, 0.001)
 
+    @property
+    def spent(self) -> float:
+        """Return the seconds that were waited."""
+        return self._seconds - self._left
+
     async def wait(self, work: Awaitable[T]) -> T:
         """Return what the work gives.
 

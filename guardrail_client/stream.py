@@ -39,11 +39,17 @@ class _Story:
         self._shown: list[str] = []
         self._held = ""
         self._arrived = 0
+        self._session: StreamSession | None = None
 
     @property
     def text(self) -> str:
         """Return what has been shown."""
         return "".join(self._shown)
+
+    @property
+    def waited(self) -> float:
+        """Return the seconds spent waiting for the guard; the model's own do not count."""
+        return self._session.budget.spent if self._session is not None else 0.0
 
     @property
     def processed(self) -> int:
@@ -104,7 +110,7 @@ class AsyncCheckStream(_Story):
         circuit: Circuit | None = None,
     ) -> None:
         super().__init__(on_error, fallback, circuit)
-        self._session = session
+        self._session: StreamSession = session
         self._tokens = _pulled(tokens)
         self._pull: asyncio.Future[str] | None = None
         self._texts = self._all()
@@ -244,7 +250,7 @@ class CheckStream(_Story):
 
     def _guarded(self, tokens: Iterator[str]) -> Any:
         self._attempt.begin()
-        session = self._run(self._made)
+        session = self._session = self._run(self._made)
         try:
             self._run(session.open)
             for token in tokens:

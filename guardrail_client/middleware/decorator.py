@@ -255,12 +255,17 @@ def _wrapped(function: Any, asked: Any, calls: _Calls) -> Any:
     def written(*args: Any, **kwargs: Any) -> Iterator[str]:
         call = calls.begun(args, kwargs)
         pieces = function(*args, **kwargs)
+        times = call.route.begun()
         with client.check_stream(pieces, **call.streaming()) as stream:
             try:
-                yield from stream
+                for text in stream:
+                    times.shown()
+                    yield text
                 last = call.ended(stream)
             except GuardrailError as error:
                 last = call.broken(error)
+            finally:
+                times.ended(stream.waited)
             if last:
                 yield last
 
@@ -269,13 +274,17 @@ def _wrapped(function: Any, asked: Any, calls: _Calls) -> Any:
         call = calls.begun(args, kwargs)
         pieces = function(*args, **kwargs)
         stream = client.check_stream(pieces, **call.streaming())
+        times = call.route.begun()
         async with stream:
             try:
                 async for text in stream:
+                    times.shown()
                     yield text
                 last = call.ended(stream)
             except GuardrailError as error:
                 last = call.broken(error)
+            finally:
+                times.ended(stream.waited)
             if last:
                 yield last
 

@@ -133,9 +133,14 @@ class Lanes:
             on_error=route.on_error,
             timeout=route.timeout,
         )
-        async with stream:
-            async for text in stream:
-                await self._say(lane, text, None if stream.error else stream.processed)
+        times = route.begun()
+        try:
+            async with stream:
+                async for text in stream:
+                    times.shown()
+                    await self._say(lane, text, None if stream.error else stream.processed)
+        finally:
+            times.ended(stream.waited)
         return replies.ended(self._exchange.path, stream)
 
     async def _held(
@@ -146,7 +151,8 @@ class Lanes:
         asked: Any = {**self._route.about(self._exchange), "include": replies.INCLUDE}
         verdict: replies.Verdict
         try:
-            verdict = await self._client.check(text, timeout=self._route.timeout, **asked)
+            with self._route.timed():
+                verdict = await self._client.check(text, timeout=self._route.timeout, **asked)
         except (GuardrailError, ValueError) as error:
             verdict = error
         outcome, shown = replies.treated(self._route, self._exchange.path, text, verdict)

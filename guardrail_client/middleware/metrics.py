@@ -28,8 +28,12 @@ COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "unchecked": ("Answers without a verdict, shown or not.", ("route", "reason")),
     "failed_open": ("Answers that were shown because the guard failed.", ("route", "reason")),
 }
-WAIT = "wait_seconds"
-WAIT_HELP = "Seconds that whole answers waited for the guard."
+WAIT, STREAM_WAIT, FIRST_TEXT = "wait_seconds", "stream_wait_seconds", "stream_first_text_seconds"
+HISTOGRAMS: Mapping[str, str] = {
+    WAIT: "Seconds that whole answers waited for the guard.",
+    STREAM_WAIT: "Seconds that streamed texts waited for the guard in all, the model's excepted.",
+    FIRST_TEXT: "Seconds from the first piece of a streamed text to the first that was shown.",
+}
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 """Seconds, around the tens of milliseconds that a check takes and up to a route's time-out."""
 DECLARED = ("unchecked_type", "unchecked_websocket")
@@ -91,6 +95,12 @@ class AnswerMetrics:
                 self._reasons.add(code)
             return code if code in self._reasons else OTHER
 
+    def begun(self, route: Route) -> StreamTimes:
+        """Return what takes the times of a text whose first piece has come."""
+        return StreamTimes(
+            lambda name, value: self._sink(name, {"route": route.path}, value), self._clock
+        )
+
     @contextmanager
     def timed(self, route: Route) -> Iterator[None]:
         """Take how long a block waits for the guard."""
@@ -99,6 +109,30 @@ class AnswerMetrics:
             yield
         finally:
             self._sink(WAIT, {"route": route.path}, self._clock() - began)
+
+
+class StreamTimes:
+    """Takes how long a streamed text is held back, and how long it waits for the guard.
+
+    Args:
+        take: Takes the name of a metric and seconds.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, take: Callable[[str, float], None], clock: Callable[[], float]) -> None:
+        self._take = take
+        self._clock = clock
+        self._began: float | None = clock()
+
+    def shown(self) -> None:
+        """Note that something of the text is shown."""
+        if self._began is not None:
+            self._take(FIRST_TEXT, self._clock() - self._began)
+            self._began = None
+
+    def ended(self, waited: float) -> None:
+        """Note that the text has come to its end, and the seconds it has waited."""
+        self._take(STREAM_WAIT, waited)
 
 
 def _is_only_observed(route: Route, outcome: AnswerOutcome) -> bool:
@@ -129,11 +163,14 @@ def _registered(registry: Any) -> Sink:
         name: Counter(prefix + name, text, labels, registry=registry)
         for name, (text, labels) in COUNTERS.items()
     }
-    wait = Histogram(prefix + WAIT, WAIT_HELP, ["route"], registry=registry, buckets=BUCKETS)
+    histograms = {
+        name: Histogram(prefix + name, text, ["route"], registry=registry, buckets=BUCKETS)
+        for name, text in HISTOGRAMS.items()
+    }
 
     def sink(name: str, labels: Mapping[str, str], value: float) -> None:
-        if name == WAIT:
-            wait.labels(**labels).observe(value)
+        if name in histograms:
+            histograms[name].labels(**labels).observe(value)
         else:
             counters[name].labels(**labels).inc(value)
 

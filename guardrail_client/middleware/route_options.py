@@ -14,7 +14,7 @@ from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.event_reader import ANY
 from guardrail_client.middleware.exchange import Exchange, Finder, compiled
-from guardrail_client.middleware.metrics import AnswerMetrics
+from guardrail_client.middleware.metrics import AnswerMetrics, StreamTimes
 from guardrail_client.middleware.outcome import AnswerOutcome
 from guardrail_client.middleware.shapes import ANSWER, MEDIA_TYPES, SHAPES, Framing, Shape
 from guardrail_client.middleware.stream_shapes import STREAM_SHAPES
@@ -302,6 +302,10 @@ class Route:
         """Return what takes the time that a block waits for the guard."""
         return nullcontext() if self.metrics is None else self.metrics.timed(self)
 
+    def begun(self) -> StreamTimes:
+        """Return what takes the times of a streamed text whose first piece has come."""
+        return StreamTimes(_not_taken, float) if self.metrics is None else self.metrics.begun(self)
+
 
 def _chosen(fallback: Any, keys: Sequence[str]) -> str | None:
     """Return the text that stands under the first of these keys, in mappings of mappings."""
@@ -312,6 +316,10 @@ def _chosen(fallback: Any, keys: Sequence[str]) -> str | None:
     texts = {str(key).lower().replace("_", "-"): text for key, text in fallback.items()}
     found = (_chosen(texts[key], keys) for key in (*keys, ELSE) if key in texts)
     return next((text for text in found if text), None)
+
+
+def _not_taken(_name: str, _seconds: float) -> None:
+    """Take no times."""
 
 
 def counted(routes: Sequence[Route], target: Any) -> tuple[Route, ...]:

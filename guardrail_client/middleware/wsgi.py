@@ -15,6 +15,7 @@ from guardrail_client.middleware import bodies, documents, event_reader, event_w
 from guardrail_client.middleware.bodies import Header, UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.exchange import Exchange, queried
+from guardrail_client.middleware.metrics import StreamTimes
 from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, unchecked
 from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.replies import LOG, Verdict
@@ -255,7 +256,7 @@ class _Guarded:
                 yield texts.shown(text, texts.size)
         else:
             with self._checked(_chained(first, tokens)) as stream:
-                for text in stream:
+                for text in _timed(stream, self._route.begun()):
                     yield texts.shown(text, None if stream.error else stream.processed)
                 outcome = replies.ended(self.exchange.path, stream)
         if outcome.shown != "replaced":
@@ -463,6 +464,16 @@ def _decoded(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
     for chunk in chunks:
         yield decoder.decode(chunk)
     yield decoder.decode(b"", final=True)
+
+
+def _timed(stream: CheckStream, times: StreamTimes) -> Iterator[str]:
+    """Yield the texts of a stream and take its times."""
+    try:
+        for text in stream:
+            times.shown()
+            yield text
+    finally:
+        times.ended(stream.waited)
 
 
 def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:

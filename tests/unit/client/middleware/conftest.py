@@ -35,6 +35,7 @@ def verdict_on(answer: str) -> dict[str, Any]:
         action = "redact"
         spans = spans_of(answer)
     flagged = action not in ("allow", "mark")
+    action = action.replace("observe", "allow")
     detector = {"state": "evaluated", "flagged": flagged, "metrics": {}, "spans": spans}
     return {
         **make_verdict(),
@@ -122,6 +123,12 @@ def reached(guard: Answers | str) -> dict[str, Any]:
     return {"transport": mock, "buffer_streams": True, "max_retries": 0}
 
 
+async def judged_behind(app: Any) -> None:
+    """Wait for what is judged beside the requests."""
+    while app._shadows:  # noqa: ASYNC110 - nobody else waits for it
+        await asyncio.sleep(0)
+
+
 class Host:
     """Serves one reply, guarded by either middleware."""
 
@@ -156,7 +163,9 @@ class Host:
             app: Any = GuardrailMiddleware(_asgi(reply), client, routes)
             transport = httpx.ASGITransport(app)
             async with httpx.AsyncClient(transport=transport, base_url="http://h") as reader:
-                return await reader.request(method, path, json=request, headers=headers)
+                found = await reader.request(method, path, json=request, headers=headers)
+                await judged_behind(app)
+                return found
 
 
 def _wsgi(reply: Reply) -> Callable[..., Iterable[bytes]]:
@@ -242,8 +251,7 @@ def on_socket(
             scope: Any = {"type": "websocket", "path": path, "query_string": b""}
             scope["headers"] = [(b"accept-language", language.encode())]
             await guarded(scope, receive, send)
-            while guarded._shadows:  # noqa: ASYNC110 - judged beside the requests
-                await asyncio.sleep(0)
+            await judged_behind(guarded)
 
     anyio.run(run)
     return sent

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -10,9 +12,25 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 import guardrail_client as gc
 from guardrail_client.middleware import AnswerMetrics, AnswerOutcome, GuardrailWSGI, Route, guarded
-from guardrail_client.middleware.metrics import COUNTERS, MAX_REASONS, WAIT
+from guardrail_client.middleware.metrics import (
+    COUNTERS,
+    FIRST_TEXT,
+    HISTOGRAMS,
+    MAX_REASONS,
+    STREAM_WAIT,
+    WAIT,
+)
 from tests.unit.client.conftest import make_verdict
-from tests.unit.client.middleware.conftest import BAD, GOOD, LEAK, MARKED, Host, Reply
+from tests.unit.client.middleware import conftest
+from tests.unit.client.middleware.conftest import (
+    BAD,
+    GOOD,
+    LEAK,
+    MARKED,
+    Host,
+    Reply,
+    on_socket,
+)
 
 Counted = list[tuple[str, dict[str, str]]]
 FAILURES = {503: "not_ready", 500: "internal", 401: "unauthorized", 429: "overloaded"}
@@ -31,7 +49,7 @@ class Sink:
     @property
     def counted(self) -> Counted:
         """Return names and labels of what was counted, without the route."""
-        found = [(name, labels) for name, labels, _ in self.told if name != WAIT]
+        found = [(name, labels) for name, labels, _ in self.told if name not in HISTOGRAMS]
         assert all(labels["route"] == "/ask" for _, labels in found)
         return [(n, {k: v for k, v in ls.items() if k != "route"}) for n, ls in found]
 
@@ -77,6 +95,60 @@ def test_streams_are_counted(answer: str, kind: str, host: Host) -> None:
     host.get(Reply.of(body.encode(), kind), Route("/ask", sse="text", metrics=AnswerMetrics(sink)))
     names = [name for name, _ in sink.counted]
     assert names == (["checked"] if answer == GOOD else ["stopped", "checked"])
+
+
+@pytest.mark.parametrize("hold", [None, "all"])
+@pytest.mark.parametrize("answer", [GOOD, BAD])
+@pytest.mark.parametrize("kind", ["text/plain", "text/event-stream", "application/x-ndjson"])
+def test_the_times_of_streams_are_taken(kind: str, answer: str, hold: Any, host: Host) -> None:
+    """Until the first text is shown, and the wait in all; a text judged whole is timed as such."""
+    ticks = itertools.count()
+    sink = Sink()
+    metrics = AnswerMetrics(sink, clock=lambda: float(next(ticks)))
+    bodies = {"text/plain": answer, "text/event-stream": f"data: {answer}\n\n"}
+    body = bodies.get(kind, json.dumps({"response": answer, "done": False}) + "\n")
+    sse = "text" if kind != "application/x-ndjson" else "any"
+    host.get(Reply.of(body.encode(), kind), Route("/ask", sse=sse, hold=hold, metrics=metrics))
+    found = {name: value for name, labels, value in sink.told if name in HISTOGRAMS}
+    if hold == "all":
+        assert found == {WAIT: 1.0}
+        return
+    assert set(found) == ({FIRST_TEXT, STREAM_WAIT} if answer == GOOD else {STREAM_WAIT})
+    assert found.get(FIRST_TEXT, 1.0) == 1.0
+    assert found[STREAM_WAIT] > 0
+
+
+def test_functions_that_write_in_pieces_are_timed() -> None:
+    """Also when the guard is down."""
+    sink = Sink()
+    with gc.GuardrailClient("http://127.0.0.1:1", max_retries=0) as client:
+
+        @guarded(client, question=None, contexts=None, metrics=AnswerMetrics(sink))
+        def answer() -> Iterator[str]:
+            yield GOOD
+
+        list(answer())
+    assert [name for name, _, _ in sink.told if name in HISTOGRAMS] == [STREAM_WAIT]
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/event-stream", "socket"])
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_what_would_have_been_stopped_of_streams_is_counted(
+    kind: str, mode: Any, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a policy that observes, as for whole answers; shown to its end."""
+    sink = Sink()
+    route = Route("/ask", sse="text", websocket="text", mode=mode, metrics=AnswerMetrics(sink))
+    if mode == "enforce":  # the policy observes
+        monkeypatch.setitem(conftest.ACTIONS, "lobster", "observe")
+    if kind == "socket":
+        sent = on_socket(host.guard, route, BAD, {"type": "websocket.close", "code": 1000})
+        assert BAD in [message.get("text") for message in sent]
+    else:
+        body = BAD if kind == "text/plain" else f"data: {BAD}\n\n"
+        assert BAD in host.get(Reply.of(body.encode(), kind), route).text
+    assert ("would_have_stopped", {}) in sink.counted
+    assert not any(name == "stopped" for name, _ in sink.counted)
 
 
 OBSERVED: dict[str, tuple[str, str, str, bool]] = {
@@ -143,6 +215,7 @@ def test_a_registry_has_every_metric(host: Host) -> None:
     assert 'guardrail_middleware_stopped_total{reason="blocked",route="/ask"} 1.0' in page
     assert 'guardrail_middleware_wait_seconds_count{route="/ask"} 2.0' in page
     assert all(f"guardrail_middleware_{name}_total" in page for name in COUNTERS)
+    assert all(f"guardrail_middleware_{name}" in page for name in HISTOGRAMS)
     assert "lobster" not in page
 
 

@@ -195,6 +195,8 @@ def _key_places(value: Any, at: Place = ()) -> Iterator[Place]:
 
 def is_code(key: str | int, text: str, shape: Shape) -> bool:
     """Return whether what stands under a key says nothing to a reader: a name, a code, a label."""
+    if text in shape.phrases:
+        return True
     if key in shape.labels:
         return text.count(" ") <= MAX_BLANKS and "@" not in text
     return key in (IDENTIFIERS | shape.codes) and is_name(text)

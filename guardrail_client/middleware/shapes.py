@@ -32,6 +32,7 @@ class Shape:
             an empty list, where a text was changed.
         codes: Keys whose strings are names and codes, beside `IDENTIFIERS`.
         labels: Keys whose strings are labels of a few words, such as names of files.
+        phrases: What servers always say in the same words, beside an answer.
         when_stopped: Patterns, and what stands there when a text of the same `*` was stopped.
         asked: Finds the question in the request.
         source: The published description.
@@ -44,6 +45,7 @@ class Shape:
     repeats: tuple[str, ...] = ()
     codes: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
+    phrases: frozenset[str] = frozenset()
     when_stopped: Mapping[str, Any] = field(default_factory=dict)
     asked: Callable[[Any], str | None] = lambda _request: None
     source: str = ""
@@ -219,6 +221,7 @@ LLAMAINDEX = Shape(
     repeats=("/metadata",),
     codes=frozenset({"id_", "node_id", "hash", "class_name", "mimetype"}),
     labels=frozenset({"file_path", "file_name"}),
+    phrases=frozenset({"{key}: {value}", "{metadata_str}\n\n{content}"}),
     asked=last_user_message("messages", "query"),
     source="https://docs.llamaindex.ai/en/stable/api_reference/response/",
 )

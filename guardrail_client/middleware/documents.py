@@ -108,7 +108,7 @@ class Document:
             if text != found.text:
                 written |= _parts(found, text)
         for place in [p for pattern in self.shape.repeats for p in _flat(changed, pattern)]:
-            _put(changed, place, [] if isinstance(at_place(changed, place), list) else None)
+            _put(changed, place, self._emptied(at_place(changed, place), place))
         for found, is_stopped in zip(self.texts, stopped, strict=True):
             if is_stopped:
                 self._say_stopped(changed, found)
@@ -121,6 +121,12 @@ class Document:
             if not _put(changed, place, text):
                 raise UnreadableBody("answer_not_in_document")
         return changed
+
+    def _emptied(self, value: Any, place: Place) -> Any:
+        """Return what the vendor's client expects there if nothing is said."""
+        if isinstance(value, list):
+            return []
+        return {} if place[-1] in self.shape.objects else None
 
     def _say_stopped(self, changed: Any, found: FoundText) -> None:
         """Say that a filter ended a text, also where the server left the reason out."""

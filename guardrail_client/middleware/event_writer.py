@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -9,14 +10,16 @@ from typing import Any
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import at_place, put, strict_json, string_places
 from guardrail_client.middleware.event_reader import TOOL_CALL, event_of, kind_in, put_at
+from guardrail_client.middleware.outcome import AnswerOutcome
 from guardrail_client.middleware.shapes import OPENAI_CHAT
-from guardrail_client.middleware.sse import DONE, compact, data_of, field_of, with_data
+from guardrail_client.middleware.sse import DONE, comment, compact, data_of, field_of, with_data
 from guardrail_client.middleware.stream_documents import (
     WHOLE,
     Lane,
     filled,
     said_when_stopped,
 )
+from guardrail_client.middleware.stream_shapes import STREAM_SHAPES
 
 OURS = "guardrail"
 """The field, or the name of the event, in which the guard says something itself."""
@@ -79,8 +82,21 @@ def told(said: Mapping[str, Any]) -> bytes:
     return with_data(b"event: guardrail", compact({OURS: said}))
 
 
+def verdict(shape: str, outcome: AnswerOutcome) -> bytes:
+    """Return what tells a reader the verdict: a comment if its readers skip comments, a mark."""
+    skipped = shape not in STREAM_SHAPES or STREAM_SHAPES[shape].marked is None
+    said = " ".join(f"{name.lower()}={text}" for name, text in outcome.headers())
+    is_marked = outcome.result is not None and outcome.result.action == "mark"
+    last = marked(shape, outcome.told()) if is_marked else b""
+    return (comment(said) if skipped else b"") + last
+
+
 def marked(shape: str, said: Mapping[str, Any]) -> bytes:
     """Return an event that says that an answer is marked, where no reader stumbles over it."""
+    document = copy.deepcopy(STREAM_SHAPES[shape].marked) if shape in STREAM_SHAPES else None
+    if document is not None:
+        _last_object(document)[OURS] = said
+        return event_of(STREAM_SHAPES[shape], document)
     return told(said) if shape == "text" or shape.startswith("/") else b""
 
 
@@ -123,7 +139,8 @@ def stopped(template: bytes, shape: str, lane: Lane, said: Mapping[str, Any]) ->
 
 def _last_object(document: Any) -> Any:
     """Return where a document has room for a field of ours: the value of a part, or itself."""
-    return document["value"] if "part" in document else document
+    value = document["value"] if "part" in document else document
+    return value[-1] if isinstance(value, list) else value
 
 
 def said_otherwise(event: bytes, changes: Mapping[str, str]) -> bytes | None:

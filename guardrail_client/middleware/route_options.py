@@ -30,6 +30,8 @@ MAX_BYTES = 4 * 1024 * 1024
 """Of a JSON response: the service takes no larger answer with its passages either."""
 RECEIVE, FRAME = "receive", "frame"
 """Ends of an answer on a WebSocket that no frame says."""
+NO_CONTENT = ("/models", "/data/0/object", "/totalTokens", "/embedding", "/embeddings")
+"""Beside generateContent: lists of models, Google's and OpenAI's, counted tokens and vectors."""
 Fallback = str | Mapping[str, Any] | Callable[[str, str | None], str]
 """The text sent in place of an answer: a text; texts by reason, `blocked` or `outage`, by language,
 or by one and then the other; or a function of the reason and the reader's language, None if that is
@@ -45,7 +47,7 @@ class Route:
     Attributes:
         path: The path, with or without that under which the application is mounted, without regard
             to a slash at its end. `/*` at its end stands for the path and everything below it, a
-            `*` alone for any rest.
+            `*` alone for any rest, and `/*/` elsewhere for one step.
         answer: Where the answer is, in the response unless it says otherwise: a name of `SHAPES`, a
             `Shape`, a JSON pointer in which `*` stands for any index or key, several pointers, a
             JMESPath, or a function that returns a text or several. None takes the shape that the
@@ -174,9 +176,10 @@ class Route:
         )
 
     @classmethod
-    def google(cls, path: str = "/v1beta/models/*", **settings: Any) -> Self:
-        """Return a route for Google's generateContent."""
-        return cls(path, **{"answer": "google", "sse": "google", "contexts": None, **settings})
+    def google(cls, path: str = "/*/models/*", **settings: Any) -> Self:
+        """Return a route for Google's generateContent, of any version of it."""
+        shape = {"answer": "google", "sse": "google", "contexts": None}
+        return cls(path, **{**shape, "no_answer": NO_CONTENT, **settings})
 
     @classmethod
     def bedrock(cls, path: str = "/model/*", **settings: Any) -> Self:
@@ -215,13 +218,13 @@ class Route:
 
     def matches(self, path: str) -> bool:
         """Return whether a path is this endpoint's."""
-        asked, own = _plain(path), self.path
-        if own.endswith("/*"):
-            parent = _plain(own[:-1])
-            return asked == parent or asked.startswith(parent.rstrip("/") + "/")
-        if own.endswith("*"):
-            return asked.startswith(own[:-1])
-        return asked == _plain(own)
+        own, below = self.path, self.path.endswith("/*")
+        if own.endswith("*") and not below:
+            return _plain(path).startswith(own[:-1])
+        asked, steps = _steps(path), _steps(own.removesuffix("*") if below else own)
+        if not (len(asked) >= len(steps) if below else len(asked) == len(steps)):
+            return False
+        return all(step in ("*", at) for step, at in zip(steps, asked, strict=False))
 
     def read(self, exchange: Exchange) -> Document:
         """Return the response's document with its texts.
@@ -230,7 +233,7 @@ class Route:
             UnreadableBody: If it is neither known to hold an answer nor known to hold none.
         """
         value = exchange.response
-        if any(documents.find_pointed(value, [pointer]) is not None for pointer in self.no_answer):
+        if any(documents.places_of(value, pointer) for pointer in self.no_answer):
             return Document(value, [])
         if self._answer is not None:
             found = documents.find_returned(value, self._answer(exchange))
@@ -348,6 +351,10 @@ def paths(path: str, root: str) -> list[str]:
     roots = dict.fromkeys((root, root.rstrip("/")))
     inner = [path.removeprefix(root) or "/" for root in roots if root and path.startswith(root)]
     return [path, *(rest for rest in inner if rest.startswith("/"))]
+
+
+def _steps(path: str) -> list[str]:
+    return [step for step in _plain(path).split("/") if step]
 
 
 def _plain(path: str) -> str:

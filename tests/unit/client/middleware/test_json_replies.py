@@ -189,18 +189,52 @@ RECORDED: dict[str, Any] = {
                     "id": "msg_1", "role": "assistant", "status": "completed", "type": "message"}],
         "status": "completed", "usage": {"input_tokens": 33},
     },
+    "LangServe reads other arguments as an object": {
+        "output": {"content": LEAK, "additional_kwargs": {}, "response_metadata": {}, "type": "ai",
+                   "id": "run-1", "tool_calls": [], "invalid_tool_calls": []},
+        "metadata": {"run_id": "7852520c-12ab", "feedback_tokens": []},
+    },
     "a choice without a reason": {"choices": [{"index": 0, "message": {"content": BAD}}]},
 }  # fmt: skip
 """What real servers sent; see tests/vendors."""
 
 
 @pytest.mark.parametrize("document", RECORDED.values(), ids=RECORDED)
-def test_a_stopped_reply_says_why_where_the_server_left_it_out(document: Any, host: Host) -> None:
-    """Lists that said it again are empty lists, over which clients go."""
+def test_changed_replies_are_what_clients_can_read(document: Any, host: Host) -> None:
+    """Lists and objects that said it again are empty ones: clients go through them."""
     reply = host.get(Reply.of(document))
-    assert FALLBACK in reply.text
-    assert '"content_filter"' in reply.text
+    assert VALUE not in reply.text
     assert "null" not in reply.text
+    if BAD in json.dumps(document):
+        assert FALLBACK in reply.text
+        assert '"content_filter"' in reply.text
+
+
+NODE = {
+    "node": {"id_": "c6a7429c", "embedding": None, "metadata": {}, "relationships": {},
+             "metadata_template": "{key}: {value}", "metadata_separator": "\n", "text": GOOD,
+             "mimetype": "text/plain", "text_template": "{metadata_str}\n\n{content}",
+             "class_name": "TextNode"},
+    "score": 0.9, "class_name": "NodeWithScore",
+}  # fmt: skip
+
+
+def test_templates_of_nodes_are_not_judged(host: Host) -> None:
+    """LlamaIndex writes them into every node of a response."""
+    sent = Reply.of({"response": GOOD, "source_nodes": [NODE], "metadata": {}})
+    assert host.get(sent, Route.llamaindex("/ask")).content == sent.body
+    assert {asked["answer"] for asked in host.guard.asked} == {GOOD}
+
+
+@pytest.mark.parametrize(
+    ("document", "answered"),
+    [({"models": [{"name": "models/m", "description": BAD}]}, True), ({"totalTokens": 7}, True),
+     ({"object": "list", "data": [{"id": "m", "object": "model"}]}, True), ({"text": BAD}, False)],
+)  # fmt: skip
+def test_models_are_listed_beside_google(document: Any, answered: bool, host: Host) -> None:
+    """The list is below the path that version after version of the client asks."""
+    listed = host.get(Reply.of(document), Route.google(), path="/v1/models")
+    assert (listed.status_code == 200) == answered
 
 
 REFUSED = {
@@ -459,6 +493,9 @@ def test_every_method_is_guarded(method: str, host: Host) -> None:
         ("/ask/*", "/ask", True), ("/ask/*", "/ask/", True), ("/ask/*", "/ask/a/b", True),
         ("/ask/*", "/asks", False), ("/ask*", "/asks", True), ("/*", "/", True),
         ("/*", "/x/y", True), ("/", "/", True), ("/", "/x", False),
+        ("/*/models/*", "/v1/models/m:generateContent", True),
+        ("/*/models/*", "/v1beta/models/m:streamGenerateContent", True),
+        ("/*/models/*", "/models/m", False), ("/*/models/*", "/a/b/models/m", False),
     ],
 )  # fmt: skip
 def test_slashes_do_not_lead_around_the_guard(own: str, path: str, guarded: bool) -> None:

@@ -365,6 +365,18 @@ def test_the_stream_of_a_service_is_checked(
             assert all(same)
 
 
+WITHOUT_COMMENTS = ["google", "ollama-chat", "ollama-generate", "vercel-parts"]
+
+
+@pytest.mark.parametrize("service", WITHOUT_COMMENTS)
+def test_readers_who_know_no_comments_are_sent_none(service: str, host: Host) -> None:
+    """Google's client takes each for a chunk and fails; a mark is a field of an empty event."""
+    for text in (GOOD, LEAK, BAD, MARKED):
+        sent = host.get(VENDORS[service].reply(text), route(service)).text
+        assert not any(line.startswith(":") for line in sent.splitlines())
+        assert ('"guardrail":{"action":"mark"}' in sent) == (text == MARKED)
+
+
 def test_repeats_say_what_was_shown(host: Host) -> None:
     """The end of a Responses stream is kept: vendors' clients read the answer from there."""
     reply = host.get(VENDORS["openai-responses"].reply(LEAK), Route.responses("/ask"))

@@ -199,7 +199,6 @@ class Links(Detector[LinksParameters]):
         default_thresholds={"model_passes": 0.5},
         replaces=True,
         in_flight="search",
-        version="links/1",
         remedy=STAY_WITH_PASSAGES,
         listing=Listing(
             title="Links and calls to act",

@@ -112,6 +112,9 @@ class Settings(BaseSettings):
     api_keys_file: Path | None = Field(
         None, description="File with further keys, one a line: a secret mount."
     )
+    tenant_cache: bool = Field(
+        False, description="Keep the outputs of models apart for each key, at the price of memory."
+    )
     allow_anonymous: bool = Field(
         False, description="Serve without keys on an address that other machines reach."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -167,6 +168,10 @@ class Coverage:
         return cls((size, size), (read, read))
 
 
+TENANT: ContextVar[str] = ContextVar("tenant", default="")
+"""Whose rows are made in this context, where outputs are kept apart (GUARDRAIL_TENANT_CACHE)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One model input. Equal rows run once, so a row holds everything its output depends on."""
@@ -177,6 +182,8 @@ class Row:
     outputs: tuple[str, ...] = ("sentence_embedding",)
     evidence: tuple[str, ...] = ()
     """Texts a grounding row's claim is read against; the model chooses the nearest of them."""
+    tenant: str = field(default_factory=TENANT.get)
+    """Rows of others are not equal to it, and neither outputs nor calls are shared with them."""
 
 
 RowOutput = Mapping[str, "np.ndarray[Any, np.dtype[Any]]"]

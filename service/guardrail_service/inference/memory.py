@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import onnxruntime as ort
 
 from guardrail_service.inference.store import Store
-from guardrail_service.types import RowOutput, RowResult
+from guardrail_service.types import TENANT, RowOutput, RowResult
 
 MEMORY_BYTES = 64 * 2**20
 """About 1,300 sentences of 32 tokens; passages repeat across requests and across claims."""
@@ -212,7 +212,11 @@ class Remembered(NamedTuple):
 
 
 def _key(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    """Return what a text is kept under: one key for everybody, or one for each tenant."""
+    read = text.encode("utf-8", "surrogatepass")
+    if tenant := TENANT.get():
+        read = hashlib.sha256(tenant.encode()).digest() + read
+    return hashlib.sha256(read).digest()
 
 
 def _size(outputs: RowOutput) -> int:

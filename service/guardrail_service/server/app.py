@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 from guardrail_service import __version__
 from guardrail_service.errors import MalformedInput, ServiceError
 from guardrail_service.server import api_page
-from guardrail_service.server.envelope import Envelope
+from guardrail_service.server.envelope import Envelope, Keys
 from guardrail_service.server.error_replies import error_response
 from guardrail_service.server.routes import router
 from guardrail_service.server.runtime import Runtime
@@ -56,7 +56,8 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
         Envelope,
         max_body_bytes=settings.limits.body_bytes,
         body_s=settings.timeouts.body_s,
-        keys=settings.keys(),
+        keys=Keys(settings.keys(), settings.api_keys_file, settings.keys),
+        is_apart=settings.tenant_cache,
     )
     app.add_exception_handler(ServiceError, _on_guardrail_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)

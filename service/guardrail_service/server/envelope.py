@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import logging
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
 
 from guardrail_service.errors import (
     BodyTooLarge,
+    ConfigurationError,
     InputError,
     MalformedInput,
     RequestTimeout,
@@ -23,8 +25,11 @@ from guardrail_service.errors import (
 )
 from guardrail_service.server.error_replies import error_response
 from guardrail_service.server.telemetry import log_request
+from guardrail_service.types import TENANT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from guardrail_service.server.telemetry import Telemetry
@@ -44,6 +49,68 @@ def request_id_from(header: str | None) -> str:
     return uuid.uuid4().hex
 
 
+class Keys:
+    """The accepted keys; those of a file as it is now, looked at once a second.
+
+    Args:
+        given: The keys at the start.
+        file: Where further ones are; None: nowhere.
+        read: Reads all of them again.
+    """
+
+    def __init__(
+        self,
+        given: Iterable[bytes],
+        file: Path | None = None,
+        read: Callable[[], Iterable[bytes]] = tuple,
+    ) -> None:
+        self._known = {key_id(key): key for key in given}
+        self._file = file
+        self._read = read
+        self._seen = self._state()
+        self._next_look = time.monotonic() + KEYS_EVERY_S
+
+    def __bool__(self) -> bool:
+        """Return whether there is any key: without, everybody may ask."""
+        return bool(self._known)
+
+    def find(self, sent: bytes) -> str | None:
+        """Return the id of a key that somebody sent, or None if it is none."""
+        if self._file is not None and time.monotonic() >= self._next_look:
+            self.renew()
+        matches = [(hmac.compare_digest(sent, key), name) for name, key in self._known.items()]
+        return next((name for is_it, name in matches if is_it), None)
+
+    def renew(self) -> None:
+        """Read the file if it has changed; one that cannot be used leaves the keys as they are."""
+        self._next_look = time.monotonic() + KEYS_EVERY_S
+        state = self._state()
+        if state == self._seen:
+            return
+        self._seen = state
+        try:
+            self._known = {key_id(key): key for key in self._read()}
+        except ConfigurationError:
+            _LOG.error("the file of keys cannot be used; the last good keys stay in force")
+            return
+        _LOG.warning("the file of keys has changed and is in force")
+
+    def _state(self) -> tuple[int, ...] | None:
+        try:
+            found = None if self._file is None else self._file.stat()
+        except OSError:
+            return None
+        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+KEYS_EVERY_S = 1.0
+
+
+def key_id(key: bytes) -> str:
+    """Return what logs and metrics call a key: the start of its hash, the same after a restart."""
+    return hashlib.sha256(key).hexdigest()[:8]
+
+
 class Envelope:
     """Pure ASGI middleware. Reads the whole body first, so that a limit cannot be outrun, except a
     stream's."""
@@ -53,12 +120,15 @@ class Envelope:
         app: ASGIApp,
         max_body_bytes: int,
         body_s: float,
-        keys: Iterable[bytes],
+        keys: Keys | Iterable[bytes],
+        *,
+        is_apart: bool = False,
     ) -> None:
         self._app = app
         self._max_body_bytes = max_body_bytes
         self._body_s = body_s
-        self._keys = list(keys)
+        self._keys = keys if isinstance(keys, Keys) else Keys(keys)
+        self._is_apart = is_apart
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next = asyncio.Lock()
 
@@ -72,7 +142,7 @@ class Envelope:
     async def serve(self, exchange: _Exchange) -> None:
         """Check key and body, then hand on."""
         scope = exchange.scope
-        scope["state"]["caller"] = self._authorize(scope)
+        scope["state"]["caller"] = self._authorize(exchange)
         if scope["path"] == STREAM_ROUTE:
             await self._app(scope, exchange.receive, exchange.send)
             return
@@ -95,17 +165,21 @@ class Envelope:
         await self._next.acquire()
         loop.call_soon(self._next.release)
 
-    def _authorize(self, scope: Scope) -> str:
-        """Return whose request it is: the number of its key, or its address without keys."""
+    def _authorize(self, exchange: _Exchange) -> str:
+        """Return whose request it is: the id of its key, or its address without keys."""
+        scope = exchange.scope
         if not self._keys or scope["path"] in OPEN_ROUTES:
             return str((scope.get("client") or ("unix",))[0])
         given = Headers(scope=scope).get("authorization", "")
         kind, _, key = given.partition(" ")
         sent = key.strip().encode("latin-1")  # what ASGI decoded headers with: the sent bytes
-        matches = [hmac.compare_digest(sent, known) for known in self._keys]
-        if kind.lower() != "bearer" or not any(matches):
+        found = self._keys.find(sent)
+        if kind.lower() != "bearer" or found is None:
             raise Unauthorized("no valid key; expected the header 'Authorization: Bearer <key>'")
-        return f"key {matches.index(True)}"
+        exchange.log["key"] = found
+        if self._is_apart:
+            TENANT.set(found)
+        return f"key {found}"
 
 
 class _Exchange:
@@ -159,6 +233,8 @@ class _Exchange:
         telemetry: Telemetry | None = getattr(self.scope["app"].state, "telemetry", None)
         if telemetry is not None:
             telemetry.request(route, self._status, str(self.log.get("decision", "none")))
+            if (key := self.log.get("key")) is not None:
+                telemetry.of_key(key, self._status)
         fields: dict[str, Any] = {
             "request_id": self.request_id,
             "method": self.scope["method"] if self.scope["method"] in _METHODS else "other",

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
 
 from guardrail_service.errors import (
@@ -221,7 +222,8 @@ class Service:
 
     async def _in_thread(self, work: Callable[[], T], gone: Gone, cancellation: Cancellation) -> T:
         """Return what `work` gives; it is cancelled when the caller leaves."""
-        running = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        loop, run = asyncio.get_running_loop(), copy_context().run
+        running = loop.run_in_executor(self._threads, lambda: run(work))
         watcher = asyncio.ensure_future(gone())
         waited: set[asyncio.Future[Any]] = {running, watcher}
         try:

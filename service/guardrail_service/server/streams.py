@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Executor
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
 
@@ -170,7 +171,8 @@ class Streams:
     async def judged(self, work: Callable[[], T]) -> T:
         """Return what `work` gives, on a thread; streams take turns."""
         async with self._judging:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            loop, run = asyncio.get_running_loop(), copy_context().run
+            return await loop.run_in_executor(self._threads, lambda: run(work))
 
     def count(self, final: StreamFinal, request: Request) -> None:
         """Count a verdict and put it into the log line."""

@@ -36,6 +36,12 @@ class Telemetry:
             ["route", "status", "decision"],
             registry=self.registry,
         )
+        self._of_keys = Counter(
+            "guardrail_key_requests",
+            "Requests by the id of their key and HTTP status.",
+            ["key", "status"],
+            registry=self.registry,
+        )
         self._latency = Histogram(
             "guardrail_check_seconds",
             "Time per checked answer.",
@@ -103,6 +109,10 @@ class Telemetry:
     def request(self, route: str, status: int, decision: str) -> None:
         """Count one request; `route` is a template, never a path."""
         self._requests.labels(route, str(status), decision).inc()
+
+    def of_key(self, key: str, status: int) -> None:
+        """Count one request of a key."""
+        self._of_keys.labels(key, str(status)).inc()
 
     def _outcomes_of(self, detector: str, state: str, flagged: bool) -> Counter:
         return self._states.labels(detector, state, str(flagged).lower())

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.errors import NotReady
-from guardrail_service.server.envelope import Envelope, request_id_from
+from guardrail_service.server.envelope import Envelope, Keys, key_id, request_id_from
+from guardrail_service.settings import Settings
 
 Message = dict[str, Any]
 PATIENCE_S = 60.0
@@ -277,3 +279,27 @@ def test_a_body_that_does_not_come_in_time_is_told_so(caplog: pytest.LogCaptureF
     assert (b"connection", b"close") in sent[0]["headers"]
     assert json.loads(sent[1]["body"])["error"]["code"] == "request_timeout"
     assert "a request's body took too long" in caplog.text
+
+
+def test_a_file_of_keys_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    """A file that cannot be used leaves the last good keys in force."""
+    file = tmp_path / "keys"
+    file.write_text("one\n")
+    settings = Settings(api_keys=("fixed",), api_keys_file=file)
+    keys = Keys(settings.keys(), file, settings.keys)
+    for content, known in (("one\ntwo\n", "two"), ("three\n", "three"), ("# none left\n", "three")):
+        file.write_text(content)
+        keys.renew()
+        assert keys.find(known.encode()) == key_id(known.encode())
+        assert keys.find(b"fixed") is not None
+    assert keys.find(b"one") is None
+    file.unlink()
+    keys.renew()
+    assert keys.find(b"three") is not None
+
+
+def test_a_key_is_named_by_its_hash_and_never_shown() -> None:
+    """The same name after a restart, whatever the order of keys."""
+    assert key_id(b"right") == Keys([b"other", b"right"]).find(b"right")
+    assert len(key_id(b"right")) == 8
+    assert Keys([b"right"]).find(b"wrong") is None

@@ -397,5 +397,6 @@ def _is_alike(job: RowJob, first: RowJob) -> bool:
     return (
         job.row.role == first.row.role
         and job.row.outputs == first.row.outputs
+        and job.row.tenant == first.row.tenant
         and not job.is_single
     )

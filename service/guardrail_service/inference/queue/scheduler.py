@@ -24,7 +24,7 @@ from guardrail_service.inference.queue.backlog import (
 )
 from guardrail_service.inference.queue.batch import Batch
 from guardrail_service.inference.queue.cost import CostModel, RowCost
-from guardrail_service.types import Role, Row, RowOutput, RowResult
+from guardrail_service.types import TENANT, Role, Row, RowOutput, RowResult
 
 _LOG = logging.getLogger(__name__)
 Runner = Callable[[Row], RowResult]
@@ -417,6 +417,7 @@ class Scheduler:
 
     def _outcome(self, rows: Sequence[Row]) -> list[RowResult] | RowFailed:
         role = rows[0].role
+        TENANT.set(rows[0].tenant)
         try:
             if len(rows) == 1:
                 return [self._runners[role](rows[0])]

@@ -1,0 +1,54 @@
+"""Several keys on one service: named in log and metrics, and what is kept apart for them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from guardrail_service.server.app import create_app
+from guardrail_service.server.envelope import key_id
+from guardrail_service.server.runtime import Runtime
+from guardrail_service.settings import Settings
+
+ASKED = {"question": "When?", "answer": "It opens at seven.", "contexts": ["It opens at seven."]}
+
+
+@pytest.mark.parametrize(("is_apart", "times"), [(True, 2), (False, 1)])
+def test_what_one_key_has_sent_is_new_from_another_if_asked_for(
+    is_apart: bool,
+    times: int,
+    tiny: Path,
+    configs: tuple[Path, Path],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """So nobody learns by the clock whether somebody else has sent a text."""
+    caplog.set_level(logging.INFO, "guardrail.access")
+    settings = Settings(
+        model_pack=str(tiny),
+        config=configs,
+        workers=1,
+        api_keys=("one", "two"),
+        tenant_cache=is_apart,
+    )
+    runtime = Runtime(settings)
+
+    def misses() -> int:
+        return sum(found.misses for found in runtime.caches.stats().values())
+
+    with TestClient(create_app(runtime=runtime)) as client:
+        before, seen = misses(), []
+        for key in ("one", "one", "two", "two"):
+            sent = client.post("/v1/check", json=ASKED, headers={"Authorization": f"Bearer {key}"})
+            assert sent.status_code == 200
+            seen.append(misses() - before)
+        metrics = client.get("/metrics").text
+    first = seen[0]
+    assert first > 0
+    assert seen == [first, first, times * first, times * first]
+    for key in ("one", "two"):
+        name = key_id(key.encode())
+        assert f'guardrail_key_requests_total{{key="{name}",status="200"}} 2.0' in metrics
+        assert f'"key":"{name}"' in caplog.text

@@ -7,7 +7,9 @@ asks for them, so that parts do not overlap and their sum can be compared with t
 from __future__ import annotations
 
 import json
+import math
 import time
+import timeit
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -48,6 +50,7 @@ from guardrail_service.server.translate import (
 )
 from guardrail_service.settings import Limits
 from guardrail_service.text import sample as segmented
+from guardrail_service.text.budget import Budget, in_time, spending
 from guardrail_service.types import Role, Row
 
 P = ParamSpec("P")
@@ -213,6 +216,33 @@ class StageBench:
             yield
 
 
+@contextmanager
+def counted_looks() -> Iterator[list[None]]:
+    """Yield a list that gets an element for each look of a check at its time."""
+    looks: list[None] = []
+    original = Budget.is_spent
+
+    def counting(budget: Budget) -> bool:
+        looks.append(None)
+        return original(budget)
+
+    Budget.is_spent = counting  # type: ignore[method-assign,assignment]
+    try:
+        yield looks
+    finally:
+        Budget.is_spent = original  # type: ignore[method-assign]
+
+
+def look_us(times: int = 20_000) -> float:
+    """Return microseconds of a look with a loop of ten steps around it, the dearest kind."""
+    with spending(Budget(None, math.inf)):
+        looking = timeit.timeit(
+            lambda: list(in_time(range(10))), timer=time.process_time, number=times
+        )
+    plain = timeit.timeit(lambda: list(range(10)), timer=time.process_time, number=times)
+    return max(0.0, looking - plain) / times * 1e6
+
+
 def run(plan: StagesPlan, note: Callable[[str], None]) -> StagesReport:
     """Return the parts of each sample's checks, cold and warm.
 
@@ -231,9 +261,11 @@ def run(plan: StagesPlan, note: Callable[[str], None]) -> StagesReport:
             note(f"sample {number + 1 - WARM_UP}" if number >= WARM_UP else "warming up")
             for variant, passages in enumerate(("cold", "warm")):
                 body = json.dumps(source.sample(number, variant)).encode()
-                _, parts, total = bench.judge(body)
+                with counted_looks() as looks:
+                    _, parts, total = bench.judge(body)
                 if number >= WARM_UP:
-                    found.append(StageTimes(passages=passages, parts_ms=parts, total_ms=total))
+                    times = {"parts_ms": parts, "total_ms": total, "looks": len(looks)}
+                    found.append(StageTimes(passages=passages, **times))
     return StagesReport(
         started=started,
         machine=machine(),
@@ -242,6 +274,7 @@ def run(plan: StagesPlan, note: Callable[[str], None]) -> StagesReport:
         policy=planner.policy.ref.name,
         scenario=plan.scenario,
         seed=plan.seed,
+        look_us=look_us(),
         judged=tuple(found),
     )
 
@@ -274,6 +307,7 @@ TITLES: Mapping[Part, str] = {
     "decide": "thresholds, decision, redaction",
     "reply": "reply and its JSON",
 }
+LOOKS = "in the whole: looks at the time, which end huge texts"
 HEADINGS = ("part", "cold ms", "of the whole", "warm ms", "of the whole")
 
 
@@ -284,6 +318,7 @@ class StageTimes(BaseModel):
     passages: Passages
     parts_ms: dict[Part, float] = Field(description="Time in a part, without that in others.")
     total_ms: float
+    looks: int = Field(0, description="How often the check looked whether its time is over.")
 
     @property
     def sum_ms(self) -> float:
@@ -303,6 +338,7 @@ class StagesReport(BaseModel):
     policy: str
     scenario: str
     seed: int
+    look_us: float = Field(0.0, description="Microseconds of one such look, at most.")
     judged: tuple[StageTimes, ...] = Field(min_length=2)
 
     def medians(self, passages: Passages) -> dict[str, float]:
@@ -313,6 +349,7 @@ class StagesReport(BaseModel):
             "sum of the parts": median(one.sum_ms for one in chosen),
             "not accounted for": median(one.total_ms - one.sum_ms for one in chosen),
             "the whole check": median(one.total_ms for one in chosen),
+            LOOKS: median(one.looks for one in chosen) * self.look_us / 1e3,
         }
 
 

@@ -11,16 +11,20 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail_bench.stages import (
+    LOOKS,
     TITLES,
     Part,
     StagesReport,
     StageTimes,
     Stopwatch,
+    counted_looks,
+    look_us,
     stages_markdown,
     stages_rows,
 )
 from guardrail_service.commands.main import app
 from guardrail_service.text import sample as segmented
+from guardrail_service.text.budget import Budget, in_time, spending
 
 SENTENCES = (
     "Guests may stay for two weeks at most in the old house.",
@@ -109,3 +113,18 @@ def test_shares_are_of_the_whole_and_the_rest_shows() -> None:
     assert rows["not accounted for"] == ("10.00", "9.1%", "25.00", "50.0%")
     assert rows["the whole check"] == ("110.00", "100.0%", "50.00", "100.0%")
     assert "not quiet" in stages_markdown(report)
+
+
+def test_looks_at_the_time_are_counted_and_have_a_cost() -> None:
+    """The cost in the same run, so that their share does not depend on the machine."""
+    with counted_looks() as looks, spending(Budget(None, 1e9)):
+        list(in_time(range(200)))
+    assert len(looks) == 4
+    assert 0.0 <= look_us(200) < 1e5
+    found = judged("cold", 50, inference=20).model_copy(update={"looks": 10})
+    report = StagesReport(
+        started="", machine={}, busy_before=0.0, pack="", policy="", scenario="rag", seed=1,
+        look_us=50.0, judged=(found, found.model_copy(update={"passages": "warm"})),
+    )  # fmt: skip
+    rows = {row[0]: row[1:] for row in stages_rows(report)}
+    assert rows[LOOKS] == ("0.50", "1.0%", "0.50", "1.0%")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from difflib import SequenceMatcher
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,10 +109,20 @@ class Looping(Detector[LoopingParameters]):
     def reduce(
         self, sample: SegmentedSample, outputs: Sequence[RowOutput], parameters: LoopingParameters
     ) -> Outcome:
-        """Return the three statistics; `too_short` below 40 characters."""
-        collapsed, offsets = _collapsed(sample.answer)
+        """Return the three statistics; `too_short` below 40 characters.
+
+        Of lines or clauses that fill one template with values of their own, the first counts whole
+        and the others with their values: a timetable is no loop.
+        """
+        answer = sample.answer
+        collapsed, offsets = _collapsed(answer, range(len(answer)))
         if len(collapsed) < MIN_CHARS:
             return Outcome.not_applicable("too_short")
+        counted = answer
+        if filled := filled_templates(answer, sample.raw_answer_sentences):
+            kept = [index for index in range(len(answer)) if index not in filled]
+            counted = "".join(answer[index] for index in kept)
+            collapsed, offsets = _collapsed(answer, kept)
         repeat = longest_repeated_substring(collapsed)
         unique = unique_sentences([s.text for s in sample.raw_answer_sentences])
         spans = list(_repeated_sentences(sample.raw_answer_sentences, unique))
@@ -129,7 +140,7 @@ class Looping(Detector[LoopingParameters]):
         scores = {
             "unique_sentences": unique,
             "longest_repeated_substring": repeat.share,
-            "compression_ratio": compression_ratio(sample.answer),
+            "compression_ratio": compression_ratio(counted),
         }
         return Outcome.evaluated(scores, tuple(spans), Coverage.whole(sample.sample))
 
@@ -138,20 +149,169 @@ def _key(sentence: str) -> str:
     return " ".join(sentence.split()).casefold()
 
 
-def _collapsed(text: str) -> tuple[str, list[int]]:
-    """Return the text with each run of whitespace as one blank, and each character's offset.
+def _collapsed(text: str, offsets: Sequence[int]) -> tuple[str, list[int]]:
+    """Return some characters with each run of whitespace as one blank, and each one's offset.
 
     Indentation and padded table columns are layout, not repetition. A model that emits blanks
     without end is still seen: `compression_ratio` reads the text as it is.
     """
     kept = [
         index
-        for index, character in enumerate(text)
-        if not character.isspace() or (index > 0 and not text[index - 1].isspace())
+        for place, index in enumerate(offsets)
+        if not text[index].isspace() or (place > 0 and not text[offsets[place - 1]].isspace())
     ]
     while kept and text[kept[-1]].isspace():
         kept.pop()
     return "".join(" " if text[i].isspace() else text[i] for i in kept), kept
+
+
+MIN_ITEMS = 3
+"""Two sentences of one form are no list yet."""
+MAX_ITEMS = 100
+MAX_ITEM_WORDS = 40
+LEAST_COMMON = 2
+_MARKS = ".,;:!?*|()-"
+"""Longer lists and items are left as they are: a bound on time, and few people write them."""
+_LONGEST_NUMBER = 4
+
+
+class _Item(NamedTuple):
+    """The words of a line, sentence or clause, as written and as compared, with their offsets."""
+
+    offsets: tuple[tuple[int, int], ...]
+    words: tuple[str, ...]
+
+
+def filled_templates(text: str, sentences: Sequence[Sentence]) -> frozenset[int]:
+    """Return the offsets of what every later item of a templated list repeats from the first.
+
+    At least three neighbouring lines, sentences or clauses have half of their words in common, in
+    order. The rest of each, its values, must be different from every other's and more than one
+    number or letter that counts up: "Step 1: wait. Step 2: wait. Step 3: wait." is a loop.
+    """
+    lines = _split_after(text, "\n")
+    spans = [(sentence.start, sentence.end) for sentence in sentences]
+    for pieces in (lines, spans, _split_after(text, ",;")):
+        found = [part for run in _runs(text, pieces) for part in _template(run)]
+        if found:
+            return frozenset(index for start, end in found for index in range(start, end))
+    return frozenset()
+
+
+def _split_after(text: str, marks: str) -> list[tuple[int, int]]:
+    """Return the stretches that end in one of some marks, and the rest, without empty ones."""
+    edges = [0, *(index + 1 for index, char in enumerate(text) if char in marks), len(text)]
+    return [(start, end) for start, end in pairwise(edges) if not _is_blank(text, start, end)]
+
+
+def _is_blank(text: str, start: int, end: int) -> bool:
+    return start == end or text[start:end].isspace()
+
+
+def _runs(text: str, pieces: Sequence[tuple[int, int]]) -> Iterator[list[_Item]]:
+    """Yield neighbouring items that have at least half of the first one's words in common."""
+    if not MIN_ITEMS <= len(pieces) <= MAX_ITEMS:
+        return
+    run: list[_Item] = []
+    for start, end in pieces:
+        check_time()
+        item = _item(text, start, end)
+        if run and not _is_alike(run[0], item):
+            yield run
+            run = []
+        run.append(item)
+    yield run
+
+
+def _item(text: str, start: int, end: int) -> _Item:
+    words = text[start:end].split()
+    offsets = []
+    for word in words:
+        start = text.index(word, start)
+        offsets.append((start, start + len(word)))
+        start += len(word)
+    first = 1 if words and _is_item_number(words[0]) else 0
+    plain = tuple(word.casefold().strip(_MARKS) for word in words)
+    return _Item(tuple(offsets[first:]), plain[first:])
+
+
+def _is_item_number(word: str) -> bool:
+    body = word[:-1].lstrip("(")
+    return (
+        word[-1] in ".):" and len(body) < _LONGEST_NUMBER and (body.isdecimal() or len(body) == 1)
+    )
+
+
+def _is_alike(first: _Item, other: _Item) -> bool:
+    sizes = len(first.words), len(other.words)
+    if min(sizes) < 2 or max(sizes) > MAX_ITEM_WORDS:
+        return False
+    return 2 * len(_common(first.words, other.words)) >= min(sizes)
+
+
+def _common(left: Sequence[str], right: Sequence[str]) -> tuple[str, ...]:
+    """Return words that both have, in order: matching blocks, the longest first."""
+    blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
+    return tuple(word for block in blocks for word in left[block.a : block.a + block.size])
+
+
+def _template(run: Sequence[_Item]) -> list[tuple[int, int]]:
+    """Return where items after the first repeat the template; nothing where it is no list."""
+    if len(run) < MIN_ITEMS:
+        return []
+    template: tuple[str, ...] = run[0].words
+    for item in run[1:]:
+        template = _common(template, item.words)
+    aligned = [_aligned(item, template) for item in run]
+    values = [slots for slots, _ in aligned]
+    if (
+        sum(map(bool, template)) < LEAST_COMMON
+        or len(set(values)) < len(values)
+        or not _have_values(values)
+    ):
+        return []
+    return [place for _, places in aligned[1:] for place in places]
+
+
+def _aligned(
+    item: _Item, template: Sequence[str]
+) -> tuple[tuple[tuple[str, ...], ...], list[tuple[int, int]]]:
+    """Return an item's values, by the slot of the template they fill, and the template's places."""
+    slots: list[tuple[str, ...]] = []
+    places: list[tuple[int, int]] = []
+    value: list[str] = []
+    rest = iter(template)
+    expected = next(rest, None)
+    for (start, end), word in zip(item.offsets, item.words, strict=True):
+        if word == expected:
+            slots.append(tuple(value))
+            places.append((start, end))
+            value, expected = [], next(rest, None)
+        else:
+            value.append(word)
+    return (*slots, tuple(value)), places
+
+
+def _have_values(values: Sequence[tuple[tuple[str, ...], ...]]) -> bool:
+    """Return whether all differ, in a slot that is no counter or in two that do not count alike."""
+    if len(set(values)) < len(values):
+        return False
+    varying = {slot for slot in zip(*values, strict=True) if len(set(slot)) > 1 and all(slot)}
+    return len(varying) > 1 or any(not _counts(slot) for slot in varying)
+
+
+def _counts(slot: Sequence[tuple[str, ...]]) -> bool:
+    """Return whether a slot's values count up by one: 1, 2, 3 or a, b, c."""
+    words = [word for (word, *more) in slot if not more]
+    if len(words) < len(slot):
+        return False
+    if all(word.isdecimal() and len(word) < 10 for word in words):
+        numbers = [int(word) for word in words]
+    elif all(len(word) == 1 for word in words):
+        numbers = [ord(word) for word in words]
+    else:
+        return False
+    return all(after - before == 1 for before, after in pairwise(numbers))
 
 
 def _repeated_sentences(sentences: Sequence[Sentence], score: float) -> list[Span]:

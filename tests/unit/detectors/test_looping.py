@@ -155,3 +155,62 @@ def test_layout_is_not_repetition() -> None:
     )
     key = "longest_repeated_substring"
     assert padded.scores[key] == plain.scores[key]
+
+
+LISTS = {
+    "sentences": " ".join(f"Ward {n} can be visited from 1{n}:30." for n in range(1, 6)),
+    "clauses": ", ".join(f"group {g} meets in room {n} today" for n, g in enumerate("KXBMQ", 101)),
+    "lines": "\n".join(
+        f"{name} Lane: collected on {day}."
+        for name, day in zip(
+            ("Ash", "Birch", "Elm", "Fir", "Oak"), ("Monday", "Monday", "Friday") * 2, strict=False
+        )
+    ),
+    "numbered": "\n".join(
+        f"{n}. Turn dial {'ABCDE'[n]} to {n * n} and wait for the click." for n in range(5)
+    ),
+    "stops": "\n".join(
+        f"- Line 4 stops at {stop} at 7:{minute}."
+        for stop, minute in (("Harbour", "02"), ("Mill Street", "06"), ("Hospital", "15"))
+    ),
+}
+
+
+@pytest.mark.parametrize("form", LISTS)
+def test_a_template_filled_with_values_is_no_loop(form: str) -> None:
+    """Its lines repeat each other's words and say different things."""
+    plain = longest_repeated_substring(LISTS[form]).share
+    scores = judge(f"Here you are:\n{LISTS[form]}").scores
+    assert plain > 0.3
+    assert scores["longest_repeated_substring"] < 0.3
+    assert scores["compression_ratio"] > 0.6
+    assert scores["unique_sentences"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The lamp is red now. " * 6,
+        " ".join(f"Step {n}: wait here until the lamp is red." for n in range(1, 9)),
+        " ".join(f"The answer is {n}, I think." for n in range(42, 52)),
+        "\n".join(f"{n}. Open the file and read it." for n in range(1, 9)),
+        "\n".join(f"Item {n} costs {n} euros today." for n in range(1, 9)),
+        "\n".join(f"Point {letter}: the same as before." for letter in "abcdefgh"),
+        "\n".join(("Open the file now.", "Read the file now.", "Close the file now.") * 4),
+        "It costs four euros, " * 9,
+        "no no no no no no no no no no no no no no no no no no no no",
+    ],
+)
+def test_what_only_counts_or_comes_again_is_a_loop(answer: str) -> None:
+    """Numbers that count up are what a loop adds to its lines."""
+    scores = judge(answer).scores
+    plain = longest_repeated_substring(" ".join(answer.split())).share
+    assert scores["longest_repeated_substring"] == pytest.approx(plain)
+    assert scores["compression_ratio"] == compression_ratio(answer)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("part", ["a b c d\n", "x, ", "Item 1 is 2. ", "|", "w " * 200 + "\n"])
+def test_looking_for_lists_costs_no_time(part: str) -> None:
+    """Items, their number and their words are bounded."""
+    judge(part * (90_000 // len(part)))

@@ -111,7 +111,8 @@ OPENAI_CHAT = Shape(
     ),
     when_stopped={"/choices/*/finish_reason": "content_filter"},
     asked=last_user_message("messages", "prompt"),
-    source="https://platform.openai.com/docs/api-reference/chat/object",
+    source="https://github.com/openai/openai-python/blob/"
+    "main/src/openai/types/chat/chat_completion.py",
 )
 OPENAI_RESPONSES = Shape(
     "openai-responses",
@@ -129,7 +130,8 @@ OPENAI_RESPONSES = Shape(
     ),
     when_stopped={"/status": "incomplete", "/incomplete_details": {"reason": "content_filter"}},
     asked=last_user_message("input"),
-    source="https://platform.openai.com/docs/api-reference/responses/object",
+    source="https://github.com/openai/openai-python/blob/"
+    "main/src/openai/types/responses/response.py",
 )
 ANTHROPIC = Shape(
     "anthropic",
@@ -140,7 +142,8 @@ ANTHROPIC = Shape(
     codes=frozenset({"stop_reason", "stop_sequence", "service_tier", "signature"}),
     when_stopped={"/stop_reason": "refusal"},
     asked=last_user_message("messages"),
-    source="https://docs.anthropic.com/en/api/messages",
+    source="https://github.com/anthropics/anthropic-sdk-python/blob/"
+    "main/src/anthropic/types/message.py",
 )
 GOOGLE = Shape(
     "google",
@@ -157,7 +160,7 @@ GOOGLE = Shape(
     ),
     when_stopped={"/candidates/*/finishReason": "SAFETY"},
     asked=last_user_message("contents"),
-    source="https://ai.google.dev/api/generate-content#generatecontentresponse",
+    source="https://github.com/googleapis/python-genai/blob/main/google/genai/types.py",
 )
 BEDROCK = Shape(
     "bedrock",
@@ -170,7 +173,8 @@ BEDROCK = Shape(
     codes=frozenset({"stopReason", "toolUseId", "latency", "signature"}),
     when_stopped={"/stopReason": "guardrail_intervened"},
     asked=last_user_message("messages"),
-    source="https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html",
+    source="https://github.com/boto/botocore/blob/"
+    "develop/botocore/data/bedrock-runtime/2023-09-30/service-2.json",
 )
 COHERE = Shape(
     "cohere",
@@ -185,7 +189,8 @@ COHERE = Shape(
     codes=frozenset({"finish_reason"}),
     when_stopped={"/finish_reason": "ERROR"},
     asked=last_user_message("messages", "message"),
-    source="https://docs.cohere.com/reference/chat",
+    source="https://github.com/cohere-ai/cohere-python/blob/"
+    "main/src/cohere/v2/types/v2chat_response.py",
 )
 OLLAMA_CHAT = Shape(
     "ollama-chat",
@@ -195,7 +200,7 @@ OLLAMA_CHAT = Shape(
     codes=frozenset({"done_reason"}),
     when_stopped={"/done_reason": "content_filter"},
     asked=last_user_message("messages"),
-    source="https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion",
+    source="https://github.com/ollama/ollama/blob/main/api/types.go",
 )
 OLLAMA_GENERATE = Shape(
     "ollama-generate",
@@ -204,7 +209,7 @@ OLLAMA_GENERATE = Shape(
     codes=frozenset({"done_reason"}),
     when_stopped={"/done_reason": "content_filter", "/context": []},
     asked=last_user_message("prompt"),
-    source="https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-completion",
+    source="https://github.com/ollama/ollama/blob/main/api/types.go",
 )
 LANGSERVE = Shape(
     "langserve",
@@ -215,7 +220,7 @@ LANGSERVE = Shape(
     objects=frozenset({"additional_kwargs"}),
     codes=frozenset({"run_id", "finish_reason", "model_name", "system_fingerprint"}),
     asked=last_user_message("input"),
-    source="https://python.langchain.com/docs/langserve/#endpoints",
+    source="https://github.com/langchain-ai/langserve/blob/main/langserve/api_handler.py",
 )
 LLAMAINDEX = Shape(
     "llamaindex",
@@ -227,7 +232,8 @@ LLAMAINDEX = Shape(
     labels=frozenset({"file_path", "file_name"}),
     phrases=frozenset({"{key}: {value}", "{metadata_str}\n\n{content}"}),
     asked=last_user_message("messages", "query"),
-    source="https://docs.llamaindex.ai/en/stable/api_reference/response/",
+    source="https://github.com/run-llama/llama_index/blob/"
+    "main/llama-index-core/llama_index/core/base/response/schema.py",
 )
 ANSWER = Shape("answer", marks=("/answer",), texts=("/answer",))
 """The shape of a route that declares none: the answer stands under `answer`."""

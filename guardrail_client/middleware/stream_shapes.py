@@ -93,7 +93,8 @@ OPENAI_RESPONSES = StreamShape(
         *(
             EventKind({"/type": f"response.{name}.delta"}, tool_calls=("/delta",), key=_ITEM,
                       removed=_UNREAD)
-            for name in ("function_call_arguments", "custom_tool_call_input", "mcp_call_arguments")
+            for name in ("function_call_arguments", "custom_tool_call_input", "mcp_call_arguments",
+                         "code_interpreter_call_code")
         ),
         *(
             _typed(f"response.{name}", ends="all", removed=(*_ECHOED, *_IN_RESPONSE))
@@ -105,6 +106,13 @@ OPENAI_RESPONSES = StreamShape(
         ),
         _typed("response.output_text.annotation.added", removed=_UNREAD),
         *(
+            _typed(f"response.{tool}.{state}")
+            for tool in ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call",
+                         "mcp_list_tools", "image_generation_call")
+            for state in ("in_progress", "searching", "interpreting", "generating", "completed",
+                          "failed")
+        ),
+        *(
             _typed(f"response.{name}", removed=(*_UNREAD, *_IN_ITEM))
             for name in (
                 "output_item.added", "output_item.done", "content_part.added", "content_part.done",
@@ -112,6 +120,7 @@ OPENAI_RESPONSES = StreamShape(
                 "reasoning_summary_part.added", "reasoning_summary_part.done",
                 "reasoning_summary_text.done", "function_call_arguments.done",
                 "custom_tool_call_input.done", "mcp_call_arguments.done",
+                "code_interpreter_call_code.done", "compaction.compacting",
             )
         ),
     ),
@@ -128,7 +137,8 @@ OPENAI_RESPONSES = StreamShape(
          "prompt_cache_key", "prompt_cache_retention", "verbosity"}
     ),
     is_named=True,
-    source="https://platform.openai.com/docs/api-reference/responses-streaming",
+    source="https://github.com/openai/openai-python/blob/"
+    "main/src/openai/types/responses/response_stream_event.py",
 )  # fmt: skip
 _BLOCK = ("/index",)
 ANTHROPIC = StreamShape(
@@ -156,7 +166,8 @@ ANTHROPIC = StreamShape(
     ),
     codes=frozenset({"stop_reason", "stop_sequence", "service_tier", "signature"}),
     is_named=True,
-    source="https://docs.anthropic.com/en/docs/build-with-claude/streaming",
+    source="https://github.com/anthropics/anthropic-sdk-python/blob/"
+    "main/src/anthropic/types/raw_message_stream_event.py",
 )  # fmt: skip
 _GROUNDS = (
     "/candidates/*/citationMetadata", "/candidates/*/groundingMetadata",
@@ -182,7 +193,8 @@ GOOGLE = StreamShape(
         {"finishReason", "modelVersion", "responseId", "category", "probability", "createTime",
          "thoughtSignature", "modality", "trafficType", "blockReason"}
     ),
-    source="https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent",
+    source="https://github.com/googleapis/python-genai/blob/"
+    "main/google/genai/types.py",
 )  # fmt: skip
 _OF_BLOCK = ("/contentBlockDelta/contentBlockIndex",)
 BEDROCK = StreamShape(
@@ -208,7 +220,8 @@ BEDROCK = StreamShape(
         {"messageStop": {"stopReason": "guardrail_intervened"}},
     ),
     codes=frozenset({"stopReason", "toolUseId", "signature", "p"}),
-    source="https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html",
+    source="https://github.com/boto/botocore/blob/"
+    "develop/botocore/data/bedrock-runtime/2023-09-30/service-2.json",
 )  # fmt: skip
 COHERE = StreamShape(
     "cohere",
@@ -236,7 +249,8 @@ COHERE = StreamShape(
     ),
     codes=frozenset({"finish_reason"}),
     is_named=True,
-    source="https://docs.cohere.com/reference/chat-stream",
+    source="https://github.com/cohere-ai/cohere-python/blob/"
+    "main/src/cohere/v2/types/v2chat_stream_response.py",
 )  # fmt: skip
 OLLAMA_CHAT = StreamShape(
     "ollama-chat",
@@ -254,7 +268,8 @@ OLLAMA_CHAT = StreamShape(
     ),
     marked={"message": {"role": "assistant", "content": ""}, "done": False},
     codes=frozenset({"done_reason"}),
-    source="https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion",
+    source="https://github.com/ollama/ollama/blob/"
+    "main/api/types.go",
 )  # fmt: skip
 OLLAMA_GENERATE = StreamShape(
     "ollama-generate",
@@ -270,7 +285,8 @@ OLLAMA_GENERATE = StreamShape(
     ),
     marked={"response": "", "done": False},
     codes=frozenset({"done_reason"}),
-    source="https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-completion",
+    source="https://github.com/ollama/ollama/blob/"
+    "main/api/types.go",
 )  # fmt: skip
 _ID = ("/id",)
 VERCEL = StreamShape(
@@ -279,7 +295,8 @@ VERCEL = StreamShape(
         *(_typed(name) for name in ("start", "start-step", "tool-input-start")),
         *(_typed(name, key=_ID) for name in ("text-start", "reasoning-start")),
         *(_typed(name, "/delta", key=_ID) for name in ("text-delta", "reasoning-delta")),
-        *(_typed(name, key=_ID, ends="key") for name in ("text-end", "reasoning-end")),
+        *(_typed(name, key=_ID, ends="key", removed=("/citations",))
+          for name in ("text-end", "reasoning-end")),
         EventKind({"/type": "tool-input-delta"}, tool_calls=("/inputTextDelta",),
                   key=("/toolCallId",)),
         EventKind({"/type": "tool-input-available"}, tool_calls=("/input",),
@@ -292,7 +309,8 @@ VERCEL = StreamShape(
         {"type": "finish", "finishReason": "content-filter"},
     ),
     codes=frozenset({"messageId", "toolCallId", "toolName", "finishReason"}),
-    source="https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol#data-stream-protocol",
+    source="https://github.com/vercel/ai/blob/"
+    "main/packages/ai/src/ui-message-stream/ui-message-chunks.ts",
 )  # fmt: skip
 VERCEL_PARTS = StreamShape(
     "vercel-parts",
@@ -307,7 +325,8 @@ VERCEL_PARTS = StreamShape(
     marked={"part": "8", "value": [{}]},
     stopped=({"part": "d", "value": {"finishReason": "content-filter"}},),
     codes=frozenset({"part", "messageId", "toolCallId", "toolName", "finishReason", "signature"}),
-    source="https://v4.ai-sdk.dev/docs/ai-sdk-ui/stream-protocol#data-stream-protocol",
+    source="https://github.com/vercel/ai/blob/"
+    "a8e19f010ce42ef767b0c78a2f697c2f5ec5574c/packages/ui-utils/src/data-stream-parts.ts",
 )  # fmt: skip
 _DATA = frozenset({"data"})
 _CHUNK_CODES = ("/response_metadata", "/additional_kwargs")
@@ -326,7 +345,7 @@ LANGSERVE = StreamShape(
     blank="",
     event="data",
     codes=frozenset({"run_id", "chunk_position"}),
-    source="https://python.langchain.com/docs/langserve/#endpoints",
+    source="https://github.com/langchain-ai/langserve/blob/main/langserve/api_handler.py",
 )
 LLAMAINDEX = StreamShape(
     "llamaindex",
@@ -339,7 +358,8 @@ LLAMAINDEX = StreamShape(
     ),
     blank={"value": {"delta": ""}, "qualified_name": "AgentStream"},
     codes=frozenset({"qualified_name", "current_agent_name", "types"}),
-    source="https://developers.llamaindex.ai/python/framework-api-reference/workflow/events/",
+    source="https://github.com/run-llama/llama_index/blob/"
+    "main/llama-index-core/llama_index/core/agent/workflow/workflow_events.py",
 )
 
 STREAM_SHAPES: Mapping[str, StreamShape] = {

@@ -56,6 +56,7 @@ class Judge:
         stopped: How the vendor says that a filter ended an answer; `...` if it cannot.
         prefix: Of the names of the sender's models.
         streams: Whether it can be asked for a stream, a whole reply, or both.
+        lost: What a reader should know that this client does not show.
     """
 
     sender: str
@@ -65,6 +66,7 @@ class Judge:
     stopped: Any
     prefix: str = ""
     streams: tuple[bool, ...] = (False, True)
+    lost: str = ""
 
 
 def _openai(url: str) -> openai.OpenAI:
@@ -258,32 +260,40 @@ def ui(version: str) -> Callable[[str, str, bool], Seen]:
     return ask
 
 
+EMPTY = "`response.incomplete` of a stopped stream has no output; the fallback is in the deltas"
+HEADER = "a response has no word for a filter; the header says it"
+BINARY = "ConverseStream is refused with 502: its binary framing cannot be checked"
+RAISES = "a stopped answer is an error of the client, with the text in its `completion`"
+NO_WORD = "no word for a filter: the event `guardrail` is skipped, the fallback is the text"
 JUDGES = {
     f"{judge.sender}, {judge.client} {judge.api}": judge
     for judge in (
         Judge("xllamacpp", "openai", "chat completions", chat, {"content_filter"}),
         Judge("xllamacpp", "openai", "chat completions, put together", chat_helper,
-              "content_filter", streams=(True,)),
+              "content_filter", streams=(True,), lost=RAISES),
         Judge("xllamacpp", "openai", "completions", completion, "content_filter"),
-        Judge("xllamacpp", "openai", "responses", responses, "content_filter"),
+        Judge("xllamacpp", "openai", "responses", responses, "content_filter", lost=EMPTY),
         Judge("litellm", "openai", "chat completions", chat, {"content_filter"}),
         Judge("litellm", "openai", "chat completions, put together", chat_helper,
-              "content_filter", streams=(True,)),
+              "content_filter", streams=(True,), lost=RAISES),
         Judge("litellm", "openai", "responses", responses, "content_filter", "", (False,)),
-        Judge("xllamacpp", "anthropic", "messages", messages, "refusal"),
         Judge("litellm", "anthropic", "messages", messages, "refusal", "", (False,)),
         Judge("litellm", "anthropic", "messages of a model", messages, "refusal", "model-"),
         Judge("written", "google-genai", "generateContent", generate_content, "SAFETY"),
-        Judge("written", "boto3", "Converse", converse, "guardrail_intervened", "", (False,)),
+        Judge("written", "boto3", "Converse", converse, "guardrail_intervened", "", (False,),
+              BINARY),
         Judge("written", "cohere", "chat", cohere_chat, "ERROR"),
         Judge("written", "ollama", "chat", ollama_chat, "content_filter"),
         Judge("written", "ollama", "generate", ollama_generate, "content_filter"),
-        Judge("written", "langserve", "a chain of text", chain("/chain/text"), ...),
-        Judge("written", "langserve", "a chain of messages", chain("/chain/message"), ...),
-        Judge("written", "llama-index-core", "a query engine", index, ..., streams=(False,)),
+        Judge("written", "langserve", "a chain of text", chain("/chain/text"), ..., lost=NO_WORD),
+        Judge("written", "langserve", "a chain of messages", chain("/chain/message"), ...,
+              lost=NO_WORD),
+        Judge("written", "llama-index-core", "a query engine", index, ..., streams=(False,),
+              lost=HEADER),
         Judge("written", "llama-index-core", "an agent", index, "blocked", streams=(True,)),
         *(Judge("npm", "ai", version, ui(version), "content-filter",
                 streams=(True,)) for version in ("4", "5", "7")),
-        Judge("litellm", "openai", "responses of a model", responses, "content_filter", "model-"),
+        Judge("litellm", "openai", "responses of a model", responses, "content_filter", "model-",
+              lost=EMPTY),
     )
 }  # fmt: skip

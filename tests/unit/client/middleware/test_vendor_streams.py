@@ -365,6 +365,23 @@ def test_the_stream_of_a_service_is_checked(
             assert all(same)
 
 
+SILENT: dict[str, Any] = {
+    "openai-responses": {"type": "response.web_search_call.searching", "item_id": "ws_1",
+                         "output_index": 0, "sequence_number": 4},
+    "vercel": {"type": "text-end", "id": "0", "citations": [{"title": BAD}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("service", SILENT)
+def test_events_that_say_nothing_do_not_end_a_stream(service: str, host: Host) -> None:
+    """Tools of the service at work, and citations, which are removed."""
+    vendor = VENDORS[service]
+    body = vendor.framed(SILENT[service]) + vendor.reply(GOOD).body
+    sent = host.get(Reply.of(body, vendor.kind), route(service)).text
+    assert vendor.shown(sent) == GOOD
+    assert "lobster" not in sent
+
+
 WITHOUT_COMMENTS = ["google", "ollama-chat", "ollama-generate", "vercel-parts"]
 
 

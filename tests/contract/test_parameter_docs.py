@@ -16,6 +16,7 @@ PAGES = {
     "pii": "pii.md",
     "secrets": "secrets.md",
     "encoding": "secrets.md",
+    "injection": "injection.md",
     "links": "links.md",
 }
 

@@ -1,0 +1,1 @@
+"""Finds instructions to a model in passages, and answers that follow them."""

@@ -30,6 +30,9 @@ class Limits(BaseSettings):
     )
     queued_rows: int = Field(8_000, ge=1, description="Model rows waiting in the queue.")
     concurrent_requests: int = Field(64, ge=1, description="Samples judged at the same time.")
+    requests_per_key: int = Field(
+        48, ge=1, description="Samples judged at the same time for one key."
+    )
     concurrent_streams: int = Field(256, ge=1, description="Streams open at the same time.")
     cpu_s: float = Field(
         20.0, gt=0, description="Seconds of processor time for either half of one check."

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from guardrail_service.errors import Overloaded
 from guardrail_service.server.app import create_app
 from guardrail_service.server.envelope import key_id
 from guardrail_service.server.runtime import Runtime
-from guardrail_service.settings import Settings
+from guardrail_service.server.service import Service
+from guardrail_service.settings import Limits, Settings
 
 ASKED = {"question": "When?", "answer": "It opens at seven.", "contexts": ["It opens at seven."]}
 
@@ -52,3 +54,23 @@ def test_what_one_key_has_sent_is_new_from_another_if_asked_for(
         name = key_id(key.encode())
         assert f'guardrail_key_requests_total{{key="{name}",status="200"}} 2.0' in metrics
         assert f'"key":"{name}"' in caplog.text
+
+
+def test_one_key_cannot_take_every_place(tiny: Path, configs: tuple[Path, Path]) -> None:
+    """Callers that are told apart by their address only have no such limit: it may be a gateway."""
+    limits = Limits(concurrent_requests=4, requests_per_key=2)
+    runtime = Runtime(Settings(model_pack=str(tiny), config=configs, workers=1, limits=limits))
+    service = Service(runtime)
+    try:
+        with service._places(1, "key a"), service._places(1, "key a"):
+            with pytest.raises(Overloaded, match="of this key"), service._places(1, "key a"):
+                pass
+            with service._places(1, "key b"), service._places(1, "10.0.0.1"):
+                pass
+        with service._places(9, "key a"):
+            pass
+        with service._places(2, "10.0.0.1"), service._places(2, "10.0.0.1"):
+            pass
+        assert not service._of
+    finally:
+        service.close()

@@ -104,6 +104,8 @@ class Keys:
 
 
 KEYS_EVERY_S = 1.0
+KEY = "key "
+"""Before the id of a key where callers are told apart; an address never begins so."""
 
 
 def key_id(key: bytes) -> str:
@@ -179,7 +181,7 @@ class Envelope:
         exchange.log["key"] = found
         if self._is_apart:
             TENANT.set(found)
-        return f"key {found}"
+        return KEY + found
 
 
 class _Exchange:

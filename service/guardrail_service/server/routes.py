@@ -122,7 +122,9 @@ ServiceIn = Annotated[Service, Depends(_service)]
 async def check(body: CheckRequest, request: Request, service: ServiceIn) -> Response:
     """Judge one answer against the passages it came from."""
     state = request.state
-    reply, text = await service.check(body, state.request_id, _gone(request), state.arrived)
+    reply, text = await service.check(
+        body, state.request_id, _gone(request), state.arrived, state.caller
+    )
     request.state.log.update(summary(reply))
     headers = {
         "X-Guardrail-Decision": reply.decision,
@@ -138,7 +140,8 @@ async def check(body: CheckRequest, request: Request, service: ServiceIn) -> Res
 )
 async def check_batch(body: BatchRequest, request: Request, service: ServiceIn) -> Response:
     """Judge several answers; an item that cannot be judged gets an error of its own."""
-    results = await service.check_batch(body.items, request.state.request_id, _gone(request))
+    state = request.state
+    results = await service.check_batch(body.items, state.request_id, _gone(request), state.caller)
     flagged = sum(isinstance(r, CheckReply) and r.decision == "flag" for r in results)
     failed = sum(isinstance(r, ErrorReply) for r in results)
     request.state.log.update(items=len(results), flagged_items=flagged, failed_items=failed)
@@ -149,7 +152,8 @@ async def check_batch(body: BatchRequest, request: Request, service: ServiceIn) 
 @router.post("/v1/contexts", responses=_ERRORS, tags=["checking"])
 async def contexts(body: ContextsRequest, request: Request, service: ServiceIn) -> ContextsReply:
     """Compute ahead what the models need of passages, before answers come from them."""
-    reply = await service.warm(body, request.state.request_id, _gone(request))
+    state = request.state
+    reply = await service.warm(body, state.request_id, _gone(request), state.caller)
     request.state.log.update(reply.model_dump(exclude={"request_id"}))
     return reply
 

@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from guardrail_service.errors import (
 )
 from guardrail_service.guard.guard import Warmed
 from guardrail_service.guard.waiting import Cancellation
+from guardrail_service.server.envelope import KEY
 from guardrail_service.server.error_replies import error_reply
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.schemas import (
@@ -45,6 +47,8 @@ from guardrail_service.server.translate import (
 T = TypeVar("T")
 STARTED = 256
 """Threads that run before the first request; of more, the others start when they are needed."""
+Caller = str
+"""`key` and its id, or an address where there are no keys."""
 Gone = Callable[[], Awaitable[None]]
 """Returns when the caller has left."""
 
@@ -64,11 +68,12 @@ class Service:
         self.telemetry = Telemetry(runtime)
         self._limits = runtime.settings.limits
         self._running = 0
+        self._of: Counter[Caller] = Counter()
         self._threads = _started(self._limits.concurrent_requests)
         self.streams = Streams(runtime, self.telemetry, self._threads)
 
     async def check(
-        self, request: CheckRequest, request_id: str, gone: Gone, arrived: float
+        self, request: CheckRequest, request_id: str, gone: Gone, arrived: float, caller: Caller
     ) -> Rendered:
         """Return the reply to one request.
 
@@ -77,16 +82,19 @@ class Service:
             request_id: Goes into the reply.
             gone: Returns when the caller has left.
             arrived: Monotonic second from which the deadline counts.
+            caller: Whose request it is.
 
         Raises:
             ServiceError: If it cannot be judged; never a verdict.
         """
         cancellation = Cancellation()
-        with self._places(1), self._expected(request, arrived, cancellation):
+        with self._places(1, caller), self._expected(request, arrived, cancellation):
             deadline = request.deadline_ms
             return await self._run(request, request_id, deadline, gone, cancellation, arrived)
 
-    async def warm(self, request: ContextsRequest, request_id: str, gone: Gone) -> ContextsReply:
+    async def warm(
+        self, request: ContextsRequest, request_id: str, gone: Gone, caller: Caller
+    ) -> ContextsReply:
         """Compute ahead what models need of passages.
 
         Raises:
@@ -98,12 +106,12 @@ class Service:
             passages = to_passages(request.contexts, self._limits)
             return self.runtime.guard.warm(passages, cancellation)
 
-        with self._places(1):
+        with self._places(1, caller):
             done = await self._in_thread(work, gone, cancellation)
         return ContextsReply(request_id=request_id, sentences=sum(done), failed=done.failed)
 
     async def check_batch(
-        self, items: list[object], request_id: str, gone: Gone
+        self, items: list[object], request_id: str, gone: Gone, caller: Caller
     ) -> list[CheckReply | ErrorReply]:
         """Return a reply or an error per item, in order.
 
@@ -127,7 +135,7 @@ class Service:
 
         watcher = asyncio.ensure_future(_set_when(gone, departed))
         try:
-            with self._places(at_once):
+            with self._places(at_once, caller):
                 return await asyncio.gather(*map(one, items))
         finally:
             departed.set()
@@ -139,12 +147,12 @@ class Service:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     @contextmanager
-    def _places(self, count: int) -> Iterator[None]:
+    def _places(self, count: int, caller: Caller) -> Iterator[None]:
         """Hold places among the answers judged at the same time; alone, a batch always fits.
 
         Raises:
             NotReady: If nothing can be judged right now.
-            Overloaded: If other requests hold too many places.
+            Overloaded: If other requests, or other ones of this key, hold too many places.
         """
         if (reason := self.runtime.scheduler.not_ready()) is not None:
             raise NotReady(reason)
@@ -155,11 +163,26 @@ class Service:
                 f"of {allowed}; try again later",
                 retry_after_s=self.runtime.scheduler.backlog_s(),
             )
+        if caller.startswith(KEY):  # one address may be a gateway with all callers behind it
+            self._limit_key(count, self._of[caller])
         self._running += count
+        self._of[caller] += count
         try:
             yield
         finally:
             self._running -= count
+            self._of[caller] -= count
+            if not self._of[caller]:
+                del self._of[caller]
+
+    def _limit_key(self, count: int, held: int) -> None:
+        allowed = self._limits.requests_per_key
+        if held and held + count > allowed:
+            raise Overloaded(
+                f"{held} answers of this key are being judged and {count} more would pass its "
+                f"limit of {allowed}; try again later",
+                retry_after_s=self.runtime.scheduler.backlog_s(),
+            )
 
     @contextmanager
     def _expected(

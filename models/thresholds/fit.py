@@ -35,6 +35,7 @@ SAFETY = ("toxicity", "bias")
 """Detectors that read the answer alone; they are fitted on the safety answers, too."""
 TARGETS: dict[tuple[str, str], float] = {
     ("hallucination", "hallucination"): 0.05,
+    ("facts", "facts"): 0.005,
     ("groundedness", "groundedness"): 0.05,
     ("answer_relevancy_sentence", "answer_relevancy"): 0.02,
     ("context_relevancy_soft", "recall_relevancy"): 0.02,
@@ -47,11 +48,15 @@ TARGETS: dict[tuple[str, str], float] = {
 }
 """Share of good answers each metric may flag; together they stay near one in ten."""
 
+FIXED: dict[tuple[str, str], float] = {("facts", "facts"): 0.5}
+"""Cuts between the steps of a rule's score; docs/facts.md says what each step means."""
+
 MARGIN = 0.02
 """How far beyond the worst good score a cut lies that nothing else decides."""
 
 CATCHES = {
     "hallucination": {"invented_fact", "unsupported_sentence", "off_topic", "contradiction"},
+    "facts": {"invented_fact", "contradiction"},
     "groundedness": {"invented_fact", "unsupported_sentence", "off_topic", "contradiction"},
     "answer_relevancy_sentence": {"off_topic"},
     "context_relevancy_soft": {"context_irrelevant"},
@@ -148,7 +153,9 @@ def entry(detector: str, key: str, scored: Scored) -> dict[str, Any]:
     good = [(case, score) for case, score in scored if case["label"] == "pass"]
     chosen_on = [(case, score) for case, score in good if fits(case)]
     to_catch = [s for c, s in scored if fits(c) and c["reason"] in CATCHES[detector]]
-    cut = choose([s for _, s in chosen_on], to_catch, TARGETS[detector, key], direction)
+    cut = FIXED.get((detector, key)) or choose(
+        [s for _, s in chosen_on], to_catch, TARGETS[detector, key], direction
+    )
     held_out = [(case, score) for case, score in scored if not fits(case)]
     bad = [(c, s) for c, s in held_out if c["reason"] in CATCHES[detector]]
     reasons = sorted({c["reason"] for c, _ in bad})

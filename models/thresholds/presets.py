@@ -6,6 +6,7 @@ thresholds are spent first; grounding and relevancy share the rest by weight. An
 metric is the share of good answers that are at least as bad, over the metric's weight; the cut on
 places is the largest that keeps the budget. `precise` and `sensitive` allow each metric a share of
 its own. Looping has one threshold under all presets: most answers here are too short to loop.
+The cuts of exact facts lie between the steps of its score and are given.
 The labelled answers, the written set and the ordinary answers of the guarding corpus's open half
 count equally, and so do the written sources; safety answers, which have no passages, count for
 toxicity and bias alone. The thresholds that ship are
@@ -61,6 +62,11 @@ ALONE: dict[str, dict[str, float]] = {
                   "toxicity": 0.05, "bias": 0.05},
 }  # fmt: skip
 """Share of good answers each metric alone may flag, by detector."""
+FACTS: dict[str, dict[Key, float]] = {
+    name: {("facts", "facts"): -cut}
+    for name, cut in (("precise", 0.3), ("balanced", 0.5), ("sensitive", 0.7))
+}
+"""Cuts between the steps of the score of exact facts, on the scale of `badness`."""
 PER_SOURCE = 60
 """Rows of a written source: half of them supported. Enough for shares, little enough to score."""
 ORDINARY = Path(__file__).parents[2] / "tests" / "golden" / "ordinary" / "open.jsonl"
@@ -242,11 +248,11 @@ def cuts_of(good: Sequence[Scored], content: Any, budget: float) -> dict[str, di
     """Return the cuts of every preset from some good answers."""
     grounded = [case for case in good if case.of != "safety"]
     looping = shipped(content, LOOPING)
-    spent = {**looping, **shipped(content, SAFETY)}
+    spent = {**looping, **FACTS["balanced"], **shipped(content, SAFETY)}
     return {
-        "precise": {**looping, **alone(good, "precise")},
+        "precise": {**looping, **FACTS["precise"], **alone(good, "precise")},
         "balanced": together(grounded, weights_of(grounded), budget, spent),
-        "sensitive": {**looping, **alone(good, "sensitive")},
+        "sensitive": {**looping, **FACTS["sensitive"], **alone(good, "sensitive")},
     }
 
 

@@ -341,7 +341,10 @@ def _score(key: str, metric: MetricResult) -> str:
 
 
 def _place(span: Span) -> str:
-    told = f"characters {span.start} to {span.end} of the answer: {span.label.replace('_', ' ')}"
+    label = span.label.replace("_", " ")
+    about = [str(span.attributes[key]) for key in ("kind", "derivation") if key in span.attributes]
+    kind = f" ({': '.join(about)})" if about else ""
+    told = f"characters {span.start} to {span.end} of the answer: {label}{kind}"
     if not span.evidence:
         return told
     near = span.evidence[0]

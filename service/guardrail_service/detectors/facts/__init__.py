@@ -1,0 +1,1 @@
+"""Does the answer state exact facts that the passages contradict?"""

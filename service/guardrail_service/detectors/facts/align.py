@@ -1,0 +1,386 @@
+"""Finds the passage facts that a claim's fact may be compared with, and says which are alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
+
+from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.amounts import Date, Fact
+from guardrail_service.detectors.facts.read import ReadSentence
+
+
+class Place(NamedTuple):
+    """A piece of a passage: passage `context`, code points [start, end)."""
+
+    context: int
+    start: int
+    end: int
+
+
+class Held(NamedTuple):
+    """A passage fact with its sentence, the one before, and the passage's number."""
+
+    fact: Fact
+    read: ReadSentence
+    before: ReadSentence | None
+    context: int
+
+    @property
+    def near(self) -> set[str]:
+        """Return the stems near it."""
+        return around(self.read, self.fact, self.before)
+
+    @property
+    def place(self) -> Place:
+        """Return where it stands."""
+        return Place(
+            self.context, self.read.start + self.fact.start, self.read.start + self.fact.end
+        )
+
+
+class PassageFacts:
+    """Everything the passages and the question hold.
+
+    Args:
+        passages: The sentences of each passage, read.
+        question: The question, read.
+    """
+
+    def __init__(
+        self, passages: Sequence[Sequence[ReadSentence]], question: ReadSentence | None
+    ) -> None:
+        self.passages = passages
+        self.question = question
+        self.sentences = [(number, one) for number, part in enumerate(passages) for one in part]
+        self.held = [
+            Held(fact, one, part[place - 1] if place else None, number)
+            for number, part in enumerate(passages)
+            for place, one in enumerate(part)
+            for fact in one.facts
+        ]
+
+    def agreeing(self, fact: Fact) -> list[Held]:
+        """Return the passage facts that may be one value with a claim's."""
+        return [held for held in self.held if agrees(fact, held.fact)]
+
+    def is_turned(self, claim: ReadSentence, fact: Fact) -> Held | None:
+        """Return where "at most" stands in place of the claim's "at least", or the reverse."""
+        turned = {"least": ("most", "under"), "most": ("least", "over")}.get(fact.bound, ())
+        equal = [
+            one for one in self.held if one.fact.unit == fact.unit and one.fact.raw == fact.raw
+        ]
+        near = around(claim, fact)
+        if not turned or not equal or not all(one.fact.bound in turned for one in equal):
+            return None
+        return equal[0] if self.covered(near, equal[0].read.content) > 0.5 else None
+
+    def nearest(self, claim: ReadSentence, fact: Fact, held: Sequence[Held]) -> Held:
+        """Return the passage fact that stands among most of the claim's own words."""
+        if len(held) == 1:
+            return held[0]
+        near = around(claim, fact)
+        return max(
+            held,
+            key=lambda one: (
+                self.covered(near, one.near) + 0.5 * self.covered(near, one.read.content)
+            ),
+        )
+
+    @cached_property
+    def numbers(self) -> frozenset[float]:
+        """Return every number that stands in a passage or the question."""
+        asked = (self.question,) if self.question else ()
+        return frozenset(chain.from_iterable(
+            one.numbers for one in (*(read for _, read in self.sentences), *asked)
+        ))  # fmt: skip
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for _, one in self.sentences:
+            for stem in one.content:
+                counts[stem] = counts.get(stem, 0) + 1
+        return counts
+
+    def weight(self, stem: str) -> float:
+        """Return how much a word tells: rare ones more, unknown ones most."""
+        return math.log(1 + (len(self.sentences) + 1) / (self._counts.get(stem, 0) + 0.5))
+
+    def is_known(self, stem: str) -> bool:
+        """Return whether a passage has a word."""
+        return stem in self._counts
+
+    def covered(self, wanted: Iterable[str], by: frozenset[str] | set[str]) -> float:
+        """Return the weighted share of some stems that others hold; 0 without any."""
+        total = shared = 0.0
+        for stem in wanted:
+            weight = self.weight(stem)
+            total += weight
+            shared += weight if stem in by else 0.0
+        return shared / total if total else 0.0
+
+
+def agrees(claim: Fact, held: Fact) -> bool:
+    """Return whether two facts of any kind may be one value."""
+    if claim.date is not None and held.date is not None:
+        return dates_agree(claim.date, held.date) or _in_order(claim, held)
+    if claim.unit == held.unit:
+        slack = _slack(claim, held) if claim.factor != held.factor else 0.0
+        return any(_close(a, b, claim, held, slack) for a in claim.values for b in held.values)
+    if "" in (claim.unit, held.unit):
+        ours = (claim.raw, *claim.values) if claim.date is None else (claim.values[0],)
+        theirs = (held.raw, *held.values)
+        if held.date is not None:
+            theirs = (float(held.date[0] or 0),)
+        return any(_close(a, b, claim, held, 0.0, bare=True) for a in ours for b in theirs)
+    if claim.unit.startswith("money") and held.unit.startswith("money"):
+        if "money:cent" in (claim.unit, held.unit):
+            scale = 0.01 if claim.unit == "money:cent" else 100.0
+            return abs(claim.raw * scale - held.raw) < 1e-6
+        if "money:kr" in (claim.unit, held.unit):
+            return {claim.unit, held.unit} <= _CROWNS and claim.raw == held.raw
+        return False
+    return False
+
+
+def _slack(claim: Fact, held: Fact) -> float:
+    """Return by how much, relatively, two amounts in different units may differ."""
+    if claim.unit == "duration" and max(claim.factor, held.factor) < words.MONTH_S:
+        return 1e-6
+    return words.SLACK.get(claim.unit, 0.02)
+
+
+_CROWNS = frozenset(("money:kr", "money:SEK", "money:NOK", "money:DKK"))
+
+
+def dates_agree(one: Date, other: Date) -> bool:
+    """Return whether two dates are equal in every part that both have."""
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    return bool(pairs) and all(a == b for a, b in pairs)
+
+
+def _in_order(claim: Fact, held: Fact) -> bool:
+    """Return whether a passage's date lies on the side of the claim's that the claim says."""
+    if claim.date is None or held.date is None:
+        return False
+    if claim.bound not in ("before", "after", "under", "over"):
+        return False
+    ours, theirs = _comparable(claim.date, held.date)
+    if claim.bound in ("before", "under"):
+        return theirs < ours
+    return theirs > ours
+
+
+def _comparable(one: Date, other: Date) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the leading parts that both dates have."""
+    shared = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    return tuple(a for a, _ in shared), tuple(b for _, b in shared)
+
+
+def _close(
+    ours: float, theirs: float, claim: Fact, held: Fact, slack: float, bare: bool = False
+) -> bool:
+    if ours == theirs:
+        return True
+    if min(ours, theirs) <= 0:
+        return abs(ours - theirs) < 1e-9
+    ratio = ours / theirs
+    if abs(ratio - 1) < 1e-9:
+        return True
+    if claim.unit in ("time", "weekday", "ordinal") or held.unit in ("time", "weekday", "ordinal"):
+        return False
+    if claim.bound in ("over", "under"):
+        if held.bound in ("over", "under", "least", "most") and held.bound != claim.bound:
+            return ours < theirs if claim.bound == "over" else theirs < ours
+        return _in_bound(ours, theirs, claim, held)
+    difference = abs(ours - theirs)
+    loose = claim.bound in words.LOOSE or held.bound in words.LOOSE
+    half = min(0.5000001 * claim.step * claim.factor, 0.06 * ours)
+    if (
+        difference <= half
+        and held.step < claim.step
+        and abs(ratio - 1) <= (0.12 if loose else 0.025)
+    ):
+        return True
+    if loose and abs(ratio - 1) <= 0.06:
+        return True
+    if claim.bound in ("least", "most") and _in_bound(ours, theirs, claim, held):
+        return True
+    return bool(slack) and abs(ratio - 1) <= slack and not bare
+
+
+def _in_bound(ours: float, theirs: float, claim: Fact, held: Fact) -> bool:
+    """Return whether a passage's exact value lies near the claim's bound, on its right side."""
+    if claim.bound in ("least", "most") and held.bound in ("least", "most", "over", "under"):
+        return False
+    if claim.bound in ("over", "least"):
+        return ours <= theirs <= ours * 2.5
+    return ours >= theirs >= ours / 2.5
+
+
+def rivals(claim: Fact, held: Fact) -> bool:
+    """Return whether a passage fact could be the claim's value in another version."""
+    if claim.unit == held.unit:
+        if claim.unit == "":
+            if claim.is_range and held.is_range and claim.other == held.other:
+                return True
+            return _same_things(claim, held)
+        if claim.unit == "ordinal":
+            return bool(claim.nouns and held.nouns and claim.nouns[0] == held.nouns[0])
+        if claim.date is not None and held.date is not None:
+            return any(a and b for a, b in zip(claim.date, held.date, strict=True))
+        return True
+    return claim.unit.startswith("money") and held.unit.startswith("money")
+
+
+def is_amount(fact: Fact) -> bool:
+    """Return whether a fact has a unit or a currency."""
+    return fact.kind in ("money", "percentage", "measure", "duration")
+
+
+def is_other_unit(claim: Fact, held: Fact) -> bool:
+    """Return whether two amounts differ in nothing but their unit or currency."""
+    return (
+        claim.raw == held.raw
+        and claim.unit != ""
+        and held.unit != ""
+        and (claim.unit != held.unit or claim.factor != held.factor)
+        and is_amount(claim)
+        and is_amount(held)
+    )
+
+
+def _same_things(claim: Fact, held: Fact) -> bool:
+    """Return whether two counts count the same: they share a noun."""
+    if claim.lead and claim.lead == held.lead and not claim.nouns:
+        return True
+    if not claim.nouns or not held.nouns:
+        return False
+    return claim.nouns[0] in held.nouns[:3] or held.nouns[0] in claim.nouns[:3]
+
+
+WINDOW = 8
+"""Tokens on either side of a number that may say what it is about."""
+
+
+_PRONOUNS = frozenset(["it", "they", "he", "she", "its", "their", "this", "these", "both"])
+
+
+def around(read: ReadSentence, fact: Fact, before: ReadSentence | None = None) -> set[str]:
+    """Return the stems of a fact's own clause, near it.
+
+    A clause without a subject of its own ("..., and costs 10 euros") has the sentence's first
+    words; a sentence that begins with a pronoun has the first words of the one before.
+    """
+    clause = read.clauses[fact.token]
+    low, high = max(0, fact.token - WINDOW), min(len(read.stems), fact.last + WINDOW)
+    found = {
+        read.stems[at]
+        for at in range(low, high)
+        if read.stems[at] and read.clauses[at] == clause and not fact.token <= at < fact.last
+    }
+    ahead = [
+        stem
+        for at in range(low, fact.token)
+        if (stem := read.stems[at]) and read.clauses[at] == clause
+    ]
+    if clause and len(ahead) <= 1:
+        found.update(_subject(read))
+    if before is not None and read.tokens and read.tokens[0].low in _PRONOUNS:
+        found.update(_subject(before))
+    return found
+
+
+def dated_words(read: ReadSentence, fact: Fact, before: ReadSentence | None = None) -> set[str]:
+    """Return what stands near a fact, years and other dates of its clause included."""
+    clause = read.clauses[fact.token]
+    dates = {
+        str(other.date)
+        for other in read.facts
+        if other.date is not None and read.clauses[other.token] == clause
+    }
+    return around(read, fact, before) | dates
+
+
+def labels(read: ReadSentence, near: set[str]) -> set[str]:
+    """Return the stems that are names: capitalised inside a sentence, or a number behind one."""
+    found = {stem for stem in near if stem.startswith("#")}
+    for at, token in enumerate(read.tokens):
+        if at and token.kind == "w" and token.text[0].isupper() and read.stems[at] in near:
+            found.add(read.stems[at])
+    return found
+
+
+def _subject(read: ReadSentence) -> list[str]:
+    """Return the stems that a sentence begins with."""
+    return [stem for stem in read.stems[:7] if stem][:3]
+
+
+def alone(read: ReadSentence, fact: Fact) -> set[str]:
+    """Return a sentence's stems without those of the fact itself."""
+    return {stem for at, stem in enumerate(read.stems) if stem and not fact.token <= at < fact.last}
+
+
+_OPERATORS = {"+": "+", "-": "-", "\u2013": "-", "\u2212": "-", "\u00d7": "*", "x": "*", "*": "*",
+              "/": "/", "\u00f7": "/"}  # fmt: skip
+
+
+def equations(read: ReadSentence) -> Iterator[tuple[int, str]]:
+    """Yield the tokens of results that are not what "890 + 160 = 1,150" gives, and the sum."""
+    for place, token in enumerate(read.tokens):
+        if token.text != "=":
+            continue
+        result = next(
+            (
+                fact
+                for fact in read.facts
+                if place < fact.last and place < fact.token + 1 <= place + 3
+            ),
+            None,
+        )
+        terms = [fact for fact in read.facts if fact.last <= place][-4:]
+        if result is None or len(terms) < 2:
+            continue
+        signs = []
+        for one, other in zip(terms, [*terms[1:], None], strict=True):
+            until = place if other is None else other.token
+            found = [
+                _OPERATORS[t.low] for t in read.tokens[one.last : until] if t.low in _OPERATORS
+            ]
+            signs.append(found[0] if len(found) == 1 else "")
+        while len(signs) > 2 and not signs[0]:
+            terms, signs = terms[1:], signs[1:]
+        if signs[-1] or not all(signs[:-1]) or any(f.unit == "%" or f.date for f in terms):
+            continue
+        value = _computed([fact.raw for fact in terms], signs[:-1])
+        if value is None or any(fact.unit == "percent" for fact in (*terms, result)):
+            continue
+        slack = max(0.5000001 * min(result.step, 1.0), 0.005 * abs(value)) if value % 1 else 1e-6
+        if result.bound or abs(value - result.raw) <= slack or result.step > 100:
+            continue
+        told = f"{terms[0].raw:.6g}" + "".join(
+            f" {_SHOWN[sign]} {fact.raw:.6g}" for sign, fact in zip(signs, terms[1:], strict=False)
+        )
+        yield result.token, f"{told} = {value:.6g}"
+
+
+_SHOWN = {"+": "+", "-": "-", "*": "\u00d7", "/": "/"}
+
+
+def _computed(terms: Sequence[float], signs: Sequence[str]) -> float | None:
+    """Return what some terms give, products first; None for a division by zero."""
+    sums = [terms[0]]
+    for sign, term in zip(signs, terms[1:], strict=True):
+        if sign == "*":
+            sums[-1] *= term
+        elif sign == "/":
+            if not term:
+                return None
+            sums[-1] /= term
+        else:
+            sums.append(term if sign == "+" else -term)
+    return sum(sums)

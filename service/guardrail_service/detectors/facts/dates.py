@@ -1,0 +1,204 @@
+"""Dates and times of day, in digits and in words."""
+
+# Signs of several scripts are the data.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.amounts import Date, Fact, Token, bound_at, year_of
+
+
+def _day(token: Token) -> int | None:
+    if token.kind == "n" and len(token.text) <= 2 and token.text.isdecimal():
+        value = int(token.text)
+        return value if 1 <= value <= 31 else None
+    return None
+
+
+def _past(tokens: Sequence[Token], place: int) -> int:
+    """Return the place behind what may stand between the parts of a date."""
+    while place < len(tokens) and (
+        tokens[place].low in words.IN_DATES or tokens[place].low in words.ORDINAL_ENDS
+    ):
+        place += 1
+    return place
+
+
+def dated(tokens: Sequence[Token], place: int) -> Fact | None:
+    """Return the date that begins at a token, or None."""
+    return _written_date(tokens, place) if tokens[place].kind == "w" else _digit_date(tokens, place)
+
+
+def _digit_date(tokens: Sequence[Token], place: int) -> Fact | None:
+    token = tokens[place]
+    if (found := _all_digits(tokens, place)) is not None:
+        return found
+    day = _day(token)
+    if day is not None:
+        month = _past(tokens, place + 1)
+        if (
+            month < len(tokens)
+            and month - place <= 3
+            and tokens[month].low in words.MONTHS
+            and (
+                tokens[month].text[0].isupper()
+                or not token.text.isascii()
+                or tokens[month].low != "may"
+            )
+        ):
+            last = month + 1
+            year = _past(tokens, last)
+            value = year_of(tokens[year]) if year < len(tokens) and year - last <= 2 else None
+            last = year + 1 if value is not None else last
+            return _date(tokens, place, last, (value, words.MONTHS[tokens[month].low], day))
+    return None
+
+
+def _all_digits(tokens: Sequence[Token], place: int) -> Fact | None:
+    """Return a date of digits and signs: 2015-11-20, 20.11.2015, 11/20/2015, 2015年11月20日."""
+    token = tokens[place]
+    if "." in token.text:
+        parts = token.text.split(".")
+        if len(parts) == 3 and len(parts[2]) in (2, 4) and all(map(str.isdecimal, parts)):
+            first, second, third = map(int, parts)
+            if 1 <= first <= 31 and 1 <= second <= 12:
+                full = third if third > 99 else 2000 + third
+                return _date(tokens, place, place + 1, (full, second, first))
+        return None
+    year = year_of(token)
+    rest = tokens[place + 1 : place + 6]
+    texts = [t.text for t in rest]
+    if (
+        year is not None
+        and len(texts) >= 4
+        and texts[0] == texts[2]
+        and texts[0] in "-/."
+        and (_day(rest[1]) is not None and _day(rest[3]) is not None and int(texts[1]) <= 12)
+    ):
+        return _date(tokens, place, place + 5, (year, int(texts[1]), int(texts[3])))
+    if year is not None and texts[:1] == ["年"]:
+        month = (
+            int(texts[1]) if len(texts) > 2 and texts[2] == "月" and texts[1].isdecimal() else None
+        )
+        day = int(texts[3]) if month and len(texts) > 4 and texts[3].isdecimal() else None
+        return _date(tokens, place, place + 2 + 2 * (month is not None) + (day is not None),
+                     (year, month, day))  # fmt: skip
+    if len(texts) >= 4 and texts[0] == texts[2] and texts[0] in "/-" and _day(token) is not None:
+        one, other, full_year = int(token.text), _day(rest[1]), year_of(rest[3])
+        if other is not None and full_year is not None and min(one, other) <= 12:
+            # Day or month first: what cannot be a month is the day; else both stay open.
+            if one > 12:
+                return _date(tokens, place, place + 5, (full_year, other, one))
+            if other > 12:
+                return _date(tokens, place, place + 5, (full_year, one, other))
+            same = (full_year, one, other) if one == other else (full_year, None, None)
+            return _date(tokens, place, place + 5, same)
+    return None
+
+
+def _written_date(tokens: Sequence[Token], place: int) -> Fact | None:
+    """Return a date that begins with a month's name."""
+    month = words.MONTHS[tokens[place].low]
+    at = _past(tokens, place + 1)
+    if at < len(tokens) and tokens[at - 1].low == "of" and year_of(tokens[at]) is None:
+        at = len(tokens)  # "in February of 21 counts"
+    if at < len(tokens) and at - place <= 3:
+        year, day = year_of(tokens[at]), _day(tokens[at])
+        if year is not None:
+            return _date(tokens, place, at + 1, (year, month, None))
+        if day is not None:
+            last = at + 1
+            if last < len(tokens) and tokens[last].low in words.ORDINAL_ENDS:
+                last += 1
+            behind = _past(tokens, last)
+            year = year_of(tokens[behind]) if behind < len(tokens) and behind - last <= 1 else None
+            return _date(tokens, place, behind + 1 if year is not None else last,
+                         (year, month, day))  # fmt: skip
+    if tokens[place].text in words.LONE_MONTHS:
+        return _date(tokens, place, place + 1, (None, month, None))
+    return None
+
+
+def _date(tokens: Sequence[Token], place: int, last: int, date: Date) -> Fact:
+    year, month, day = date
+    value = (year or 0) * 372.0 + (month or 0) * 31.0 + (day or 0)
+    return Fact(tokens[place].start, tokens[last - 1].end, "date", "date", (value,), value,
+                date=date, last=last, token=place, bound=bound_at(tokens, place))  # fmt: skip
+
+
+def timed(tokens: Sequence[Token], place: int) -> Fact | None:
+    """Return the time of day that begins at a number, or None."""
+    text = tokens[place].text
+    last, minute = place + 1, 0
+    marked = False
+    if "." in text and len(text) <= 5:
+        head, _, tail = text.partition(".")
+        if not (head.isdecimal() and len(tail) == 2 and tail.isdecimal()):
+            return None
+        hour, minute = int(head), int(tail)
+    elif text.isdecimal() and len(text) <= 2:
+        hour = int(text)
+        if _is_at(tokens, last, ":") and last + 1 < len(tokens):
+            tail = tokens[last + 1].text
+            if (
+                not (tail.isdecimal() and len(tail) == 2)
+                or tokens[last + 1].start != tokens[last].end
+            ):
+                return None
+            minute, marked, last = int(tail), True, last + 2
+        elif (
+            last < len(tokens)
+            and tokens[last].low == "h"
+            and last + 1 < len(tokens)
+            and (
+                tokens[last + 1].text.isdecimal()
+                and len(tokens[last + 1].text) == 2
+                and tokens[last + 1].start == tokens[last].end == tokens[place].end + 1
+            )
+        ):
+            minute, marked, last = int(tokens[last + 1].text), True, last + 2
+    else:
+        return None
+    if marked and _is_at(tokens, last, ":") and last + 1 < len(tokens):
+        seconds = tokens[last + 1]
+        if seconds.text.isdecimal() and len(seconds.text) == 2:
+            value = hour * 3600.0 + minute * 60 + int(seconds.text)
+            return Fact(tokens[place].start, seconds.end, "duration", "duration", (value,), value,
+                        token=place, last=last + 2)  # fmt: skip
+    half, last = _half_of_day(tokens, last)
+    if half == "clock":
+        marked = True
+    if (not half and not marked) or hour > 24 or minute > 59:
+        return None
+    value = float((hour % 24) * 60 + minute)
+    if half in ("am", "pm"):
+        value = float((hour % 12 + (12 if half == "pm" else 0)) * 60 + minute)
+        values: tuple[float, ...] = (value,)
+    elif hour <= 12:
+        values = (value, float((value + 720) % 1440))
+    else:
+        values = (value,)
+    return Fact(tokens[place].start, tokens[last - 1].end, "time", "time", values, values[0],
+                token=place, last=last, bound=bound_at(tokens, place))  # fmt: skip
+
+
+def _is_at(tokens: Sequence[Token], place: int, sign: str) -> bool:
+    return (
+        place < len(tokens)
+        and tokens[place].text == sign
+        and tokens[place].start == tokens[place - 1].end
+    )
+
+
+def _half_of_day(tokens: Sequence[Token], place: int) -> tuple[str, int]:
+    """Return "am", "pm", "clock" or "" and the place behind it."""
+    low = [token.low for token in tokens[place : place + 4]]
+    if low[:1] in (["am"], ["pm"]):
+        return low[0], place + 1
+    if low[:3] in (["a", ".", "m"], ["p", ".", "m"]):
+        return low[0] + "m", place + (4 if low[3:] == ["."] else 3)
+    if low[:1] in (["uhr"], ["o'clock"], ["o\u2019clock"]):
+        return "clock", place + 1
+    return "", place

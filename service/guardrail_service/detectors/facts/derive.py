@@ -1,0 +1,226 @@
+"""Finds how a number follows from others: sums, differences, products, shares and spans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from guardrail_service.detectors.facts.amounts import Fact
+from guardrail_service.text.budget import check_time
+
+MOST = 32
+"""Numbers tried in pairs; the nearest to the claim come first."""
+_YEAR_S = 86_400 * 365.25
+
+
+class ComputedFrom(NamedTuple):
+    """One number to compute with; numbers of one `group` stand in one sentence."""
+
+    fact: Fact
+    group: int
+
+
+def derived(
+    fact: Fact, operands: Sequence[ComputedFrom], multipliers: Sequence[float], computes: bool
+) -> str:
+    """Return the calculation whose result a fact is ("2 x 35 = 70"), or "".
+
+    Args:
+        fact: The number to explain.
+        operands: Numbers of the passages, the question and the claim, the nearest first.
+        multipliers: Counts that may multiply or divide ("two rooms").
+        computes: Whether the claim says that it computed something. Otherwise a number of its own
+            or of the question must be in the calculation: of many numbers some always fit.
+    """
+    operands = operands[:MOST]
+    found = _results(fact, operands, multipliers) if computes else _plain(fact, operands)
+    for result, told in found:
+        if _is(fact, result):
+            return f"{told} = {_shown(fact.raw)}"
+    return ""
+
+
+def _is(fact: Fact, result: float) -> bool:
+    """Return whether a result is the fact's value, up to its last digit."""
+    if result <= 0 or fact.raw <= 0:
+        return False
+    if fact.raw >= 1e5 and fact.step >= 10 and result < 1e6:
+        for scale in (1e3, 1e6, 1e9):
+            if abs(result * scale - fact.raw) <= max(0.5000001 * min(fact.step, scale), 1e-9):
+                return True
+    half = 0.5000001 * min(fact.step, 1.0 if fact.step >= 1 else fact.step)
+    if abs(result - fact.raw) <= max(1e-9 * result, half if result % 1 else 1e-9):
+        return True
+    if fact.step > 1 and abs(result - fact.raw) <= 0.5 * fact.step:
+        return abs(result / fact.raw - 1) <= 0.02
+    return fact.bound in ("about", "nearly", "over", "under") and abs(result / fact.raw - 1) <= 0.05
+
+
+def _plain(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
+    """Yield products and quotients with a number that claim or question say, and spans."""
+    own = [one for one in operands if one.group < 0 and one.fact.kind in ("number", "duration")]
+    for one in operands:
+        if one.group >= 0 and one.fact.unit == fact.unit and one.fact.kind not in _NO_AMOUNT:
+            a = one.fact.values[0] / fact.factor
+            for other in own:
+                if other.fact.raw > 1:
+                    yield a * other.fact.raw, f"{_shown(other.fact.raw)} \u00d7 {_shown(a)}"
+                    yield a / other.fact.raw, f"{_shown(a)} / {_shown(other.fact.raw)}"
+    for one, other in combinations(operands, 2):  # "21 counts of ... and six counts of ..."
+        if (
+            one.group == other.group >= 0
+            and one.fact.unit == fact.unit == other.fact.unit
+            and (one.fact.nouns[:1] == other.fact.nouns[:1] == fact.nouns[:1] != ())
+        ):
+            a, b = one.fact.values[0] / fact.factor, other.fact.values[0] / fact.factor
+            yield a + b, f"{_shown(a)} + {_shown(b)}"
+        if (
+            one.group == other.group >= 0
+            and one.fact.unit == fact.unit == other.fact.unit
+            and (fact.unit == "duration")
+        ):
+            a, b = one.fact.values[0] / fact.factor, other.fact.values[0] / fact.factor
+            yield abs(a - b), f"{_shown(max(a, b))} - {_shown(min(a, b))}"
+    if fact.unit == "duration":
+        yield from _spans(fact, operands)
+
+
+_NO_AMOUNT = frozenset(("date", "time", "ordinal", "weekday"))
+
+
+def _results(
+    fact: Fact, operands: Sequence[ComputedFrom], multipliers: Sequence[float]
+) -> Iterator[tuple[float, str]]:
+    """Yield results on the scale of the fact's own unit, and how they come about."""
+    amounts = [one for one in operands if one.fact.kind not in _NO_AMOUNT]
+    chosen = [one for one in amounts if one.fact.unit == fact.unit]
+    if len(chosen) < 2 or not fact.unit:
+        bare = [
+            one
+            for one in amounts
+            if not one.fact.unit or (not fact.unit and one.fact.kind == "money")
+        ]
+        chosen += [one for one in bare if one not in chosen and len(bare) > len(chosen)]
+    same = [(one.fact, one.fact.values[0] / fact.factor, one.group) for one in chosen]
+    if fact.unit != "temperature":
+        yield from _sums(same)
+        yield from _products(same, multipliers)
+        yield from _of_shares(same, operands)
+    if fact.unit == "percent":
+        yield from _shares(operands)
+    if fact.unit in ("", "duration"):
+        yield from _spans(fact, operands)
+    if fact.unit == "":
+        yield from _ratios(operands)
+
+
+def _sums(same: Sequence[tuple[Fact, float, int]]) -> Iterator[tuple[float, str]]:
+    for (one, a, _), (other, b, _) in combinations(same, 2):
+        yield a + b, f"{_own(one, a)} + {_own(other, b)}"
+        if a != b:
+            high, low = (a, b) if a > b else (b, a)
+            yield high - low, f"{_shown(high)} - {_shown(low)}"
+        yield (a + b) / 2, f"({_shown(a)} + {_shown(b)}) / 2"
+    groups: dict[int, list[float]] = {}
+    for _, value, group in same:
+        groups.setdefault(group, []).append(value)
+    for values in groups.values():
+        for size in range(3, min(len(values), 8) + 1):
+            for start in range(len(values) - size + 1):
+                part = values[start : start + size]
+                yield sum(part), " + ".join(map(_shown, part))
+        if 3 <= len(values) <= 12:
+            yield sum(values) / len(values), f"the mean of {len(values)} numbers"
+    if 3 <= len(same) <= 6:
+        yield sum(a for _, a, _ in same), " + ".join(_shown(a) for _, a, _ in same)
+
+
+def _products(
+    same: Sequence[tuple[Fact, float, int]], multipliers: Sequence[float]
+) -> Iterator[tuple[float, str]]:
+    for _, a, _ in same:
+        for times in multipliers:
+            if times > 1:
+                yield a * times, f"{_shown(times)} \u00d7 {_shown(a)}"
+                yield a / times, f"{_shown(a)} / {_shown(times)}"
+    for (_, a, _), (_, b, _) in combinations(same, 2):
+        for times in multipliers[:4]:
+            yield a * times + b, f"{_shown(times)} \u00d7 {_shown(a)} + {_shown(b)}"
+            yield b * times + a, f"{_shown(times)} \u00d7 {_shown(b)} + {_shown(a)}"
+
+
+def _of_shares(
+    same: Sequence[tuple[Fact, float, int]], operands: Sequence[ComputedFrom]
+) -> Iterator[tuple[float, str]]:
+    shares = [one.fact.values[0] for one in operands if one.fact.unit == "percent"]
+    for _, a, _ in same:
+        for share in dict.fromkeys(shares):
+            yield a * share / 100, f"{_shown(share)} % of {_shown(a)}"
+            yield a * (1 - share / 100), f"{_shown(a)} - {_shown(share)} %"
+            yield a * (1 + share / 100), f"{_shown(a)} + {_shown(share)} %"
+
+
+def _shares(operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
+    plain = [one.fact for one in operands if one.fact.unit != "percent"]
+    for one, other in combinations(plain, 2):
+        if one.unit != other.unit or not (one.values[0] and other.values[0]):
+            continue
+        for a, b in ((one.values[0], other.values[0]), (other.values[0], one.values[0])):
+            yield 100 * a / b, f"{_shown(a)} / {_shown(b)}"
+            yield abs(100 * (a - b) / b), f"({_shown(a)} - {_shown(b)}) / {_shown(b)}"
+    shares = [one.fact.values[0] for one in operands if one.fact.unit == "percent"]
+    for share in shares:
+        yield 100 - share, f"100 - {_shown(share)}"
+
+
+def _ratios(operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
+    for one, other in combinations((o.fact for o in operands), 2):
+        if one.unit == other.unit and one.values[0] and other.values[0] and one.kind != "date":
+            high, low = sorted((one.values[0], other.values[0]), reverse=True)
+            yield high / low, f"{_shown(high)} / {_shown(low)}"
+
+
+def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
+    dates = [one.fact.date for one in operands if one.fact.date is not None]
+    years = sorted({date[0] for date in dates if date[0] is not None})
+    to_years = _YEAR_S / fact.factor if fact.unit else 1.0
+    for first, last in combinations(years, 2):
+        span = f"{last} - {first}"
+        yield (last - first) * to_years, span
+        if fact.unit == "":
+            yield last - first - 1, span
+    times = [one.fact.values[0] for one in operands if one.fact.unit == "time"]
+    if fact.unit:
+        for early, late in combinations(sorted(set(times)), 2):
+            check_time()
+            passed = (late - early) % 1440
+            yield passed * 60 / fact.factor, f"{_clock(late)} - {_clock(early)}"
+            yield (1440 - passed) * 60 / fact.factor, f"24:00 - {_clock(late)} + {_clock(early)}"
+        whole = sorted({date for date in dates if None not in date})
+        for one, other in combinations(whole, 2):
+            days = _days(one, other)
+            if days is not None:
+                yield days * 86_400 / fact.factor, "from the one date to the other"
+                yield (days + 1) * 86_400 / fact.factor, "from the one date to the other"
+
+
+def _days(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> int | None:
+    from datetime import date
+
+    try:
+        return abs((date(*map(int, filter(None, other))) - date(*map(int, filter(None, one)))).days)
+    except (ValueError, TypeError):
+        return None
+
+
+def _own(fact: Fact, value: float) -> str:
+    return _shown(value)
+
+
+def _shown(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _clock(minutes: float) -> str:
+    return f"{int(minutes) // 60}:{int(minutes) % 60:02d}"

@@ -1,0 +1,441 @@
+"""Exact facts: does a passage say another number, date, unit or order than the answer?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.align import (
+    Held,
+    PassageFacts,
+    Place,
+    agrees,
+    alone,
+    around,
+    dated_words,
+    dates_agree,
+    equations,
+    is_amount,
+    is_other_unit,
+    labels,
+    rivals,
+)
+from guardrail_service.detectors.facts.amounts import Fact
+from guardrail_service.detectors.facts.derive import MOST, ComputedFrom, derived
+from guardrail_service.detectors.facts.read import ReadSentence, read_all
+from guardrail_service.detectors.facts.statements import contradicted
+from guardrail_service.detectors.hallucination.detector import judged
+from guardrail_service.detectors.registry import (
+    Detector,
+    DetectorSpec,
+    Listing,
+    MetricSpec,
+    Parameters,
+    detector,
+)
+from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
+from guardrail_service.text.budget import check_time
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.segmentation.sentences import Sentence
+from guardrail_service.types import Coverage, Direction, Evidence, Outcome, RowOutput, Span
+
+
+class FactsParameters(Parameters):
+    """Facts have nothing to set; where they gate is a threshold."""
+
+
+@detector
+class Facts(Detector[FactsParameters]):
+    """Compares what the answer states exactly with the passages; one span per fact."""
+
+    spec = DetectorSpec(
+        id="facts",
+        summary="Do the passages hold other numbers, dates or units than the answer? (rules)",
+        metrics=(MetricSpec("facts", Direction.HIGHER, gating=True),),
+        inputs=frozenset({"answer", "contexts"}),
+        cost="pattern",
+        default_thresholds={"facts": 0.5},
+        skip_on_abstention=True,
+        in_flight="parts",
+        remedy=STAY_WITH_PASSAGES,
+        listing=Listing(
+            title="Exact facts", tags=("rule-based", "nist:valid-reliable"), avid="E0400"
+        ),
+    )
+    parameters = FactsParameters
+
+    def reduce(
+        self, sample: SegmentedSample, outputs: Sequence[RowOutput], parameters: FactsParameters
+    ) -> Outcome:
+        """Return the worst fact's score, with every fact as a span."""
+        pieces = judged(sample)
+        if not pieces:
+            return Outcome.not_applicable("no_claim")
+        if not any(sample.context_sentences):
+            return Outcome.unverified("missing_input")
+        found = verdicts(sample, pieces)
+        coverage = Coverage.whole(sample.sample, contexts=True)
+        score = min((verdict.score for verdict in found), default=1.0)
+        return Outcome.evaluated({"facts": score}, tuple(map(_span, found)), coverage)
+
+
+def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVerdict]:
+    """Return what the passages say about each fact of some claims, in order."""
+    asked = sample.sample.question or ""
+    claims, question, *passages = read_all(
+        pieces, [Sentence(0, len(asked), asked)], *sample.context_sentences
+    )
+    source = PassageFacts(passages, question[0] if asked else None)
+    language = sample.language("answer")
+    in_english = language is None or language.code == "en"
+    told = frozenset().union(*(one.signals for part in passages for one in part))
+    found: list[FactVerdict] = []
+    before: list[ReadSentence] = []
+    for claim in claims:
+        if claim.facts:
+            found += Judge(claim, source, before, in_english).verdicts()
+        if in_english and (claim.signals & told or "denial" in claim.signals | told):
+            found += _statements(claim, source)
+        before = [claim]
+    return found
+
+
+def _statements(claim: ReadSentence, source: PassageFacts) -> list[FactVerdict]:
+    """Return the statements of a claim that a passage contradicts, one per kind."""
+    found = {one.kind: one for one in contradicted(claim, source)}
+    return [
+        FactVerdict(one.start, one.end, kind, CONTRADICTED, _STATED, one.place)
+        for kind, one in found.items()
+    ]
+
+
+def _span(verdict: FactVerdict) -> Span:
+    place = verdict.place
+    shown = () if place is None else (Evidence(*place, verdict.score),)
+    about: dict[str, str] = {"kind": verdict.kind}
+    if verdict.derivation:
+        about["derivation"] = verdict.derivation
+    against = NOT_MENTIONED if verdict.label == SUPPORTED else verdict.label
+    return Span(
+        verdict.start, verdict.end, verdict.label, verdict.score, "facts", shown,
+        attributes=about, crossed=against,
+    )  # fmt: skip
+
+
+SUPPORTED = "supported"
+CONTRADICTED = "contradicted"
+NOT_MENTIONED = "not_mentioned"
+
+
+_STATED = 0.35
+"""Score of a statement without a number that a passage contradicts."""
+_SURELY, _LIKELY, _HARDLY, _UNSURE = 0.3, 0.4, 0.6, 0.8
+"""Scores of a number that no passage mentions."""
+_DATING = words.listed("in on since by until till from to between during after before ( born died")
+
+
+class FactVerdict(NamedTuple):
+    """The passages' word on one fact of a claim.
+
+    Attributes:
+        start: Where it begins in the answer.
+        end: Where it ends.
+        kind: The fact's kind.
+        label: `supported`, `contradicted` or `not_mentioned`.
+        score: 1 for supported, less the surer it is that the passages say otherwise.
+        place: The passage place that says it, or says otherwise.
+        derivation: How it follows from numbers of the passages; "" if it stands there.
+    """
+
+    start: int
+    end: int
+    kind: str
+    label: str
+    score: float
+    place: Place | None = None
+    derivation: str = ""
+
+
+class Judge:
+    """Judges the facts of one claim."""
+
+    def __init__(
+        self,
+        claim: ReadSentence,
+        source: PassageFacts,
+        given: Sequence[ReadSentence],
+        words_read: bool,
+    ) -> None:
+        self.claim = claim
+        self.source = source
+        self.given = given
+        self.words_read = words_read
+
+    def verdicts(self) -> Iterator[FactVerdict]:
+        """Yield a verdict for each fact, in order."""
+        wrong = dict(equations(self.claim))
+        swapped = self._swapped() if self.words_read else {}
+        for fact in self.claim.facts:
+            check_time()
+            if fact.token in wrong:
+                yield self._say(fact, CONTRADICTED, 0.1, None, wrong[fact.token])
+            elif fact.token in swapped:
+                yield self._say(fact, CONTRADICTED, 0.2, swapped[fact.token])
+            else:
+                yield self._verdict(fact)
+
+    def _verdict(self, fact: Fact) -> FactVerdict:
+        agreeing = self.source.agreeing(fact)
+        rival = self._rival(fact, agreeing)
+        if agreeing:
+            if (turned := self.source.is_turned(self.claim, fact)) is not None:
+                return self._say(fact, CONTRADICTED, _STATED, turned.place)
+            if rival is not None:
+                return self._say(fact, CONTRADICTED, rival[1], rival[0].place)
+            best = self.source.nearest(self.claim, fact, agreeing)
+            return self._say(fact, SUPPORTED, 1.0, best.place)
+        swapped = rival is not None and is_other_unit(fact, rival[0].fact)
+        if not swapped:
+            if self._is_asked(fact):
+                return self._say(fact, SUPPORTED, 1.0)
+            if told := self._derived(fact):
+                return self._say(fact, SUPPORTED, 1.0, None, told)
+        if rival is None:
+            absent = 1.0 if self._stands_bare(fact) else self._absence(fact)
+            return self._say(fact, NOT_MENTIONED, absent)
+        if swapped:
+            return self._say(fact, CONTRADICTED, min(rival[1], _SURELY), rival[0].place)
+        absent = 1.0 if self._stands_bare(fact) else self._absence(fact)
+        label = CONTRADICTED if rival[1] < _HARDLY or absent < _HARDLY else NOT_MENTIONED
+        return self._say(fact, label, min(rival[1], absent), rival[0].place)
+
+    def _say(
+        self, fact: Fact, label: str, score: float, place: Place | None = None, derived: str = ""
+    ) -> FactVerdict:
+        start = self.claim.start
+        return FactVerdict(
+            start + fact.start, start + fact.end, fact.kind, label, score, place, derived
+        )
+
+    def _is_asked(self, fact: Fact) -> bool:
+        """Return whether the question says it."""
+        question = self.source.question
+        return question is not None and any(agrees(fact, held) for held in question.facts)
+
+    def _stands_bare(self, fact: Fact) -> bool:
+        """Return whether a passage holds the number, whatever it means there."""
+        if fact.date is not None:
+            return False
+        return any(
+            value * scale in self.source.numbers
+            for value in (fact.raw, *fact.values)
+            for scale in (1.0, 1e-3, 1e-6, 1e-9, 1e3, 1e6, 0.01, 100.0)
+        )
+
+    def _absence(self, fact: Fact) -> float:
+        """Return how sure it is that a number nobody mentions is invented, as a score.
+
+        Round hundreds per cent are figures of speech, a year before a noun and a number behind a
+        name are parts of names, and how long ago something was depends on today.
+        """
+        tokens = self.claim.tokens
+        before = tokens[fact.token - 1] if fact.token else None
+        after = tokens[fact.last].low if fact.last < len(tokens) else ""
+        if (
+            self._is_rate(fact)
+            or fact.is_word
+            or fact.kind in ("ordinal", "weekday")
+            or fact.raw in (0.0, 1.0, 100.0)
+        ):
+            return _UNSURE
+        if fact.kind == "date":
+            return _LIKELY if before is not None and before.low in _DATING else _HARDLY
+        if fact.kind == "number":
+            is_name = before is not None and before.kind == "w" and before.text[0].isupper()
+            if is_name or fact.raw < 10 or not fact.nouns:
+                return _UNSURE if is_name else _HARDLY
+            return _LIKELY
+        if fact.kind == "duration":
+            vague = fact.bound in ("about", "nearly", "over") or after in ("ago", "old", "later")
+            return _HARDLY if vague else _LIKELY
+        return _LIKELY if fact.raw < 10 or fact.kind == "percentage" else _SURELY
+
+    def _rival(self, fact: Fact, agreeing: Sequence[Held]) -> tuple[Held, float] | None:
+        """Return the passage fact that stands where the claim's should, and the claim's score."""
+        if not self.words_read:
+            return None
+        near = around(self.claim, fact)
+        every = alone(self.claim, fact)
+        if not every or self._is_rate(fact):
+            return None
+        best: tuple[float, Held] | None = None
+        for held in self.source.held:
+            if not rivals(fact, held.fact) or agrees(fact, held.fact):
+                continue
+            if self._is_of_another_time(fact, held) or self._is_taken(fact, held.fact):
+                continue
+            cover = self.source.covered(every, held.read.content)
+            close = self.source.covered(near, held.near) if near else cover
+            if fact.is_range and held.fact.is_range and fact.other == held.fact.other:
+                close += 0.8
+            value = 0.6 * cover + 0.4 * close + 0.3 * is_other_unit(fact, held.fact)
+            if best is None or value > best[0]:
+                best = (value, held)
+        if best is None:
+            return None
+        if agreeing:
+            return self._exchanged(fact, agreeing, best)
+        least = 1 if is_other_unit(fact, best[1].fact) else 2
+        if len(every & best[1].read.content) < least:
+            return None
+        if fact.kind == "ordinal" and fact.token < 4:
+            return None
+        return best[1], _score(best[0])
+
+    def _is_rate(self, fact: Fact) -> bool:
+        """Return whether it is an amount per another amount: "14 kWh per 100 km"."""
+        after = self.claim.tokens[fact.last : fact.last + 2]
+        return len(after) == 2 and after[0].low in ("per", "/") and after[1].kind == "n"
+
+    def _is_taken(self, fact: Fact, held: Fact) -> bool:
+        """Return whether another fact of the claim says what this passage fact says."""
+        return any(
+            other is not fact and other.unit == held.unit and agrees(other, held)
+            for other in self.claim.facts
+        )
+
+    def _is_of_another_time(self, fact: Fact, held: Held) -> bool:
+        """Return whether claim and passage sentence name different dates beside the fact."""
+        if fact.date is not None:
+            return False
+        ours = [one.date for one in self.claim.facts if one.date is not None]
+        theirs = [one.date for one in held.read.facts if one.date is not None]
+        if not ours:
+            return False
+        return not any(dates_agree(a, b) for a in ours for b in theirs)
+
+    def _exchanged(
+        self, fact: Fact, agreeing: Sequence[Held], best: tuple[float, Held]
+    ) -> tuple[Held, float] | None:
+        """Return the rival if the claim's own words stand by it, and not by the equal value."""
+        rival = best[1]
+        if fact.is_range or fact.bound or fact.unit != rival.fact.unit or not is_amount(fact):
+            return None
+        named = labels(self.claim, around(self.claim, fact))
+        by_rival = rival.near
+        for held in agreeing:
+            by_equal = held.near
+            told = named & by_rival - by_equal
+            others = labels(held.read, by_equal) - named - by_rival
+            if held.fact.unit != fact.unit or not told or named & by_equal - by_rival or not others:
+                return None
+        return rival, 0.35
+
+    def _swapped(self) -> dict[int, Place]:
+        """Return the facts that have another's value, each with the place of its own.
+
+        "A costs 10 and B costs 20" is wrong if the passage has B's words by 10 and A's by 20.
+        """
+        found: dict[int, Place] = {}
+        own = [(self.claim, fact) for fact in self.claim.facts]
+        earlier = [(one, fact) for one in self.given for fact in one.facts]
+        for at, (one, fact) in enumerate(own):
+            for other_read, other in (*earlier, *own[:at]):
+                if fact.unit != other.unit or not is_amount(fact) or fact.values == other.values:
+                    continue
+                place = self._swap(one, fact, other_read, other)
+                if place is not None:
+                    found[fact.token] = place
+        return found
+
+    def _swap(
+        self, read: ReadSentence, fact: Fact, other_read: ReadSentence, other: Fact
+    ) -> Place | None:
+        """Return where a passage has the other fact's value by this fact's words, or None."""
+        ours = [held for held in self.source.held if held.fact.unit == fact.unit
+                and held.fact.values == fact.values]  # fmt: skip
+        theirs = [held for held in self.source.held if held.fact.unit == fact.unit
+                  and held.fact.values == other.values]  # fmt: skip
+        if len(ours) != 1 or len(theirs) != 1:
+            return None
+        words_1, words_2 = dated_words(read, fact), dated_words(other_read, other)
+        words_1, words_2 = words_1 - words_2, words_2 - words_1
+        held_1, held_2 = (
+            dated_words(ours[0].read, ours[0].fact, ours[0].before),
+            dated_words(theirs[0].read, theirs[0].fact, theirs[0].before),
+        )
+        held_1, held_2 = held_1 - held_2, held_2 - held_1
+        crossed = bool(words_1 & held_2) + bool(words_2 & held_1)
+        needed = 1 if ours[0].read is theirs[0].read and read is other_read else 2
+        if crossed < needed or words_1 & held_1 or words_2 & held_2:
+            return None
+        return theirs[0].place
+
+    def _derived(self, fact: Fact) -> str:
+        """Return how a number follows from numbers of passages, question and claim, or ""."""
+        if fact.is_range or fact.kind in ("time", "weekday", "ordinal", "date"):
+            return ""
+        operands, multipliers = self._operands(fact)
+        for value in fact.values:
+            told = derived(
+                replace(fact, raw=value / fact.factor), operands, multipliers, self._computes
+            )
+            if told:
+                return told
+        return ""
+
+    @cached_property
+    def _computes(self) -> bool:
+        """Return whether the claim or the question speaks of a calculation."""
+        return not self.words_read or any(
+            token.low in words.ARITHMETIC or token.text in "=+\u00d7"
+            for one in self._nearby()
+            for token in one.tokens
+        )
+
+    def _operands(self, fact: Fact) -> tuple[list[ComputedFrom], list[float]]:
+        """Return the numbers to compute with, those of the nearest sentences first."""
+        every = self.claim.content | (
+            self.source.question.content if self.source.question else set()
+        )
+        ranked = sorted(
+            (
+                (-len(every & one.content), number, one)
+                for number, (_, one) in enumerate(self.source.sentences)
+                if one.facts
+            ),
+            key=lambda row: row[:2],
+        )
+        operands = [
+            ComputedFrom(other, -1 - number)
+            for number, one in enumerate(self._nearby())
+            for other in one.facts
+            if other is not fact
+        ]
+        for _, number, one in ranked:
+            operands += [ComputedFrom(other, number) for other in one.facts]
+            if len(operands) >= MOST:
+                break
+        counts = [
+            other.raw
+            for one in self._nearby()
+            for other in one.facts
+            if other is not fact and other.kind in ("number", "duration", "percentage")
+        ]
+        counts += [o.fact.raw for o in operands[:8] if o.fact.kind in ("number", "duration")]
+        if not self.words_read or any(
+            t.low in ("half", "double", "twice") for t in self.claim.tokens
+        ):
+            counts.insert(0, 2.0)
+        return operands, list(dict.fromkeys(c for c in counts if 1 < c <= 10_000))[:12]
+
+    def _nearby(self) -> list[ReadSentence]:
+        asked = [self.source.question] if self.source.question is not None else []
+        return [self.claim, *self.given, *asked]
+
+
+def _score(value: float) -> float:
+    return round(max(0.0, 0.9 - value), 3)

@@ -1,0 +1,385 @@
+"""Reads a sentence: its tokens, stems and clauses, and the exact facts it states."""
+
+# Signs of several scripts are the data.
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.amounts import (
+    DASHES,
+    Fact,
+    Number,
+    Token,
+    amount,
+    bound_at,
+    in_unit_of,
+    measured,
+    nouns_at,
+    readings_of,
+    stem,
+)
+from guardrail_service.detectors.facts.dates import dated, timed
+from guardrail_service.text.budget import check_time
+from guardrail_service.text.segmentation.sentences import Sentence
+
+_CLAUSE = frozenset(';:()[]|!?"–—')
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSentence:
+    """A sentence with its facts.
+
+    Attributes:
+        start: Offset of the sentence in its text.
+        text: The sentence.
+        tokens: Its tokens, offsets from the sentence's start.
+        stems: The stem of each token; "" for signs and stop words.
+        clauses: The number of the clause each token stands in.
+        facts: Its facts in order, offsets from the sentence's start.
+        numbers: Every number that stands in it, whatever it means.
+        content: All of its stems.
+        signals: Which of `denial`, `amount`, `order` and `names` its words may be about.
+    """
+
+    start: int
+    text: str
+    tokens: tuple[Token, ...]
+    stems: tuple[str, ...]
+    clauses: tuple[int, ...]
+    facts: tuple[Fact, ...]
+    numbers: frozenset[float]
+    content: frozenset[str] = field(default_factory=frozenset)
+    signals: frozenset[str] = frozenset()
+
+
+def read(text: str, start: int = 0) -> ReadSentence:
+    """Return a sentence with its facts."""
+    tokens = tokenised(text)
+    found, loose = _facts(tokens) if _may_have_facts(tokens) else ((), frozenset())
+    stems = tuple(_stem_at(tokens, place) for place in range(len(tokens)))
+    return ReadSentence(
+        start,
+        text,
+        tokens,
+        stems,
+        _clauses(tokens),
+        found,
+        loose,
+        frozenset(filter(None, stems)),
+        _signals(tokens),
+    )
+
+
+def _signals(tokens: Sequence[Token]) -> frozenset[str]:
+    lows = {token.low for token in tokens}
+    found = {name for name, listed in words.SIGNALS.items() if not lows.isdisjoint(listed)}
+    if sum(t.kind == "w" and t.text[0].isupper() for t in tokens) > 1:
+        found.add("names")
+    return frozenset(found)
+
+
+def read_all(*groups: Sequence[Sentence]) -> list[list[ReadSentence]]:
+    """Return the sentences of each group, read."""
+    return [[read(one.text, one.start) for one in group] for group in groups]
+
+
+def _stem_at(tokens: Sequence[Token], place: int) -> str:
+    """Return a token's stem; a number right behind a name ("Home 500") is a part of it."""
+    token = tokens[place]
+    if token.kind == "w":
+        return "" if token.low in words.STOP else stem(token.low)
+    if token.kind == "n" and place and len(token.text) <= 5:
+        before = tokens[place - 1]
+        named = before.kind == "w" and before.text[0].isupper() and before.low not in words.MONTHS
+        if named and before.low not in words.STOP and token.start - before.end <= 1:
+            return "#" + token.text
+        if before.end == token.start and before.kind == "w":
+            return "#" + token.text
+    return ""
+
+
+def tokenised(text: str) -> tuple[Token, ...]:
+    """Return numbers, words and signs in order; digits of any script become ASCII ones."""
+    plain = text if text.isascii() else _ascii_digits(text)
+    found: list[Token] = []
+    at = 0
+    for count, piece in enumerate(plain.split()):
+        if count % 1024 == 1023:
+            check_time()
+        at = plain.index(piece, at)
+        end = at + len(piece)
+        if piece.isalpha():
+            found.append(Token("w", piece, piece.lower(), at, end))
+        elif piece[:-1].isalpha() and piece[-1] in _ENDS:
+            found.append(Token("w", piece[:-1], piece[:-1].lower(), at, end - 1))
+            found.append(Token("s", piece[-1], piece[-1], end - 1, end))
+        else:
+            _pieces(piece, at, found)
+        at = end
+    return tuple(found)
+
+
+_ENDS = frozenset(".,;:!?)")
+
+
+def _pieces(piece: str, start: int, found: list[Token]) -> None:
+    """Add the numbers, words and signs of a piece of text without blanks."""
+    at, size = 0, len(piece)
+    while at < size:
+        if at % 1024 == 1023:
+            check_time()
+        sign = piece[at]
+        end = at + 1
+        if "0" <= sign <= "9":
+            while end < size and (
+                "0" <= piece[end] <= "9"
+                or (piece[end] in _IN_NUMBERS and "0" <= piece[end + 1 : end + 2] <= "9")
+            ):
+                end += 1
+            _add_number(piece[at:end], start + at, found)
+        elif sign.isalpha():
+            while end < size and (
+                piece[end].isalpha()
+                or (piece[end] in "'\u2019" and piece[end + 1 : end + 2].isalpha())
+                or (not piece[end].isascii() and unicodedata.category(piece[end])[0] == "M")
+            ):
+                end += 1
+            word = piece[at:end]
+            found.append(Token("w", word, word.lower(), start + at, start + end))
+        else:
+            found.append(Token("s", sign, sign, start + at, start + end))
+        at = end
+
+
+_IN_NUMBERS = frozenset(".,'\u2019")
+
+
+def _add_number(own: str, start: int, found: list[Token]) -> None:
+    parts = own.split(",") if "," in own and _is_column(own, found, start) else [own]
+    for part in parts:
+        found.append(Token("n", part, part, start, start + len(part)))
+        start += len(part) + 1
+
+
+def _is_column(own: str, before: Sequence[Token], start: int) -> bool:
+    """Return whether a comma parts two numbers: "2020-04-12,141.5", "3,4"."""
+    if (
+        len(before) > 1
+        and before[-1].text == "-"
+        and before[-2].kind == "n"
+        and (before[-1].end == start and before[-2].end == before[-1].start)
+    ):
+        return True
+    return all(own.split(",")) and not readings_of(own)[0]
+
+
+def _ascii_digits(text: str) -> str:
+    if not any(c.isdecimal() and not c.isascii() for c in text):
+        return text
+    return "".join(
+        str(unicodedata.decimal(c)) if c.isdecimal() and not c.isascii() else c for c in text
+    )
+
+
+def _may_have_facts(tokens: Sequence[Token]) -> bool:
+    return any(t.kind == "n" or t.low in _TRIGGERS for t in tokens)
+
+
+_TRIGGERS = frozenset((
+    *words.NUMBER_WORDS, *words.ORDINALS, *words.WEEKDAYS, *words.FRACTIONS, "noon", "midnight",
+    *(day.lower() for day in words.SHORT_WEEKDAYS), *(m.lower() for m in words.LONE_MONTHS),
+    "hundred", "thousand", "million", "billion", "dozen", "hour", "day", "week", "month", "year",
+))  # fmt: skip
+
+
+def _clauses(tokens: Sequence[Token]) -> tuple[int, ...]:
+    found, clause = [], 0
+    for place, token in enumerate(tokens):
+        if (
+            token.kind == "s"
+            and (token.text in _CLAUSE or (token.text == "," and not _is_joined(tokens, place)))
+        ) or token.low in ("and", "but", "while", "whereas", "or", "y", "und", "et"):
+            clause += 1
+        found.append(clause)
+    return tuple(found)
+
+
+def _is_joined(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a comma stands inside a date ("May 5, 2020")."""
+    after = tokens[place + 1] if place + 1 < len(tokens) else None
+    return (
+        after is not None
+        and after.kind == "n"
+        and len(after.text) == 4
+        and place > 0
+        and (tokens[place - 1].kind == "n" or tokens[place - 1].low in words.MONTHS)
+    )
+
+
+def _facts(tokens: tuple[Token, ...]) -> tuple[tuple[Fact, ...], frozenset[float]]:
+    found: list[Fact] = []
+    numbers: set[float] = set()
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        fact: Fact | None = None
+        if token.kind == "n":
+            numbers.update(readings_of(token.text)[0])
+            fact = dated(tokens, place) or timed(tokens, place) or measured(tokens, place)
+        elif token.kind == "w":
+            fact = _worded(tokens, place)
+        if fact is None:
+            place += 1
+            continue
+        numbers.update(fact.values if not fact.unit else (fact.raw, *fact.values))
+        found.append(fact)
+        place = max(fact.last, place + 1)
+    return tuple(_ranged(_summed(found, tokens), tokens)), frozenset(numbers)
+
+
+def _summed(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
+    """Return the facts with "11 hours and 35 minutes" as one."""
+    facts: list[Fact] = []
+    for fact in found:
+        before = facts[-1] if facts else None
+        if (
+            before is not None
+            and fact.unit == before.unit
+            and before.factor > fact.factor
+            and (
+                fact.unit in ("duration", "length", "mass")
+                and "".join(t.low for t in tokens[before.last : fact.token]) in ("", "and", ",")
+            )
+        ):
+            value = before.values[0] + fact.values[0]
+            facts[-1] = replace(
+                fact, start=before.start, token=before.token, values=(value,), bound=before.bound,
+                raw=value / fact.factor,
+            )  # fmt: skip
+        else:
+            facts.append(fact)
+    return facts
+
+
+def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
+    """Return the fact that begins with a word, or None."""
+    token = tokens[place]
+    low = token.low
+    if low in words.WEEKDAYS:
+        return _named(tokens, place, "weekday", words.WEEKDAYS[low])
+    if token.text in words.SHORT_WEEKDAYS:
+        return _named(tokens, place, "weekday", words.SHORT_WEEKDAYS[token.text])
+    if low in words.MONTHS and token.text[0].isupper():
+        return dated(tokens, place)
+    if low in ("noon", "midnight", "midday"):
+        value = 0.0 if low == "midnight" else 720.0
+        return Fact(token.start, token.end, "time", "time", (value,), value, token=place,
+                    last=place + 1)  # fmt: skip
+    if low in words.ORDINALS:
+        return _ordinal_word(tokens, place)
+    if low in ("half", "quarter") or (
+        low in ("one", "two", "three", "four", "a") and _fraction_at(tokens, place) is not None
+    ):
+        return _fraction(tokens, place)
+    if low in words.NUMBER_WORDS:
+        return measured(tokens, place)
+    if low in ("a", "an", "per") and place + 1 < len(tokens):
+        return None
+    if low in ("hundred", "thousand", "million", "billion", "dozen") and (
+        place and tokens[place - 1].low in ("a", "one", "per")
+    ):
+        return amount(tokens, place, Number(place, (1.0,), 1.0, True, False))
+    return None
+
+
+def _ordinal_word(tokens: Sequence[Token], place: int) -> Fact | None:
+    token = tokens[place]
+    after = tokens[place + 1] if place + 1 < len(tokens) else None
+    is_named = place > 0 and tokens[place - 1].low == "the"
+    if after is None or after.kind != "w" or (after.low in words.STOP and not is_named):
+        return None
+    value = float(words.ORDINALS[token.low])
+    return Fact(
+        token.start, token.end, "ordinal", "ordinal", (value,), value,
+        nouns=nouns_at(tokens, place + 1), is_word=True, token=place, last=place + 1,
+    )  # fmt: skip
+
+
+def _fraction_at(tokens: Sequence[Token], place: int) -> int | None:
+    """Return where the fraction word of "two thirds" stands, or None."""
+    at = place + 1
+    if at < len(tokens) and tokens[at].text == "-":
+        at += 1
+    if at >= len(tokens) or tokens[at].low not in words.FRACTIONS:
+        return None
+    after = tokens[at + 1] if at + 1 < len(tokens) else None
+    is_share = after is not None and after.low in ("of", "the")
+    return at if tokens[at].low.endswith("s") or is_share else None
+
+
+def _fraction(tokens: Sequence[Token], place: int) -> Fact | None:
+    at = place if tokens[place].low in ("half", "quarter") else _fraction_at(tokens, place)
+    if at is None:
+        return None
+    times = words.NUMBER_WORDS.get(tokens[place].low, 1) if at != place else 1
+    after = tokens[at + 1].low if at + 1 < len(tokens) else ""
+    if after in ("a", "an") and at + 2 < len(tokens):
+        unit = words.UNITS.get((tokens[at + 2].low,))
+        if unit is not None and unit[0] == "duration":
+            value = words.FRACTIONS[tokens[at].low] / 100
+            return Fact(
+                tokens[place].start, tokens[at + 2].end, "duration", "duration",
+                (value * unit[1],), value, unit[1], 0.1, token=place, last=at + 3, is_word=True,
+            )  # fmt: skip
+    if after not in ("of", "the", "off"):
+        return None
+    value = times * words.FRACTIONS[tokens[at].low]
+    return Fact(
+        tokens[place].start, tokens[at].end, "percentage", "percent", (value,), value, 1.0, 5.0,
+        bound_at(tokens, place) or "about", token=place, last=at + 1, is_word=True,
+    )  # fmt: skip
+
+
+def _named(tokens: Sequence[Token], place: int, kind: str, value: float) -> Fact:
+    token = tokens[place]
+    return Fact(token.start, token.end, kind, kind, (float(value),), float(value), token=place,
+                last=place + 1)  # fmt: skip
+
+
+def _ranged(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
+    """Return the facts with both ends of a range in one unit: "5 to 10 km", "Monday to Friday"."""
+    facts = list(found)
+    for at in range(len(facts) - 1):
+        one, other = facts[at], facts[at + 1]
+        between = tokens[one.last : other.token]
+        while between and between[-1].low in words.BEFORE_NUMBER:
+            between = between[:-1]
+        joint = "".join(token.low for token in between)
+        if joint not in _JOINTS:
+            continue
+        if one.unit == other.unit or (one.kind == other.kind == "date"):
+            pass
+        elif not one.unit and other.unit and other.kind not in ("date", "ordinal", "weekday"):
+            one = in_unit_of(one, other)
+        elif not other.unit and one.unit and one.kind == "money":
+            other = in_unit_of(other, one)
+        else:
+            continue
+        before = tokens[one.token - 1].low if one.token else ""
+        if before in words.BEFORE_NUMBER and one.token > 1:
+            before = tokens[one.token - 2].low
+        if joint not in ("or", "und", "et", "y") and (joint != "and" or before == "between"):
+            one = replace(one, is_range=True, bound="", other=other.values[0])
+            other = replace(other, is_range=True, bound="", other=one.values[0])
+        facts[at], facts[at + 1] = one, other
+    return facts
+
+
+_JOINTS = frozenset(
+    (*DASHES, "to", "and", "or", "bis", "through", "until", "till", "und", "à", "et")
+)

@@ -1,0 +1,123 @@
+"""Exact facts: what is supported, what a passage contradicts, and what nobody mentions."""
+
+from __future__ import annotations
+
+import pytest
+
+from guardrail_service.detectors.facts.detector import Facts, FactsParameters
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.types import Outcome, Passage, Sample, Span, State
+
+HOTEL = (
+    "Hotel Lindenhof has 64 rooms on four floors. Breakfast is served from 6:30 to 10:00. "
+    "A room costs 35 euros a night. Breakfast costs €12.50 per person. The pool was opened on "
+    "5 May 1998. The lake is 96 m deep. At most three guests may share a room."
+)
+CUT = 0.5
+
+
+def judge(answer: str, passage: str = HOTEL, question: str | None = None) -> Outcome:
+    """Run the detector on an answer."""
+    sample = Sample(answer, question, (Passage(passage),) if passage else ())
+    return Facts().reduce(SegmentedSample(sample), (), FactsParameters())
+
+
+def worst(outcome: Outcome) -> Span:
+    """Return the worst span."""
+    return min(outcome.spans, key=lambda span: span.score or 0.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Hotel Lindenhof has sixty-four rooms.",
+        "Breakfast is served from 6:30 am to 10 am.",
+        "A room costs €35 a night.",
+        "Two nights in a room cost 70 euros.",
+        "Breakfast for two people costs 25 euros in total.",
+        "A night with breakfast costs 47.50 euros altogether.",
+        "A room costs 2 x 35 = 70 euros for two nights.",
+        "The pool was opened in May 1998.",
+        "The pool was opened on 1998-05-05.",
+        "The lake is 0.096 km deep.",
+        "The lake is about 315 feet deep.",
+        "The lake is nearly 100 m deep.",
+        "Hotel Lindenhof has more than 60 rooms.",
+        "No more than three guests may share a room.",
+    ],
+)
+def test_a_true_answer_passes(answer: str) -> None:
+    """In other formats, other units, rounded, or computed from the passages."""
+    outcome = judge(answer)
+    assert outcome.scores["facts"] >= CUT, worst(outcome)
+
+
+@pytest.mark.parametrize(
+    ("answer", "label", "kind"),
+    [
+        ("Hotel Lindenhof has 46 rooms.", "contradicted", "number"),
+        ("Hotel Lindenhof has five floors.", "contradicted", "number"),
+        ("Breakfast is served from 6:30 to 11:00.", "contradicted", "time"),
+        ("A room costs $35 a night.", "contradicted", "money"),
+        ("Breakfast costs €21.50 per person.", "contradicted", "money"),
+        ("The pool was opened on 5 May 1989.", "contradicted", "date"),
+        ("The lake is 96 feet deep.", "contradicted", "measure"),
+        ("The room costs 2 x 35 = 75 euros for two nights.", "contradicted", "money"),
+        ("At least three guests may share a room.", "contradicted", "number"),
+        ("The sauna has 380 lockers.", "not_mentioned", "number"),
+    ],
+)
+def test_a_changed_fact_is_found(answer: str, label: str, kind: str) -> None:
+    """With its place in the answer; a contradiction also with its place in the passage."""
+    outcome = judge(answer)
+    found = worst(outcome)
+    assert found.score is not None
+    assert found.score < CUT
+    assert (found.label, found.attributes["kind"]) == (label, kind)
+    if label == "contradicted" and "derivation" not in found.attributes:
+        assert found.evidence
+
+
+def test_two_exchanged_prices_are_found() -> None:
+    """Both numbers stand in the passage, each by the other one's words."""
+    passage = "The Brisa 300 costs £79. The Brisa 500 costs £129."
+    assert judge("The Brisa 300 costs £79, and the Brisa 500 costs £129.", passage).scores == {
+        "facts": 1.0
+    }
+    swapped = judge("The Brisa 300 costs £129, and the Brisa 500 costs £79.", passage)
+    assert swapped.scores["facts"] < CUT
+
+
+def test_the_calculation_is_told() -> None:
+    """In numbers of the passages, for right and for wrong results."""
+    right = judge("Two nights in a room cost 70 euros.")
+    assert "2 \u00d7 35 = 70" in [span.attributes.get("derivation") for span in right.spans]
+    wrong = judge("The room costs 2 x 35 = 75 euros for two nights.")
+    assert worst(wrong).attributes["derivation"] == "2 \u00d7 35 = 70"
+
+
+def test_the_question_is_a_source_too() -> None:
+    """What the user said is not invented."""
+    question = "We are 12 people and stay for 3 nights. What do we pay for a room?"
+    answer = "For 3 nights a room costs 105 euros."
+    assert judge(answer, question=question).scores["facts"] >= CUT
+
+
+@pytest.mark.parametrize(
+    ("answer", "passage", "is_found"),
+    [
+        ("Das Zimmer kostet 53 Euro.", "Ein Zimmer kostet 35 Euro pro Nacht.", True),
+        ("Das Zimmer kostet 35 €.", "Ein Zimmer kostet 35 Euro pro Nacht.", False),
+        ("客室は一泊88ユーロです。料金は88ユーロです。", "客室は一泊 35 ユーロです。", True),
+    ],
+)
+def test_digits_are_judged_in_every_language(answer: str, passage: str, is_found: bool) -> None:
+    """A number needs no model."""
+    assert (judge(answer, passage).scores["facts"] < 0.7) is is_found
+
+
+def test_states() -> None:
+    """Nothing to compare with is unverified, nothing to judge is not applicable."""
+    assert judge("It costs 5 euros a night.", passage="").reason == "missing_input"
+    assert judge("Thank you!").state is State.NOT_APPLICABLE
+    assert judge("The hotel stands by the lake.").scores == {"facts": 1.0}

@@ -370,7 +370,29 @@ def markdown(report: ScenariosReport) -> str:
     """Return the part of the page."""
     loads = f"{report.load_before:.1f} before and {report.load_after:.1f} after"
     about = f"One run; load average of the machine {loads}, on {os.cpu_count()} cores."
-    return f"{about}\n\n{markdown_table(HEADINGS, rows(report))}"
+    others = report._replace(results=[r for r in report.results if r.scenario != "kinds"])
+    parts = [about, markdown_table(HEADINGS, rows(others))]
+    if kinds_of := kind_rows(report):
+        late = sum(found.met is False for found in report.results if found.scenario == "kinds")
+        parts.append(
+            "Each kind of hard text alone, by its deadline: status, processor time and time to the "
+            f"reply. Later than 500 ms after their deadline: {late}."
+        )
+        table = [(kind, *cells.values()) for kind, cells in kinds_of]
+        parts.append(markdown_table(("kind", *kinds_of[0][1]), table))
+    return "\n\n".join(parts)
+
+
+def kind_rows(report: ScenariosReport) -> list[tuple[str, dict[str, str]]]:
+    """Return each kind with status, processor time and time of its reply by deadline."""
+    found: dict[str, dict[str, str]] = {}
+    for result in report.results:
+        if result.scenario == "kinds":
+            kind, _, deadline = result.what.rpartition(", ")
+            cells = found.setdefault(kind, {})
+            before = cells.get(deadline)
+            cells[deadline] = f"{before}, {result.found}" if before else result.found
+    return list(found.items())
 
 
 def as_json(report: ScenariosReport) -> dict[str, Any]:

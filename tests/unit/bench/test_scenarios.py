@@ -108,3 +108,16 @@ def test_the_page_has_a_place_for_the_table() -> None:
     """And the pipeline runs what has no times."""
     assert f"<!-- {scenarios.PART} -->" in (ROOT / "docs/performance.md").read_text("utf-8")
     assert "bench scenarios --short" in (ROOT / ".ci/load").read_text("utf-8")
+
+
+def test_kinds_have_a_row_each_and_a_column_for_each_deadline() -> None:
+    """A hundred lines would be read by nobody."""
+    results = [
+        scenarios.Expectation("kinds", f"digits, no blanks, {due}", found, "", None, is_time=False)
+        for due in ("50 ms", "no deadline")
+        for found in ("200, 0.1 CPU s", "60 ms")
+    ]
+    report = scenarios.ScenariosReport(results, 0.1, 0.2)
+    cells = {"50 ms": "200, 0.1 CPU s, 60 ms", "no deadline": "200, 0.1 CPU s, 60 ms"}
+    assert scenarios.kind_rows(report) == [("digits, no blanks", cells)]
+    assert "| kind | 50 ms | no deadline |" in scenarios.markdown(report)

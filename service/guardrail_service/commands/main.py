@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 
 import typer
 from rich.table import Table
@@ -22,6 +22,7 @@ from guardrail_service.commands.console import (
     PackOption,
     WorkersOption,
     command,
+    err,
     out,
     plain,
     progress_bar,
@@ -30,6 +31,9 @@ from guardrail_service.commands.console import (
 from guardrail_service.commands.group import Commands
 from guardrail_service.commands.models import models_app
 from guardrail_service.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from guardrail_service.commands.ingestion import ScanReport
 
 app = typer.Typer(
     cls=Commands,
@@ -228,6 +232,69 @@ def warm(
             f"{report.passages} passages: {report.sentences} sentences kept ready, "
             f"{report.failed} failed"
         )
+
+
+@app.command()
+@command
+def scan(
+    docs: Annotated[
+        list[Path], typer.Argument(help="Text files, JSON lines (.jsonl), or folders of them.")
+    ],
+    checks: Annotated[
+        list[str] | None,
+        typer.Option("--check", help="injection, pii or secrets; repeatable. Default: all three."),
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(help="Checks whose findings end with status 1; repeatable; or never."),
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="SQLite file that remembers texts without their words.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look through documents for instructions to a model, personal data and secrets.
+
+    Ends with 0 if nothing was found that counts, 1 if something was, 2 if a document is unreadable.
+    """
+    from guardrail_service.commands import ingestion
+
+    wanted = ingestion.named(checks, "--check")
+    counting = ingestion.named(fail_on, "--fail-on", "never")
+    files = ingestion.documents(docs)
+    total = sum(file.stat().st_size for file in files if file.is_file())
+    with ingestion.opened(cache, wanted) as known, progress_bar(total, "scanning") as advance:
+        report = ingestion.scan(files, wanted, known, advance)
+    if as_json:
+        out.print_json(json.dumps(ingestion.as_json(report)))
+    else:
+        _print_scan(report)
+    counted = any(finding.check in counting for finding in report.findings)
+    raise typer.Exit(EXIT_ERROR if report.unread else EXIT_FLAGGED if counted else 0)
+
+
+_MOST_ROWS = 200
+"""Findings in a table; `--json` has all of them."""
+
+
+def _print_scan(report: ScanReport) -> None:
+    rows = Table("file", "line", "text", "check", "kind", "characters")
+    for found in report.findings[:_MOST_ROWS]:
+        place = f"{found.start} to {found.end}"
+        rows.add_row(
+            plain(found.file), str(found.line), str(found.text), found.check, found.kind, place
+        )
+    if report.findings:
+        out.print(rows)
+    for unread in report.unread:
+        message = f"{unread.file}: found {unread.found}; expected {unread.expected}"
+        err.print(f"[red]not scanned:[/red] {plain(message)}", highlight=False, soft_wrap=True)
+    more = len(report.findings) - _MOST_ROWS
+    shown = f" ({more} more than shown; --json has all)" if more > 0 else ""
+    out.print(
+        f"{report.files} files, {report.texts} texts ({report.remembered} remembered): "
+        f"{len(report.findings)} findings{shown}, {len(report.unread)} not scanned"
+    )
 
 
 app.add_typer(config_app, name="config")

@@ -105,7 +105,7 @@ def _of_jsonl(file: Path, lines: Iterable[bytes]) -> Iterator[tuple[str, int]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        found = _texts(decode(line, f"{file}:{number}"))
+        found = texts_of(decode(line, f"{file}:{number}"))
         if found is None:
             raise InputError(
                 f"found another kind of line; expected {_EXPECTED}", f"{file}:{number}"
@@ -114,7 +114,7 @@ def _of_jsonl(file: Path, lines: Iterable[bytes]) -> Iterator[tuple[str, int]]:
             yield text, 0 if index else len(line)
 
 
-def _texts(value: Any) -> list[str] | None:
+def texts_of(value: Any) -> list[str] | None:
     """Return the passages of one line; None if it has another shape."""
     if isinstance(value, dict):
         value = value.get("contexts", value.get("text"))

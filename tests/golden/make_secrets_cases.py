@@ -18,7 +18,15 @@ import random
 import string
 import sys
 import uuid
+from collections.abc import Iterator
 from typing import Any
+
+try:
+    from tests.golden.secret_forms import FORMS
+    from tests.golden.secret_forms import NAMED as FURTHER
+except ModuleNotFoundError:  # run as a script
+    from secret_forms import FORMS
+    from secret_forms import NAMED as FURTHER
 
 CUT = "¦"
 ALPHABETS = {
@@ -30,6 +38,7 @@ ALPHABETS = {
     "u": string.ascii_uppercase + string.digits,
     "l": string.ascii_lowercase + string.digits,
     "d": string.digits,
+    "q": string.ascii_lowercase + "234567",
     "k": "BCDFGHJKMPQRTVWXY2346789",
     "z": "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
 }
@@ -494,7 +503,31 @@ def cases() -> list[dict[str, Any]]:
     key = case(pair["text"], maker.fill("{b39}w"), "\n", "aws_secret_access_key")
     out.append({"text": key["text"], "spans": [*pair["spans"], *key["spans"]]})
     out.extend({"text": text, "spans": []} for text in INNOCENT)
-    return out
+    return [*out, *further()]
+
+
+def further() -> Iterator[dict[str, Any]]:
+    """Yield a secret of each further kind, and beside each one something that only looks like it.
+
+    The near miss of a form is its beginning, too short to open anything; that of a named value is
+    the same value as a checksum.
+    """
+    maker = Maker(20261123)
+    frames = [frame for frame in FRAMES if "\\n" not in frame]
+    for turn, (kind, forms) in enumerate(FORMS.items()):
+        for form in forms:
+            yield framed(frames[turn % len(frames)], maker.fill(form), kind)
+        head = forms[0].partition("{")[0]
+        near = CUT.join((head[:4], head[4:], maker.run("x", 5)))
+        yield {"text": f"Keys begin with {near} and so on.", "spans": []}
+    for turn, (kind, (name, form)) in enumerate(FURTHER.items()):
+        frame = NAMED_FRAMES[turn % len(NAMED_FRAMES)]
+        value = maker.fill(form)
+        names = {"name": name, "NAME": name.upper(), "words": name.replace("_", " ")}
+        before, _, after = frame.format(value="\0", **names).partition("\0")
+        yield case(before, value, after, kind)
+        plain = case(f"The {names['words']} checksum is ", value, ".", kind)
+        yield {"text": plain["text"], "spans": []}
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from guardrail_service.detectors.secrets.context import ASSIGNMENTS, GENERIC, OWNERS, PASSWORD
+from guardrail_service.detectors.secrets.context import ASSIGNMENTS, GENERIC, PASSWORD
+from guardrail_service.detectors.secrets.formats import FORMATS
 from guardrail_service.detectors.secrets.kinds import (
     UUID,
     SecretKind,
@@ -16,6 +17,7 @@ from guardrail_service.detectors.secrets.kinds import (
     kind,
     word,
 )
+from guardrail_service.detectors.secrets.owners import OWNERS
 from guardrail_service.text.patterns.search import Pattern
 
 _AWS_ID = "(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"
@@ -43,6 +45,7 @@ CLOUD = (
     kind("tencent_secret_id", "Tencent Cloud secret id", "AKID" + alnum(32), entropy=3.5),
     kind("yandex_api_key", "Yandex Cloud API key", "AQVN" + word(35, 38)),
     kind("yandex_iam_token", "Yandex Cloud IAM token", r"t1\.[A-Z0-9a-z_-]{20,400}\.[A-Za-z0-9_-]{86}", "t1."),
+    kind("yandex_static_key", "Yandex Cloud static access key", "YC[A-Za-z0-9_-]{38}", "yc", entropy=4.2, check="mixed"),
     kind("ibm_cloud_key", "IBM Cloud API key", "ApiKey-" + UUID),
     kind("digitalocean_token", "DigitalOcean token", "do[opr]_v1_" + hexa(64), "_v1_"),
     kind("heroku_token", "Heroku API token", "HRKU-AA" + word(50, 70)),
@@ -62,7 +65,7 @@ CLOUD = (
     kind("infracost_key", "Infracost API key", "ico-" + alnum(32)),
     kind("tailscale_key", "Tailscale key", "tskey-[a-z]{2,12}-[A-Za-z0-9]{6,40}(?:-[A-Za-z0-9]{16,64})?"),
     kind("openshift_token", "OpenShift token", "sha256~" + word(43)),
-    kind("dynatrace_token", "Dynatrace token", r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}", "dt0"),
+    kind("dynatrace_token", "Dynatrace token", r"dt0[a-z][0-9]{2}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{64}", "dt0"),
     kind("grafana_api_key", "Grafana API key", "eyJrIjoi[A-Za-z0-9+/]{60,500}={0,3}"),
     kind("grafana_cloud_token", "Grafana Cloud token", "glc_[A-Za-z0-9+/]{32,500}={0,3}"),
     kind("grafana_service_token", "Grafana service account token", "glsa_" + alnum(32) + "_[0-9A-Fa-f]{8}"),
@@ -75,7 +78,7 @@ CLOUD = (
     kind("snowflake_token", "Snowflake programmatic token", r"ver:[0-9]-hint:[0-9]{4,20}-" + base64(40, 500), "-hint:"),
     kind("prefect_token", "Prefect API key", "pn[bu]_" + alnum(36), "pnu_", "pnb_"),
     kind("scalingo_token", "Scalingo token", "tk-us-" + word(48)),
-    kind("harness_token", "Harness token", r"(?:pat|sat)\.[A-Za-z0-9_-]{22}\.[0-9a-f]{24}\.[A-Za-z0-9]{20}", "pat.", "sat."),
+    kind("harness_token", "Harness token", r"(?:pat|sat)\.[A-Za-z0-9_-]{22}\.[0-9A-Za-z]{24}\.[A-Za-z0-9]{20}", "pat.", "sat."),
     kind("octopus_key", "Octopus Deploy API key", "API-[A-Z0-9]{25,30}", entropy=3.0),
     kind("cloudinary_url", "Cloudinary URL with secret", r"cloudinary://[0-9]{12,18}:([A-Za-z0-9_-]{20,40})@", "cloudinary://", group=1, closed=False),
     kind("onepassword_token", "1Password service account token", "ops_eyJ[A-Za-z0-9+/_-]{200,1000}={0,3}", closed=False),
@@ -89,7 +92,7 @@ CLOUD = (
 # fmt: off
 DEVELOPMENT = (
     kind("github_token", "GitHub token (classic, OAuth, user, app)", "gh[pousr]_" + alnum(36, 255), "ghp_", "gho_", "ghu_", "ghs_", "ghr_", severity="critical", entropy=3.0),
-    kind("github_fine_grained_token", "GitHub fine-grained token", "github_pat_" + alnum(22) + "_" + alnum(59), severity="critical"),
+    kind("github_fine_grained_token", "GitHub fine-grained token", "github_pat_[A-Za-z0-9_]{82}", severity="critical"),
     kind("gitlab_token", "GitLab token (personal, deploy, runner, trigger, ...)", "gl(?:pat|dt|rt|rtr|ptt|cbt|imt|agent|oas|soat|ft|ffct|wt)-" + r"[A-Za-z0-9_-]{20,300}(?:\.[0-9a-z]{2}\.?[0-9a-z]{7})?", "glpat-", "gldt-", "glrt-", "glrtr-", "glptt-", "glcbt-", "glimt-", "glagent-", "gloas-", "glsoat-", "glft-", "glffct-", "glwt-", severity="critical", entropy=3.0),
     kind("gitlab_runner_token", "GitLab runner registration token", "GR1348941" + word(20)),
     kind("bitbucket_app_password", "Bitbucket app password", "ATBB" + alnum(24, 36), entropy=3.5),
@@ -108,7 +111,7 @@ DEVELOPMENT = (
     kind("circleci_token", "CircleCI token", "CCI(?:PAT|PRJ)_" + alnum(20, 24) + "_" + hexa(40), "ccipat_", "cciprj_"),
     kind("buildkite_token", "Buildkite token", "bk(?:ua|ct|pat|aj)_" + alnum(36, 64), "bkua_", "bkct_", "bkpat_", "bkaj_"),
     kind("sonarqube_token", "SonarQube token", "sq[apu]_" + hexa(40), "sqa_", "squ_", "sqp_"),
-    kind("sourcegraph_token", "Sourcegraph token", "sgp_(?:[0-9a-f]{16}_|local_)?" + hexa(40)),
+    kind("sourcegraph_token", "Sourcegraph token", "sgp_(?:[0-9a-fA-F]{16}_|local_)?[0-9a-fA-F]{40}"),
     kind("snyk_token", "Snyk token", "snyk_(?:uat|sat)\\.[a-z0-9]{8}\\.[A-Za-z0-9._-]{40,900}"),
     kind("readme_key", "ReadMe API key", "rdme_[a-z0-9]{70}"),
     kind("postman_key", "Postman API key", "PMAK-" + hexa(24) + "-" + hexa(34)),
@@ -133,6 +136,9 @@ DEVELOPMENT = (
     kind("slack_app_token", "Slack app-level token", "xapp-[0-9]-[A-Z0-9]{8,14}-[0-9]{8,16}-" + alnum(32, 80), severity="critical"),
     kind("slack_webhook", "Slack incoming webhook", r"hooks\.slack\.com/(?:services/T[A-Za-z0-9_]{6,14}/B[A-Za-z0-9_]{6,14}/[A-Za-z0-9_]{16,30}|(?:workflows|triggers)/[A-Za-z0-9/_]{30,80})", "hooks.slack.com"),
     kind("discord_token", "Discord bot token", r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}", ".", entropy=3.7, check="discord"),
+    kind("webex_token", "Webex token", alnum(64) + "_P[A-Z0-9]{3}_" + UUID, "_p", gate="_P[A-Z0-9]{3}_[0-9a-f]{8}-"),
+    kind("ghost_admin_key", "Ghost Admin API key", hexa(24) + ":" + hexa(64), ":", gate="[0-9a-f]:[0-9a-f]{24}", severity="critical"),
+    kind("apollo_key", "Apollo GraphOS key", "(?:user|service):[A-Za-z0-9._-]{2,60}:[A-Za-z0-9_-]{22}", "user:", "service:", gate="(?:user|service):[A-Za-z0-9._-]+:[A-Za-z0-9_-]{8}", entropy=3.8, check="mixed"),
     kind("discord_webhook", "Discord webhook", r"discord(?:app)?\.com/api/webhooks/[0-9]{17,20}/[A-Za-z0-9_-]{60,72}", "/api/webhooks/"),
     kind("teams_webhook", "Microsoft Teams webhook", r"[a-z0-9-]{1,40}\.webhook\.office\.com/webhookb2/[0-9a-f@-]{60,90}/IncomingWebhook/[0-9a-f]{32}/[0-9a-f-]{36}", "webhook.office.com"),
     kind("zapier_webhook", "Zapier webhook", r"hooks\.zapier\.com/hooks/catch/[0-9]{4,12}/[a-z0-9]{5,12}", "hooks.zapier.com"),
@@ -140,7 +146,7 @@ DEVELOPMENT = (
     kind("twitch_token", "Twitch chat token", "oauth:[a-z0-9]{30}", entropy=3.3),
     kind("twitter_bearer", "X (Twitter) bearer token", "A{20,24}[A-Za-z0-9%]{40,120}", "a" * 20),
     kind("facebook_token", "Meta access token", "EAA[A-Za-z0-9]{80,400}", entropy=3.7),
-    kind("facebook_app_token", "Meta app access token", r"[0-9]{15,16}\|[A-Za-z0-9_-]{27}", "|", entropy=3.5),
+    kind("facebook_app_token", "Meta app access token", r"[0-9]{15,16}(?:\||%7C)[A-Za-z0-9_-]{27,40}", "|", "%7c", entropy=3.5),
     kind("instagram_token", "Instagram token", "IGQ[A-Za-z0-9_-]{80,400}", entropy=3.7),
     kind("hubspot_token", "HubSpot private app token", "pat-(?:na|eu|ap)[0-9]-" + UUID, "pat-na", "pat-eu", "pat-ap"),
 )
@@ -156,8 +162,8 @@ AI = (
     kind("openrouter_key", "OpenRouter API key", "sk-or-(?:v[0-9]-)?" + hexa(64), "sk-or-"),
     kind("langfuse_key", "Langfuse secret key", "sk-lf-" + UUID),
     kind("sk_api_key", "API key of the sk- family (OpenAI, DeepSeek, h2oGPTe, LiteLLM, ...)", "sk-" + word(18, 200), entropy=3.0, check="sk", rank=1),
-    kind("huggingface_token", "Hugging Face token", "hf_" + alnum(30, 40), entropy=3.3, check="mixed"),
-    kind("huggingface_token/org", "Hugging Face token", "api_org_" + alnum(30, 40), entropy=3.3, check="mixed"),
+    kind("huggingface_token", "Hugging Face token", "hf_" + alnum(30, 40), entropy=3.3, check="jumbled"),
+    kind("huggingface_token/org", "Hugging Face token", "api_org_" + alnum(30, 40), entropy=3.3, check="jumbled"),
     kind("groq_api_key", "Groq API key", "gsk_" + alnum(40, 60)),
     kind("xai_api_key", "xAI API key", "xai-" + alnum(70, 90)),
     kind("perplexity_api_key", "Perplexity API key", "pplx-" + alnum(40, 64)),
@@ -166,6 +172,7 @@ AI = (
     kind("together_api_key", "Together AI key", "tgp_v1_" + word(40, 60)),
     kind("cerebras_api_key", "Cerebras API key", "csk-[a-z0-9]{40,60}"),
     kind("nvidia_api_key", "NVIDIA API key", "nvapi-" + word(60, 70)),
+    kind("fal_key", "fal.ai key", UUID + ":" + hexa(32), "-", gate="-[0-9a-f]{12}:[0-9a-f]{8}"),
     kind("langsmith_key", "LangSmith key", "lsv2_(?:pt|sk)_" + hexa(32) + "_" + hexa(10)),
     kind("pinecone_key", "Pinecone API key", "pcsk_" + alnum(5, 6) + "_" + alnum(60, 66)),
     kind("jina_api_key", "Jina AI key", "jina_" + word(60, 64)),
@@ -179,7 +186,7 @@ SERVICES = (
     kind("stripe_key", "Stripe secret or restricted key", "[sr]k_(?:live|test|prod)_" + alnum(10, 250), "k_live_", "k_test_", "k_prod_", severity="critical", check="has_digit"),
     kind("stripe_webhook_secret", "Stripe webhook secret", "whsec_[A-Za-z0-9+/]{24,64}={0,2}"),
     kind("square_token", "Square access token or secret", "sq0(?:atp|csp|idp)-" + word(22, 43), "sq0atp-", "sq0csp-", "sq0idp-", severity="critical"),
-    kind("square_token/eaaa", "Square access token or secret", "EAAA[A-Za-z0-9_-]{60}", entropy=4.0),
+    kind("square_token/eaaa", "Square access token or secret", "EAAA[A-Za-z0-9_-]{22,60}", entropy=4.0, check="mixed"),
     kind("paypal_braintree_token", "PayPal Braintree token", r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$" + hexa(32), "access_token$", severity="critical"),
     kind("adyen_key", "Adyen API key", "AQE[A-Za-z0-9]{3,8}[A-Za-z0-9+/=_-]{80,300}", entropy=4.0, closed=False),
     kind("razorpay_key", "Razorpay key", "rzp_(?:live|test)_" + alnum(14), check="has_digit"),
@@ -187,7 +194,7 @@ SERVICES = (
     kind("plaid_token", "Plaid access token", "access-(?:sandbox|development|production)-" + UUID, severity="critical"),
     kind("gocardless_token", "GoCardless token", "live_" + word(40), entropy=3.7, check="mixed"),
     kind("shopify_token", "Shopify token or shared secret", "shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32}", "shpat_", "shpca_", "shppa_", "shpss_"),
-    kind("twilio_api_key", "Twilio API key", "SK" + hexa(32), "sk", entropy=3.0),
+    kind("twilio_api_key", "Twilio API key", "SK[0-9A-Fa-f]{32}", "sk", entropy=3.0),
     kind("sendgrid_key", "SendGrid API key", r"SG\." + word(16, 24) + r"\." + word(38, 50), "sg.", severity="critical"),
     kind("mailgun_key", "Mailgun key", "key-" + hexa(32)),
     kind("mailgun_key/signing", "Mailgun key", hexa(32) + "-" + hexa(8) + "-" + hexa(8), "-", entropy=3.3),
@@ -233,6 +240,7 @@ ROWS: tuple[SecretKind, ...] = (
     *DEVELOPMENT,
     *AI,
     *SERVICES,
+    *FORMATS,
     *KEY_FILES,
     *CONTEXTUAL,
     *ASSIGNMENTS,
@@ -243,7 +251,7 @@ PATTERNS: tuple[Pattern, ...] = tuple(row.pattern for row in ROWS)
 
 def _kinds() -> dict[str, tuple[str, Severity]]:
     known: dict[str, tuple[str, Severity]] = {}
-    for row in (*CLOUD, *DEVELOPMENT, *AI, *SERVICES, *KEY_FILES, *CONTEXTUAL):
+    for row in (*CLOUD, *DEVELOPMENT, *AI, *SERVICES, *FORMATS, *KEY_FILES, *CONTEXTUAL):
         known.setdefault(row.id, (row.what, row.severity))
     for owner in (*OWNERS, PASSWORD, GENERIC):
         known.setdefault(owner.kind, (owner.what, owner.severity))

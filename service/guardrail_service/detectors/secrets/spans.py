@@ -219,7 +219,7 @@ def assignment(text: str, start: int, end: int) -> Located | None:
     name = _name_before(text, start)
     owner = classify(name, value)
     if owner.names and owner.rank:
-        fits = not has_innocent_name(name) and not value_checks.is_placeholder(value)
+        fits = not has_innocent_name(owner.rest(name)) and not value_checks.is_placeholder(value)
         random = value_checks.entropy(value) >= owner.entropy
         return Located(start, end, owner.kind, owner.rank) if fits and random else None
     if is_secret_value(name, value, quoted=quoted):
@@ -280,6 +280,7 @@ CHECKS: dict[str, Check] = {
     "basic": _value_check(value_checks.is_basic_credentials),
     "sk": _value_check(value_checks.is_sk_key),
     "mixed": _value_check(value_checks.is_mixed),
+    "jumbled": _value_check(value_checks.is_jumbled),
     "has_digit": _value_check(lambda value: any(c.isdigit() for c in value)),
 }
 """Tests by the name that the pattern table gives them."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import json
 import math
 import string
@@ -71,6 +72,13 @@ def is_uuid(value: str) -> bool:
 def is_mixed(value: str) -> bool:
     """Return whether a value has digits and letters, as a generated key has and words have not."""
     return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+
+
+def is_jumbled(value: str) -> bool:
+    """Return whether a value has digits, or as a word has not, letters of both cases."""
+    letters = [c for c in value if c.isalpha()]
+    switches = sum(a.islower() != b.islower() for a, b in itertools.pairwise(letters))
+    return any(c.isdigit() for c in value) or 4 * switches > len(letters)
 
 
 def longest_run(value: str) -> str:

@@ -50,6 +50,10 @@ SURE: dict[str, Wordings] = {
         (_RULES_KEYS, r"\b(?:instructions|rules|guidelines|directives) (?:that )?you (?:received|got|were given|were told|have)[^.!?\n]{0,40} (?:no longer (?:apply|matter|count)|are (?:cancell?ed|void|obsolete|outdated))"),
         ("obey only|follow only", r"\b(?:obey|follow) only (?:this|the following) (?:paragraph|instructions?|text|line|message)"),
         ("override ", r"\boverride (?:the |your |all )?(?:safety|guardrails|content polic)"),
+        (_RULES_KEYS, rf"{_START}{_DROP} (?:all )?(?:of )?the (?:above|preceding) {_RULES}"),
+        ("task|instruction", rf"{_START}{_DROP} (?:the|this|that|your) (?:[\w-]+ )?(?:tasks?|instructions?)[.,;:]? (?:and )?instead"),
+        ("user", rf"{_START}{_DROP} (?:the |what the )?user(?:'s)? (?:orders?|requests?|questions?|query|task|input|asked|wants)"),
+        ("instruction", rf"{_BEGIN}new (?:developer|system|admin) instructions?\s*:"),
         # German
         ("anweisung|instruktion|regel|vorgabe|befehl|prompt|weisung|richtlinie", r"(?:ignorier(?:e|en sie|t)?|vergiss|vergessen sie|missachte(?:n sie)?|verwirf|übergehe)\s+(?:bitte\s+)?(?:(?:alle|die|deine|ihre|sämtliche|eure)\s+)*(?:vorherigen?|bisherigen?|vorigen?|obigen?|früheren?|vorangegangenen?|vorangehenden?|ursprünglichen?|oben genannten)\s+(?:anweisung|instruktion|regel|vorgabe|befehl|prompt|weisung|richtlinie)"),
         ("anweisung|instruktion|regel|vorgabe", r"(?:ignorier(?:e|en sie)|vergiss|vergessen sie)\s+(?:alle\s+)?(?:deine|ihre)\s+(?:anweisungen|instruktionen|regeln|vorgaben|systemanweisung)"),
@@ -77,6 +81,7 @@ SURE: dict[str, Wordings] = {
         (" mode", r"\b(?:enter|enable|activate|switch (?:to|into)|turn on) (?:the )?(?:dan|jailbreak|god|unrestricted|unfiltered|uncensored|do-anything) mode"),
         (" apply to you", r"\b(?:content polic(?:y|ies)|safety (?:rules|policies|filters?)|filters|guidelines) (?:do|does) not apply to you"),
         (" bound by ", r"\byou (?:are|'re) (?:not|no longer) bound by (?:any |your |the )"),
+        ("no rule|no restriction|no limit|no filter|no guideline", rf"{_BEGIN}(?:pretend|imagine|act as if)(?: that)? you (?:are|were) [^.!?\n]{{2,60}} (?:who|that|which|with) (?:(?:has|have) )?no (?:rules|restrictions|limits|filters|guidelines)"),
         # Other languages
         ("du bist|sie sind", r"\b(?:du bist|sie sind) (?:jetzt|nun|ab jetzt|ab sofort|von nun an|fortan|nicht mehr) [^.!?\n]{0,40}(?:\bki\b|assistent|sprachmodell|chatbot|\bdan\b|ohne (?:\w+ )?(?:regeln|einschränkungen|grenzen))"),
         ("tu es|vous êtes", r"\b(?:tu es|vous êtes) (?:désormais|maintenant|dorénavant|à présent) [^.!?\n]{0,40}(?:\bia\b|assistant|modèle|chatbot|\bdan\b|sans (?:aucune )?(?:règle|limite|restriction))"),
@@ -89,7 +94,7 @@ SURE: dict[str, Wordings] = {
         ("あなたは", r"(?:あなたは(?:今から|これから|今|現在|もう|もはや)|これからあなたは|今後あなたは)[^。！？\n]{0,24}(?:AI|アシスタント|モデル|ボット|制限(?:の|が)ない)"),
     ),
     "prompt_leak": (
-        ("your ", rf"{_START}(?:print|reveal|repeat|show|output|display|disclose|write(?: out)?|recite|expose|share|quote|leak|give)\b[^.!?\n]{{0,30}}\byour (?:\w+ )?(?:system|initial|hidden|original|secret|internal|developer|base|full|entire) (?:prompt|instructions?|message|rules|guidelines)"),
+        ("your ", rf"{_START}(?:print|reveal|repeat|show|output|display|disclose|write(?: out)?|convert|translate|encode|summari[sz]e|recite|expose|share|quote|leak|give)\b[^.!?\n]{{0,30}}\byour (?:\w+ )?(?:system|initial|hidden|original|secret|internal|developer|base|full|entire) (?:prompt|instructions?|message|rules|guidelines)"),
         ("above|before", rf"{_START}(?:output|print|repeat|recite)\b[^.!?\n]{{0,40}}\b(?:everything|all (?:the )?text|the words|the text) (?:above|before)"),
         ("you must|you have|you were|you follow|you are", rf"{_START}(?:list|reveal|print|state|repeat|show) (?:all )?(?:of )?(?:the )?(?:rules|instructions|tools|functions) (?:that )?you (?:must|have|were|follow|are)\b"),
         ("what were you told", r"\bwhat were you told at the (?:start|beginning)\b"),

@@ -422,7 +422,7 @@ def bench_guarding(
 @bench_app.command("quality")
 @command
 def bench_quality(
-    task: Annotated[str, typer.Option(help="pii, secrets, grounding, toxicity or bias.")],
+    task: Annotated[str, typer.Option(help="pii, secrets, grounding, facts, toxicity or bias.")],
     data: Annotated[
         Path,
         typer.Option(
@@ -454,8 +454,11 @@ def bench_quality(
 
     Records: {"text", "spans"} for pii and secrets; {"premise", "hypothesis", "supported"} or
     {"contexts", "question", "answer", "supported"} for grounding; {"text", "labels": {...}} or
-    {"text", "label"} for toxicity and bias.
+    {"text", "label"} for toxicity and bias. Facts read a folder as grounding does.
     """
+    if task == "facts":
+        _quality_of_facts(data, limit, doc, as_json)
+        return
     if task == "grounding" and data.is_dir():
         _quality_of_sources(data, pack, against, limit, scores, doc, as_json)
         return
@@ -468,6 +471,23 @@ def bench_quality(
         out.print_json(text)
     else:
         table()
+
+
+def _quality_of_facts(folder: Path, limit: int, doc: Path | None, as_json: bool) -> None:
+    from guardrail_bench import facts_quality
+
+    if not folder.is_dir():
+        raise ConfigurationError(str(folder), "no folder", "a folder with a file a source")
+    if doc is not None:
+        check_page(doc, facts_quality.PART, has_plots=False)
+    with err.status("measuring"):
+        report = facts_quality.run(folder, limit)
+    if doc is not None:
+        replace_part(doc, facts_quality.PART, facts_quality.markdown(report))
+    if as_json:
+        out.print_json(json.dumps(report))
+    else:
+        out.print(facts_quality.render(report))
 
 
 def _quality_of_sources(

@@ -205,6 +205,8 @@ class Judge:
                 return self._say(fact, SUPPORTED, 1.0, None, told)
         if rival is None:
             absent = 1.0 if self._stands_bare(fact) else self._absence(fact)
+            if fact.kind == "percentage":  # on labels half of these are true
+                absent = max(absent, _HARDLY)
             return self._say(fact, NOT_MENTIONED, absent)
         if swapped:
             return self._say(fact, CONTRADICTED, min(rival[1], _SURELY), rival[0].place)

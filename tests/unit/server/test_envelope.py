@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.errors import NotReady
-from guardrail_service.server.envelope import Envelope, Keys, key_id, request_id_from
+from guardrail_service.server.envelope import ROUNDS, Envelope, Keys, key_id, request_id_from
 from guardrail_service.settings import Settings
 
 Message = dict[str, Any]
@@ -216,15 +216,15 @@ def test_what_is_not_http_passes_through() -> None:
     assert seen == ["lifespan"]
 
 
-def test_of_requests_that_arrive_together_one_is_parsed_per_round_of_the_loop() -> None:
-    """In their order; probes pass, and in every loop anew."""
+def test_of_requests_that_arrive_together_one_is_parsed_in_some_rounds_of_the_loop() -> None:
+    """In their order; probes pass, and in every loop anew. A round accepts one connection."""
     rounds: list[str] = []
 
     async def slow(scope: Any, _receive: Any, _send: Any) -> None:
         rounds.append(scope["name"])
 
     async def ticks() -> None:
-        for _ in range(12):
+        for _ in range(4 * ROUNDS):
             rounds.append("-")
             await asyncio.sleep(0)
 
@@ -252,8 +252,8 @@ def test_of_requests_that_arrive_together_one_is_parsed_per_round_of_the_loop() 
         seen = "".join(name[0] for name in rounds).strip("-")
         assert seen.index("p") < seen.index("b")
         assert [name for name in seen if name in "abc"] == ["a", "b", "c"]
-        assert "-" in seen[seen.index("a") : seen.index("b")]
-        assert "-" in seen[seen.index("b") : seen.index("c")]
+        assert seen[seen.index("a") : seen.index("b")].count("-") >= ROUNDS
+        assert seen[seen.index("b") : seen.index("c")].count("-") >= ROUNDS
 
 
 def test_a_body_that_does_not_come_in_time_is_told_so(caplog: pytest.LogCaptureFixture) -> None:

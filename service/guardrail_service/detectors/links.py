@@ -25,7 +25,7 @@ from guardrail_service.detectors.registry import (
 )
 from guardrail_service.detectors.shared.placeholders import Placeholders
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.patterns.search import Match, Pattern, PatternSet, encodable, prepared
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Outcome, RowOutput, Span
@@ -91,11 +91,15 @@ _ASKED_FOR = {
     "ask_there": (rf"\b{_ENTER}\b{_GAP}\byour\b{_GAP}\b{_CREDENTIAL}\b", rf"\b{_ENTER}\b"),
 }  # fmt: skip
 PATTERNS = (
-    Pattern("url", rf"\b(?:https?|ftp|wss?)://{_HOST}{_REST}", ("://",), 0, True, gate="://"),
+    Pattern(
+        "url", rf"\b(?:https?|ftp|wss?):[/\\]+{_HOST}{_REST}", (":/", ":\\"), 0, True,
+        gate=r":[/\\]",
+    ),
     Pattern("url_www", rf"\b(www\d?\.{_HOST}{_REST})", ("www",), 1, True, gate=r"\bwww\d?\."),
     Pattern(
-        "url_relative", rf"(?:\]\(\s*<?|(?:src|href)\s*=\s*[\"']?)(//{_HOST}{_REST})", ("//",),
-        1, True, gate="//",
+        "url_relative",
+        rf"(?:\]\(\s*<?|(?:src|href)\s*=\s*[\"']?)([/\\][/\\]+{_HOST}{_REST})",
+        ("//", "/\\", "\\"), 1, True, gate=r"[/\\][/\\]",
     ),
     Pattern(
         "domain", rf"\b((?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:{_TOP})\b{_REST})", (".",), 1,
@@ -137,7 +141,13 @@ _TEMPLATE = re2.compile(r"(?i)\{[^{}]{1,40}\}|<[a-z_ ]{3,40}>|\[[a-z_ ]{3,40}\]"
 _WORD = re2.compile(r"\p{L}{4,}|\d{5,}")
 _HOST_NAME = re2.compile(r"[A-Za-z0-9.-]{1,253}")
 _SENTENCE_END = re2.compile(r"[.!?\n]")
-_PREFIX = re2.compile(r"(?:https?:|ftp:|wss?:)?//(?:www\d?\.)?|\bwww\d?\.")
+_PREFIX = re2.compile(r"(?:(?:https?|ftp|wss?):[/\\]+|//+)(?:www\d?\.)?|\bwww\d?\.")
+_LINK = frozenset({"url", "url_www", "url_relative"})
+_ONLY_HOST = re2.compile(r"(?i)(?:[a-z]+:)?[/\\]*[^/?#]*")
+_STILL_HOST = re2.compile(
+    r"(?i)^(?:[!$-.0-;=@-\[\]-{}~]*(?:@|\.[a-z0-9-]+/)|[\x{3002}\x{FF0E}\x{FF61}][a-z0-9])[^\s<>\"]*"
+)
+"""Behind a host, where browsers read on: a user name ends there, or other signs belong to it."""
 _BETWEEN_DIGITS = re2.compile(r"(\d)[ ()./\x{2010}-\x{2013}\x{A0}-]{1,3}")
 _PLACES = frozenset({"localhost", "127.0.0.1", "::1"})
 _STEMS = frozenset({"asp.net", "vb.net", "ado.net"})
@@ -247,9 +257,16 @@ class _Sources:
         self._digits: str | None = None
         self._words: frozenset[str] | None = None
         self._answer = encodable(sample.answer)
+        self._parts: list[tuple[int, set[str]]] | None = None
+        self._held: dict[str, bool] = {}
 
     def hold_link(self, link: str) -> bool:
         """Return whether a link or an e-mail address stands in a source."""
+        if link not in self._held:
+            self._held[link] = self._holds(link)
+        return self._held[link]
+
+    def _holds(self, link: str) -> bool:
         host = _host(link)
         if host in _PLACES or any(host == h or host.endswith(f".{h}") for h in self._hosts):
             return True
@@ -271,13 +288,11 @@ class _Sources:
 
     def hold_request(self, sentence: str) -> bool:
         """Return whether a source asks for the same thing: a manual says where passwords go."""
-        asked = _words(sentence)
-        return any(
-            asked <= _words(part)
-            for text in self._texts
-            for part in _SENTENCE_END.split(text)
-            if len(part) >= len(sentence) // 2
-        )
+        if self._parts is None:
+            parts = (part for text in self._texts for part in _SENTENCE_END.split(text))
+            self._parts = [(len(part), _words(part)) for part in in_time(parts)]
+        asked, least = _words(sentence), len(sentence) // 2
+        return any(size >= least and asked <= words for size, words in in_time(self._parts))
 
     def spoken(self) -> frozenset[str]:
         """Return the words and long numbers of answer, question and passages."""
@@ -305,7 +320,7 @@ def _unheld(matches: Sequence[Match], answer: str, sources: _Sources) -> list[Wa
         check_time()
         if match.start < taken:
             continue
-        start, end = match.start, _trimmed(answer, match.start, match.end)
+        start, end = match.start, _end(match, answer)
         kind = _kind(match.pattern, answer, start, end, sources)
         if kind is not None:
             found.append(WayOut(start, end, kind))
@@ -325,7 +340,7 @@ def _kind(pattern: str, answer: str, start: int, end: int, sources: _Sources) ->
         )
     if pattern == "email":
         return None if sources.hold_link(value) else "email"
-    if pattern == "domain" and (value in _STEMS or answer[start - 1 : start] in ("@", ".", "/")):
+    if pattern == "domain" and (value in _STEMS or _is_part(answer, start)):
         return None
     if sources.hold_link(value):
         return None
@@ -333,6 +348,12 @@ def _kind(pattern: str, answer: str, start: int, end: int, sources: _Sources) ->
     if carries_data(value, sources.spoken(), is_image=is_image):
         return "data_in_url"
     return "image" if is_image else "url"
+
+
+def _is_part(answer: str, start: int) -> bool:
+    """Return whether what looks like a domain is the rest of a name or the step of a path."""
+    before = answer[max(0, start - 2) : start]
+    return before.endswith(("@", ".")) or (before.endswith("/") and before != "//")
 
 
 def carries_data(link: str, spoken: frozenset[str], *, is_image: bool) -> bool:
@@ -396,6 +417,16 @@ def _is_phone(text: str, start: int, value: str) -> bool:
     return value.startswith("+") or before.endswith("tel:") or bool(_ANNOUNCES.search(before))
 
 
+def _end(match: Match, text: str) -> int:
+    """Return where a match ends, as browsers read it."""
+    end = _trimmed(text, match.start, match.end)
+    if match.pattern in _LINK and _ONLY_HOST.fullmatch(text[match.start : end]):
+        more = _STILL_HOST.search(text[end : end + _BEFORE])
+        if more:
+            return _trimmed(text, match.start, end + more.end())
+    return end
+
+
 def _trimmed(text: str, start: int, end: int) -> int:
     """Return where a link ends without the stop and the bracket of the sentence around it."""
     while end > start:
@@ -420,7 +451,7 @@ def _goes_on(letter: str) -> bool:
 
 
 def _host(link: str) -> str:
-    if "@" in link and "/" not in link:
+    if "@" in link and not any(sign in link for sign in "/?#"):
         return link.rpartition("@")[2].casefold()
     try:
         return urlsplit(link if "//" in link else f"//{link}").hostname or ""

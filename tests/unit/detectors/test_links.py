@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from guardrail_service.detectors.links import Links, LinksParameters
+from guardrail_service.text.budget import Budget, spending
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Outcome, Passage, Sample, State
 
@@ -153,3 +154,70 @@ def test_wrong_parameters_are_refused(wrong: dict[str, object]) -> None:
 def test_hostile_texts_end(text: str) -> None:
     """Linear patterns and windows of fixed size; lone surrogates keep their offsets."""
     assert judge(f"{text} \ud800 https://evil.example/end").spans[-1].label == "url"
+
+
+HELD_HOST = "The shop is at https://acme.example."
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "https://acme.example;@evil.example/x",
+        "https://acme.example,@evil.zip/x",
+        "https://acme.example'@evil.example",
+        "www.acme.example;@evil.example/x",
+        "https://acme.example,x.evil.zip/x",
+        "https://acme.example\uff0eevil.zip/x",
+        "https://acme.example\u3002zip",
+        "https:///evil.zip/x",
+        "https:/evil.example/x",
+        "https:/\\evil.zip/x",
+        "https:\\\\evil.zip/x",
+        "www.evil.example?x=@localhost",
+        "evil.example#@acme.example",
+    ],
+)
+def test_a_link_that_only_begins_like_a_held_one_is_found(link: str) -> None:
+    """Browsers take any slashes, and read a host on up to its end, user name and all."""
+    answer = f"See {link} for more."
+    parameters = {"allow_hosts": ["acme.example"]} if link.endswith("#@acme.example") else {}
+    spans = judge(answer, (HELD_HOST,), **parameters).spans
+    assert [(s.label, answer[s.start : s.end]) for s in spans] == [("url", link)]
+
+
+@pytest.mark.parametrize("slashes", ["///", "/\\", "\\\\", "https:///", "https:\\\\"])
+def test_a_picture_is_found_however_its_slashes_are_written(slashes: str) -> None:
+    """The browser fetches it without a click."""
+    (span,) = judge(f"![x]({slashes}evil.zip/x.png)", (HELD_HOST,)).spans
+    assert span.label == "image"
+
+
+@pytest.mark.parametrize(
+    "link", ["[a](https&#58;//evil.example/x)", "[a](https\\://evil.example/x)"]
+)
+def test_a_domain_behind_two_slashes_is_found_whatever_its_scheme(link: str) -> None:
+    """Markdown reads entities and escapes in a scheme."""
+    assert [s.label for s in judge(link, (HELD_HOST,)).spans] == ["url"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "See https://acme.example, or ask @evil at the desk.",
+        "See (https://acme.example).Then go on.",
+        "\u8bf7\u8bbf\u95ee https://acme.example\u3002\u7136\u540e\u3002",
+        "It lies in src/readme.io and ../acme.com.",
+    ],
+)
+def test_what_follows_a_held_host_in_a_sentence_is_not_read_as_its_rest(answer: str) -> None:
+    """Commas, brackets and a Chinese full stop end it."""
+    assert judge(answer, (HELD_HOST,)).spans == ()
+
+
+def test_many_requests_and_links_read_the_passages_once() -> None:
+    """What an answer repeats does not cost the length of its passages each time."""
+    budget = Budget(None, 20.0)
+    with spending(budget):
+        judge("send me your PIN! " * 1000, ("please send the number to the office. " * 4_000,))
+        judge("a.com " * 5000, ("a.comx " * 20_000,))
+        assert not budget.is_spent()

@@ -18,6 +18,7 @@ from guardrail_service.detectors.shared.comparison import (
     PassageWindow,
     claims,
     cosines,
+    nothing_to_judge,
     places,
     read_chars,
     read_with_question,
@@ -85,7 +86,7 @@ class Groundedness(Detector[GroundednessParameters]):
 
     def encode(self, sample: SegmentedSample, parameters: GroundednessParameters) -> Sequence[Row]:
         """Return a row per claim window, then a row per passage window."""
-        if unverifiable(sample, ROLE, "answer", "contexts") is not None:
+        if _settled(sample, parameters) or unverifiable(sample, ROLE, "answer", "contexts"):
             return ()
         pieces = _claims(sample, parameters)
         answer = rows(sample.windows_of(ROLE, pieces))
@@ -101,6 +102,8 @@ class Groundedness(Detector[GroundednessParameters]):
         parameters: GroundednessParameters,
     ) -> Outcome:
         """Return the score, with every claim as a span and its best passage window."""
+        if (settled := _settled(sample, parameters)) is not None:
+            return settled
         if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
             return Outcome.unverified(reason)
         answer = sample.windows_of(ROLE, _claims(sample, parameters))
@@ -115,6 +118,10 @@ class Groundedness(Detector[GroundednessParameters]):
         similarity = cosines(unit[: len(answer)], unit[len(answer) :])
         spans = _spans(answer, found, similarity)
         return Outcome.evaluated({"groundedness": support(similarity)}, spans, coverage)
+
+
+def _settled(sample: SegmentedSample, parameters: GroundednessParameters) -> Outcome | None:
+    return None if parameters.h2o_compatible else nothing_to_judge(sample)
 
 
 def _claims(sample: SegmentedSample, parameters: GroundednessParameters) -> tuple[Sentence, ...]:

@@ -18,6 +18,7 @@ from guardrail_service.detectors.shared.comparison import (
     ROLE,
     Array,
     cosines,
+    nothing_to_judge,
     places,
     read_chars,
     rows,
@@ -66,7 +67,9 @@ class AnswerRelevancySentence(Detector[AnswerRelevancyParameters]):
         self, sample: SegmentedSample, parameters: AnswerRelevancyParameters
     ) -> Sequence[Row]:
         """Return the question's rows, then a row per answer window."""
-        if not sample.question_windows(ROLE) or unverifiable(sample, ROLE, "answer", "question"):
+        if not sample.question_windows(ROLE) or nothing_to_judge(sample):
+            return ()
+        if unverifiable(sample, ROLE, "answer", "question"):
             return ()
         return rows([*sample.question_windows(ROLE), *sample.answer_windows(ROLE)])
 
@@ -80,6 +83,8 @@ class AnswerRelevancySentence(Detector[AnswerRelevancyParameters]):
         question, answer = sample.question_windows(ROLE), sample.answer_windows(ROLE)
         if not question:
             return Outcome.not_applicable("missing_input")
+        if (settled := nothing_to_judge(sample)) is not None:
+            return settled
         if (reason := unverifiable(sample, ROLE, "answer", "question")) is not None:
             return Outcome.unverified(reason)
         coverage = Coverage(read_chars(len(sample.answer), answer))

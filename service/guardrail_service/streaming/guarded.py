@@ -24,6 +24,7 @@ from guardrail_service.policy.decide import (
     worst_first,
 )
 from guardrail_service.streaming.holdback import Holdback
+from guardrail_service.text.language import has_words
 from guardrail_service.types import (
     Action,
     Coverage,
@@ -150,7 +151,7 @@ class StreamedCheck:
             cut = self.state.forced()
         found = _within(found, start, cut)
         parts = [found]
-        if any(map(str.isalnum, text[start:cut])):
+        if has_words(text[start:cut]):
             read = self._judge(self._read, text[self._read_from : cut], cancellation)
             parts.append(_within(_shifted(read, self._read_from, len(text)), start, cut))
         return self._decided(_joined(parts), start, cut)

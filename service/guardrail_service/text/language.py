@@ -5,6 +5,7 @@ resident; it needs a writable temporary directory while it unpacks). No network.
 See docs/decisions/0002-language-identification.md.
 """
 
+import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from threading import Lock
@@ -39,6 +40,9 @@ _READ_CHARS = 4000
 _KEPT_TEXTS = 512
 _KEPT_CHARS = 4000
 """Questions and sets of passages repeat; 512 texts of at most 4,000 characters are 2 to 8 MB."""
+_LAST_LATIN, _LATIN_ADDED, _GREEK_ADDED = 0x02FF, 0x1E00, 0x1F00
+_MARKUP_CHARS = 900
+"""Longest address or tag whose letters are taken for unseen."""
 _CODE_SIGNS = frozenset("@\\/_=<>{}[]|$#&^~+%")
 _EDGES = "\"'“”‘’«»„()[]{}.,;:!?…*。，？！、؟،"  # noqa: RUF001 - punctuation of several scripts
 
@@ -105,6 +109,46 @@ def _identify(text: str) -> Language | None:
 
 
 _remembered = lru_cache(_KEPT_TEXTS)(_identify)
+
+
+def has_words(text: str) -> bool:
+    """Return whether a reader sees a letter or digit; addresses of links and tags are not seen."""
+    at = 0
+    while at < len(text):
+        if text[at].isalnum():
+            return True
+        at = max(at + 1, _end_of_markup(text, at))
+    return False
+
+
+def _end_of_markup(text: str, at: int) -> int:
+    """Return the end of the tag, address or line around code that begins at `at`, or -1."""
+    if text[at] == "<":
+        return text.find(">", at, at + _MARKUP_CHARS) + 1
+    if text.startswith("](", at):
+        return text.find(")", at, at + _MARKUP_CHARS) + 1
+    if text.startswith(("```", "~~~"), at):
+        end = text.find("\n", at, at + _MARKUP_CHARS)
+        return end + 1 if end >= 0 else len(text) if len(text) - at < _MARKUP_CHARS else -1
+    return -1
+
+
+def is_foreign(text: str) -> bool:
+    """Return whether most of a text is in letters that no language with a Latin alphabet has."""
+    latin = foreign = 0
+    for char in "".join(_words(text)):
+        if not char.isalpha():
+            continue
+        if ord(char) <= _LAST_LATIN or _LATIN_ADDED <= ord(char) < _GREEK_ADDED or _is_wide(char):
+            latin += 1
+        else:
+            foreign += _weight(char)
+    return foreign > latin
+
+
+def letters(text: str) -> int:
+    """Return how many letters the words of a text have that tell its language, up to a bound."""
+    return sum(map(len, _words(text)))
 
 
 def same_language(a: str, b: str) -> bool | None:
@@ -179,9 +223,9 @@ def _words(text: str) -> list[str]:
     room = _READ_CHARS
     for raw in in_time(_outside_code(text)):
         word = raw.strip(_EDGES)
-        if word and _is_word(word):
-            kept.append(word[:room])
-            room -= len(word)
+        for run in [word] if _is_word(word) else _runs(word):
+            kept.append(run[:room])
+            room -= len(run)
         if room <= 0:
             break
     return kept
@@ -197,8 +241,35 @@ def _outside_code(text: str) -> Iterator[str]:
                     yield from piece.split()
 
 
+def _runs(word: str) -> list[str]:
+    """Return the runs of letters without blanks between words: digits and addresses stand in them.
+
+    In Chinese, Japanese and Thai, and with particles in Korean, a "word" between blanks may be a
+    sentence: "费用为25欧元" must not be left out for its number.
+    """
+    if word.isascii():
+        return []
+    runs = "".join(c if _is_sign(c) else " " for c in word).split()
+    return [run for run in runs if run]
+
+
+def _is_sign(char: str) -> bool:
+    """Return whether a letter, or a mark on one, belongs to a script that tells its language."""
+    if _is_wide(char):
+        return False
+    if unicodedata.category(char).startswith("M"):
+        return ord(char) > _LAST_LATIN
+    return char.isalpha() and _weight(char) > 1
+
+
+def _is_wide(char: str) -> bool:
+    return "\uff21" <= char <= "\uff5a"
+
+
 def _is_word(word: str) -> bool:
     """Return whether it is plain: no digit, no code sign, no inner dot, no camelCase."""
+    if not word:
+        return False
     if word.isalpha():
         return word.isupper() or not any(map(str.isupper, word[1:]))
     if not _CODE_SIGNS.isdisjoint(word) or any(map(str.isdigit, word)):

@@ -17,7 +17,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from guardrail_service.text.budget import check_time
-from guardrail_service.text.language import Language, identify
+from guardrail_service.text.language import Language, identify, is_foreign, letters
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short, split_sentences
 
 if TYPE_CHECKING:
@@ -201,6 +201,13 @@ KEPT_PASSAGES = 1_024
 KEPT_CHARS = 4_000
 """Passages repeat across requests, and cutting one costs more than its share of the rest of a
 check. A thousand of 180 words take about 10 MB with their sentences and windows."""
+_AROUND: tuple[Part, ...] = ("question", "contexts")
+_LATIN = frozenset(
+    "en de fr es it pt nl pl sv da no nn fi is cs sk sl hr bs ro hu et lv lt tr id ms vi sw af ca eu gl ga cy mt sq tl lb".split()  # noqa: E501, SIM905
+)
+"""Languages in Latin letters."""
+_SHORT_LETTERS = 60
+_STRONG = 0.999
 LANGUAGE_SAMPLE_CHARS = 400
 """A few sentences tell a passage's language; identification reads every character it is given."""
 
@@ -296,11 +303,30 @@ class SegmentedSample:
     def readable_by(self, role: Role, part: Part) -> bool:
         """Return whether the role's model was trained on the language of one part.
 
-        A text whose language cannot be told (short, numbers only) counts as readable.
+        A text whose language cannot be told (short, numbers only) counts as readable if its
+        letters are Latin. A short answer counts as readable, too, where question and passages are
+        and nothing strong speaks against it: prices and status lines look like any language.
         """
         known = self._languages.get(role)
+        if known is None:
+            return True
         language = self.language(part)
-        return known is None or language is None or language.code in known
+        looks_latin = known <= _LATIN and (language is None or language.code in _LATIN)
+        if looks_latin and self.once(("foreign", part), lambda: is_foreign(self._part(part))):
+            return False
+        if language is None or language.code in known:
+            return True
+        return part == "answer" and self._looks_like_its_sources(known, language)
+
+    def _looks_like_its_sources(self, known: frozenset[str], language: Language) -> bool:
+        """Return whether a short answer is taken to be in the language around it."""
+        if language.code not in _LATIN:
+            return False
+        around = [found for p in _AROUND if (found := self.language(p)) is not None]
+        if not around or any(found.code not in known for found in around):
+            return False
+        size = self.once("letters", lambda: letters(self.answer))
+        return size < _SHORT_LETTERS and language.probability < _STRONG
 
     def _part(self, part: Part) -> str:
         match part:

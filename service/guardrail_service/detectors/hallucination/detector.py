@@ -21,6 +21,7 @@ from guardrail_service.detectors.shared import comparison
 from guardrail_service.detectors.shared.comparison import (
     PassageWindow,
     claims,
+    nothing_to_judge,
     places,
     read_chars,
     read_with_question,
@@ -98,7 +99,7 @@ class Hallucination(Detector[HallucinationParameters]):
         The latter are the encoder's: they run side by side, and what groundedness asks for too
         runs once. Claims that need no model have no row.
         """
-        if unverifiable(sample, ROLE, "answer", "contexts") is not None:
+        if nothing_to_judge(sample) or unverifiable(sample, ROLE, "answer", "contexts"):
             return ()
         texts = [reading.text for reading in readings(sample) if reading.copy is None]
         passages = [place.window for place in places(sample)]
@@ -115,6 +116,8 @@ class Hallucination(Detector[HallucinationParameters]):
         parameters: HallucinationParameters,
     ) -> Outcome:
         """Return the least supported claim's P(supported), with every claim as a span."""
+        if (settled := nothing_to_judge(sample)) is not None:
+            return settled
         if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
             return Outcome.unverified(reason)
         windows = sample.windows_of(comparison.ROLE, judged(sample))

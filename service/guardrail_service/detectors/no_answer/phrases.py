@@ -197,10 +197,8 @@ COURTESY = (
     f"{_ADVISE}(?:contact|contacting|consult|consulting|check|checking|refer to|referring to|visit|visiting|see|reach out to|ask|asking|try asking)(?: with)? {_REFERRED}",
     f"{_ADVISE}(?:contact|contacting|consult|consulting|reach out to){_WORDS}{{1,4}}(?: directly)?(?: {_ABOUT_WHAT})?",
     "(?:about|for) (?:that|this|(?:the|any) (?:inconvenience|confusion))",
-    f"(?:please )?(?:let me know|(?:feel free|(?:do not|don't) hesitate) to (?:ask|reach out|contact|rephrase)){_WORDS}{{0,10}}",
     "(?:i )?hope (?:this|that|it) (?:helps?|was helpful|answers your question)(?: you)?",
     "please (?:provide|share|give|clarify|rephrase|specify)(?: me)?(?: with)?(?: (?:more|additional|further|some|the|your|a))*(?: specific)?(?: (?:context|information|details|documents?|question))?",
-    "(?:can|could|would) you (?:please )?(?:provide|share|clarify|tell|rephrase|specify|give)…",
     f"(?:i'd|i would|i'll|i will|i am|i'm)(?: be)? (?:happy|glad) to (?:help|assist)(?: you)?(?: (?:with|further|if|by|in|find|more|out){_FEW})?",
     f"if you(?:'d| would| can| could)?(?: please)?(?: (?:have|need|want|like|require|provide|share|give|clarify|specify|tell|rephrase|upload))+(?: (?:me|us|with|some|any|the|your|a|an|more|further|additional|other|specific|relevant|exact|me with))*"
     f" (?:information|info|details?|help|assistance|support|clarification|context|documents?|documentation|questions?|concerns?|passages?|text|sources?|data|specifics|anything else|to know more)(?: (?:about|on|regarding|concerning|with|of|or|that){_FEW})?",

@@ -14,14 +14,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from guardrail_service.detectors.no_answer.detector import is_abstention, is_courtesy
+from guardrail_service.detectors.no_answer.detector import claims_nothing
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.budget import in_time
+from guardrail_service.text.language import has_words
 from guardrail_service.text.sample import SegmentedSample, Window
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short
-from guardrail_service.types import Role, Row, RowOutput
+from guardrail_service.types import Outcome, Role, Row, RowOutput
 
-CLAIMS_VERSION = "rag-guardrail-claims/2"
+CLAIMS_VERSION = "rag-guardrail-claims/3"
 """Part of the evidence fingerprint: whoever changes a rule here changes scores and thresholds."""
 
 MIN_CLAIM_CHARS = 50
@@ -39,6 +40,23 @@ def claims(sample: SegmentedSample, min_chars: int = MIN_CLAIM_CHARS) -> tuple[S
     """
     joined = sample.once("claims", lambda: tuple(_with_lead_ins(_claiming(sample), sample.answer)))
     return merge_short(joined, sample.answer, min_chars)
+
+
+def nothing_to_judge(sample: SegmentedSample) -> Outcome | None:
+    """Return what is said of an answer without words or without claims, or None for any other.
+
+    Passages support no emoji. Courtesy and sentences about what the sources lack need neither
+    passages nor a language that a model reads.
+    """
+    return sample.once("nothing to judge", lambda: _nothing_to_judge(sample))
+
+
+def _nothing_to_judge(sample: SegmentedSample) -> Outcome | None:
+    if sample.answer.strip() and not has_words(sample.answer):
+        return Outcome.unverified("unreadable_text")
+    if not any(True for _ in _claiming(sample)):
+        return Outcome.not_applicable("no_claim")
+    return None
 
 
 def read_with_question(
@@ -61,7 +79,7 @@ def read_with_question(
 def _claiming(sample: SegmentedSample) -> Iterable[Sentence]:
     question = sample.sample.question
     for sentence in in_time(sample.raw_answer_sentences, 8):
-        if not (is_courtesy(sentence.text) or is_abstention([sentence.text], question)):
+        if not claims_nothing(sentence.text, question):
             yield sentence
 
 

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.detectors.no_answer.detector import NoAnswer, NoAnswerParameters, abstains
+from guardrail_service.detectors.no_answer.detector import (
+    NoAnswer,
+    NoAnswerParameters,
+    abstains,
+    claims_nothing,
+)
 from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import Sample
 
 # 183 answers in nine languages, written and labelled for this project, under its licence. The
@@ -19,6 +25,59 @@ GOLDEN = [
     json.loads(line)
     for line in (Path(__file__).parents[3] / "golden" / "no_answer.jsonl").read_text().splitlines()
 ]
+
+WORDINGS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[3] / "golden" / "claims_nothing.jsonl")
+    .read_text()
+    .splitlines()
+]
+"""Usual wordings of abstention and courtesy in ten languages, and claims that look like them."""
+CLAIMS = {
+    "en": "The price is thirty euros.",
+    "de": "Der Preis beträgt dreißig Euro.",
+    "fr": "Le prix est de trente euros.",
+    "es": "El precio es de treinta euros.",
+    "it": "Il prezzo è di trenta euro.",
+    "pt": "O preço é de trinta euros.",
+    "nl": "De prijs is dertig euro.",
+    "pl": "Cena wynosi trzydzieści euro.",
+    "zh": "价格是三十欧元。",
+    "ja": "料金は三十ユーロです。",
+}
+
+
+def judged(answer: str, question: str | None) -> list[str]:
+    """Return the sentences of an answer that claim something."""
+    return [s.text for s in split_sentences(answer) if not claims_nothing(s.text, question)]
+
+
+def wordings(kind: str, lang: str) -> list[dict[str, str]]:
+    """Return the rows of one class and language."""
+    return [row for row in WORDINGS if (row["class"], row["lang"]) == (kind, lang)]
+
+
+@pytest.mark.parametrize("lang", CLAIMS)
+def test_usual_abstentions_and_courtesy_claim_nothing(lang: str) -> None:
+    """200 wordings of abstention in English, 40 in each other language; nothing is judged."""
+    abstentions, polite = wordings("abstention", lang), wordings("courtesy", lang)
+    assert len(abstentions) >= (200 if lang == "en" else 40)
+    assert len(polite) >= 10
+    rows = [*abstentions, *polite]
+    assert [r["answer"] for r in rows if judged(r["answer"], r["question"])] == []
+
+
+@pytest.mark.parametrize("lang", CLAIMS)
+def test_what_goes_on_to_claim_something_is_judged(lang: str) -> None:
+    """In a sentence of its own, behind any wording, and in the same one."""
+    for row in [*wordings("abstention", lang), *wordings("courtesy", lang)]:
+        claim = CLAIMS[lang]
+        assert judged(f"{row['answer']} {claim}", row["question"]), row["answer"]
+        within = f"{row['answer'].rstrip('.。!?')}, {claim}"
+        assert judged(within, row["question"]), within
+    rows = wordings("claim", lang)
+    assert len(rows) >= 6
+    assert [r["answer"] for r in rows if not judged(r["answer"], r["question"])] == []
 
 
 def says_nothing(answer: str, question: str | None = "What is the fee?") -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import Date, Fact
 from guardrail_service.detectors.facts.read import ReadSentence
+from guardrail_service.text.budget import in_time
 
 
 class Place(NamedTuple):
@@ -65,13 +66,15 @@ class PassageFacts:
 
     def agreeing(self, fact: Fact) -> list[Held]:
         """Return the passage facts that may be one value with a claim's."""
-        return [held for held in self.held if agrees(fact, held.fact)]
+        return [held for held in in_time(self.held) if agrees(fact, held.fact)]
 
     def is_turned(self, claim: ReadSentence, fact: Fact) -> Held | None:
         """Return where "at most" stands in place of the claim's "at least", or the reverse."""
         turned = {"least": ("most", "under"), "most": ("least", "over")}.get(fact.bound, ())
         equal = [
-            one for one in self.held if one.fact.unit == fact.unit and one.fact.raw == fact.raw
+            one
+            for one in in_time(self.held)
+            if one.fact.unit == fact.unit and one.fact.raw == fact.raw
         ]
         near = around(claim, fact)
         if not turned or not equal or not all(one.fact.bound in turned for one in equal):

@@ -37,7 +37,7 @@ from guardrail_service.detectors.registry import (
     detector,
 )
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Evidence, Outcome, RowOutput, Span
@@ -274,7 +274,7 @@ class Judge:
         if not every or self._is_rate(fact):
             return None
         best: tuple[float, Held] | None = None
-        for held in self.source.held:
+        for held in in_time(self.source.held, every=16):
             if not rivals(fact, held.fact) or agrees(fact, held.fact):
                 continue
             if self._is_of_another_time(fact, held) or self._is_taken(fact, held.fact):
@@ -306,7 +306,7 @@ class Judge:
         """Return whether another fact of the claim says what this passage fact says."""
         return any(
             other is not fact and other.unit == held.unit and agrees(other, held)
-            for other in self.claim.facts
+            for other in in_time(self.claim.facts)
         )
 
     def _is_of_another_time(self, fact: Fact, held: Held) -> bool:
@@ -357,10 +357,9 @@ class Judge:
         self, read: ReadSentence, fact: Fact, other_read: ReadSentence, other: Fact
     ) -> Place | None:
         """Return where a passage has the other fact's value by this fact's words, or None."""
-        ours = [held for held in self.source.held if held.fact.unit == fact.unit
-                and held.fact.values == fact.values]  # fmt: skip
-        theirs = [held for held in self.source.held if held.fact.unit == fact.unit
-                  and held.fact.values == other.values]  # fmt: skip
+        of_unit = [held for held in in_time(self.source.held) if held.fact.unit == fact.unit]
+        ours = [held for held in of_unit if held.fact.values == fact.values]
+        theirs = [held for held in of_unit if held.fact.values == other.values]
         if len(ours) != 1 or len(theirs) != 1:
             return None
         words_1, words_2 = dated_words(read, fact), dated_words(other_read, other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guardrail_service.detectors.facts.detector import Facts, FactsParameters
+from guardrail_service.text.budget import BETWEEN_LOOKS, Budget, spending
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Outcome, Passage, Sample, Span, State
 
@@ -121,3 +122,26 @@ def test_states() -> None:
     assert judge("It costs 5 euros a night.", passage="").reason == "missing_input"
     assert judge("Thank you!").state is State.NOT_APPLICABLE
     assert judge("The hotel stands by the lake.").scores == {"facts": 1.0}
+
+
+class CountsLooks(Budget):
+    """Never spent; counts how often somebody asks."""
+
+    def __init__(self) -> None:
+        super().__init__(None, 3600.0)
+        self.looks = 0
+
+    def is_spent(self) -> bool:
+        """Return False."""
+        self.looks += 1
+        return False
+
+
+def test_comparing_many_facts_looks_at_the_time() -> None:
+    """Their number multiplies: 300 amounts beside 300 others are 90,000 comparisons."""
+    fees = " ".join(f"The fee of item {n} is {n * 7 % 997} euros." for n in range(150))
+    sample = SegmentedSample(Sample(fees, "What are the fees?", (Passage(fees),)))
+    budget = CountsLooks()
+    with spending(budget):
+        Facts().reduce(sample, (), FactsParameters())
+    assert budget.looks > 300 * 300 / BETWEEN_LOOKS

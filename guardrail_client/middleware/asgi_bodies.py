@@ -349,6 +349,7 @@ class EventBody(StreamBody):
         self._shape = event_reader.first_shape(self.framing, self.route.sse)
         self._templates: dict[Lane, bytes] = {}
         self._held: list[tuple[bytes, tuple[str, ...]]] = []
+        self._unsent = b""
         await super().begin()
 
     def cutter(self) -> sse.Cutter:
@@ -386,6 +387,9 @@ class EventBody(StreamBody):
                 self._held.append((event + b"\n\n", ()))
                 continue
             self._shape = found.shape or self._shape
+            if any(text and lanes.has_ended(lane) for lane, text in found.texts.items()):
+                self._unsent = event + b"\n\n"
+                raise UnreadableBody("text_after_end")  # its halves could say what it may not
             for lane, text in found.texts.items():
                 if found.template is not None:
                     self._templates[lane] = found.template
@@ -424,7 +428,7 @@ class EventBody(StreamBody):
 
     def unread(self) -> bytes:
         """Return what has arrived and could not be read."""
-        return self._events.unread()
+        return self._unsent + self._events.unread()
 
     def shown(self, lane: Lane, text: str) -> bytes:
         """Return a text as it is sent."""
@@ -447,6 +451,12 @@ class LineBody(EventBody):
     """Lines of JSON with texts in them."""
 
     framing: Framing = "lines"
+
+    def unread(self) -> bytes:
+        """Return what has arrived and could not be read."""
+        if isinstance(self._events, sse.JsonLines):
+            self._unsent = self._events.sent(self._unsent)
+        return super().unread()
 
     async def send(self, data: bytes, more: bool) -> None:
         """Send events as lines."""

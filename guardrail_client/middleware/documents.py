@@ -199,6 +199,11 @@ def _key_places(value: Any, at: Place = ()) -> Iterator[Place]:
         yield from _key_places(child, (*at, key))
 
 
+def keys_of(value: Any) -> list[str]:
+    """Return the keys of a document's objects that are no names."""
+    return [str(place[-1]) for place in _key_places(value)]
+
+
 def is_code(key: str | int, text: str, shape: Shape) -> bool:
     """Return whether what stands under a key says nothing to a reader: a name, a code, a label."""
     if text in shape.phrases:

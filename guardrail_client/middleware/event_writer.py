@@ -8,7 +8,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from guardrail_client.middleware.bodies import UnreadableBody
-from guardrail_client.middleware.documents import at_place, put, strict_json, string_places
+from guardrail_client.middleware.documents import (
+    at_place,
+    keys_of,
+    put,
+    strict_json,
+    string_places,
+)
 from guardrail_client.middleware.event_reader import TOOL_CALL, event_of, kind_in, put_at
 from guardrail_client.middleware.outcome import AnswerOutcome
 from guardrail_client.middleware.shapes import OPENAI_CHAT
@@ -144,7 +150,10 @@ def _last_object(document: Any) -> Any:
 
 
 def said_otherwise(event: bytes, changes: Mapping[str, str]) -> bytes | None:
-    """Return an event with other strings in place of some; None if they stand in no string."""
+    """Return an event with other strings in place of some.
+
+    None if one stands in no string, or in a key or a name beside, where no other can stand.
+    """
     try:
         document = strict_json((data_of(event) or "").encode())
     except UnreadableBody:
@@ -155,4 +164,7 @@ def said_otherwise(event: bytes, changes: Mapping[str, str]) -> bytes | None:
         if text in changes:
             left.discard(text)
             document = put(document, place, changes[text])
-    return None if left else with_data(event, compact(document))
+    beside = {field_of(event, name) for name in ("event", "retry")}
+    if left or any(text in changes for text in (*beside, *keys_of(document))):
+        return None
+    return with_data(event, compact(document))

@@ -9,7 +9,6 @@ from typing import Any
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware import replies
-from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.exchange import Exchange
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
 from guardrail_client.middleware.repeats import Repeats
@@ -54,10 +53,12 @@ class Lanes:
         self._ended: set[Lane] = set()
         self.repeats = Repeats()
 
+    def has_ended(self, lane: Lane) -> bool:
+        """Return whether a lane takes no more text."""
+        return lane in self._ended
+
     async def put(self, lane: Lane, text: str) -> None:
         """Give a lane more text; waits while it has too much."""
-        if lane in self._ended:  # judged apart, its halves could say what the whole may not
-            raise UnreadableBody("text_after_end")
         self.repeats.wrote(lane, text)
         if lane not in self._queues:
             if len(self._queues) >= MAX_LANES:

@@ -212,7 +212,7 @@ def _findings(
     text: str, parameters: EncodingParameters, *, guessed: bool = False
 ) -> Iterator[tuple[int, int, str]]:
     if "pii" in parameters.look_for:
-        for data in pii.findings(text, _PII, _ASKED):
+        for data in pii.as_written(text, _PII, _ASKED):
             if not guessed or data.type == "email" or (data.type in _CHECKED and data.validated):
                 yield data.start, data.end, data.type
     if "secrets" in parameters.look_for:

@@ -28,6 +28,7 @@ from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.text.patterns.search import Pattern, PatternSet, compile_regex
 from guardrail_service.text.patterns.slow_regexes import superlinear
+from guardrail_service.text.rendering import MARKED, Page, page, shown
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Outcome, RowOutput, Span
 
@@ -262,7 +263,7 @@ class PII(Detector[PIIParameters]):
         passages = _Passages([c.text for c in sample.sample.contexts], parameters)
         repeated: dict[Finding, bool] = {}
         if parameters.evaluate_retrieved_context or (leaks and parameters.allow_if_in_context):
-            repeated = {leak: passages.contain(answer[leak.start : leak.end]) for leak in leaks}
+            repeated = {leak: passages.contain(_value(answer, leak)) for leak in leaks}
             tolerated = frozenset(expand(parameters.allow_if_in_context))
             leaks = [leak for leak in leaks if not (repeated[leak] and leak.type in tolerated)]
         retrieved = parameters.evaluate_retrieved_context and passages.leak()
@@ -279,7 +280,42 @@ class PII(Detector[PIIParameters]):
         )
 
 
+_GUESSED = frozenset({"credit_card", "email", "iban", "phone", "us_ssn"})
+"""Types that may be put together from words, table cells or lines."""
+
+
 def findings(text: str, parameters: PIIParameters, question: str = "") -> list[Finding]:
+    """Return the personal data in a text, or in what a chat page shows of it.
+
+    A finding that only the page shows has the span of its original, marks included.
+    """
+    written = as_written(text, parameters, question)
+    if not MARKED.search(text.encode("utf-8", "replace")) or (seen := page(text)) is None:
+        return written
+    found = as_written(seen.text, parameters, question or "?")
+    return pii_scan.resolve(
+        [*written, *(_sourced(f, seen) for f in found if _counts_on_page(f, seen))]
+    )
+
+
+def _sourced(finding: Finding, seen: Page) -> Finding:
+    start, end = seen.source(finding.start, finding.end)
+    return finding._replace(start=start, end=end)
+
+
+def _counts_on_page(finding: Finding, seen: Page) -> bool:
+    """Return whether only the page shows it, and not by chance: few numbers are valid cards."""
+    _, start, end, validated, _ = finding
+    if not seen.changed(start, end):
+        return False
+    if not seen.guessed(start, end):
+        return True
+    if finding.type == "phone":
+        return not validated or seen.text[start] == "+"  # announced, or international
+    return finding.type in _GUESSED and (validated or finding.type in ("email", "us_ssn"))
+
+
+def as_written(text: str, parameters: PIIParameters, question: str = "") -> list[Finding]:
     """Return the personal data in a text that the parameters ask for and do not allow."""
     wanted = parameters.wanted
     found: Iterable[Finding] = pii_scan.candidates(
@@ -332,11 +368,17 @@ class _Passages:
     def _scan(self) -> frozenset[str]:
         if self._values is None:
             self._values = frozenset(
-                alnum(text[f.start : f.end])
+                alnum(_value(text, f))
                 for text in self._texts
                 for f in findings(text, self._parameters)
             )
         return self._values
+
+
+def _value(text: str, finding: Finding) -> str:
+    """Return what was found, as a page shows it."""
+    written = text[finding.start : finding.end]
+    return shown(written) if MARKED.search(written.encode("utf-8", "replace")) else written
 
 
 def _spans(
@@ -354,7 +396,7 @@ def _spans(
             attributes["in_context"] = repeated[leak]
         if action is not None:
             attributes["action"] = action
-        mask = masker.replacement(leak.type, answer[leak.start : leak.end])
+        mask = masker.replacement(leak.type, _value(answer, leak))
         spans.append(
             Span(
                 leak.start,

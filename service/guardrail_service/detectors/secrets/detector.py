@@ -32,6 +32,7 @@ from guardrail_service.text.patterns.search import (
     Prepared,
     compile_regex,
 )
+from guardrail_service.text.rendering import MARKED, Page, page, shown
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Outcome, RowOutput, Span
 
@@ -234,14 +235,38 @@ def _allow_regexes(patterns: tuple[str, ...]) -> tuple[Any, ...]:
 def scan(text: str, parameters: SecretsParameters) -> list[SecretFinding]:
     """Return the secrets of a text that the parameters do not allow, in reading order."""
     source = Prepared(text)
-    found = candidates(text, engine().scan(source))
+    found = _as_written(source, parameters)
+    if not MARKED.search(source.data) or (seen := page(text)) is None:
+        return found
+    shown_too = [_sourced(f, seen) for f in _as_written(Prepared(seen.text), parameters)]
+    return _widest([*found, *shown_too])
+
+
+def _as_written(source: Prepared, parameters: SecretsParameters) -> list[SecretFinding]:
+    found = candidates(source.text, engine().scan(source))
     if not parameters.flag_certificates:
         found = [f for f in found if f.type != "certificate"]
     found += _custom(source, parameters)
     if parameters.kinds is not None:
         found = [f for f in found if f.type in parameters.kinds]
     allowed = _allowed(parameters)
-    return [f for f in resolve(found) if not allowed(text[f.start : f.end])]
+    return [f for f in resolve(found) if not allowed(source.text[f.start : f.end])]
+
+
+def _sourced(finding: SecretFinding, seen: Page) -> SecretFinding:
+    start, end = seen.source(finding.start, finding.end)
+    return finding._replace(start=start, end=end)
+
+
+def _widest(found: Iterable[SecretFinding]) -> list[SecretFinding]:
+    """Return findings of which no two overlap; of those that do the one that hides most."""
+    kept: list[SecretFinding] = []
+    for finding in sorted(found, key=lambda f: (f.start, -f.end, -f.rank)):
+        if not kept or finding.start >= kept[-1].end:
+            kept.append(finding)
+        elif finding.end > kept[-1].end:
+            kept[-1] = kept[-1]._replace(end=finding.end)
+    return kept
 
 
 def _custom(source: Prepared, parameters: SecretsParameters) -> Iterator[SecretFinding]:
@@ -308,7 +333,7 @@ class Secrets(Detector[SecretsParameters]):
         contexts = [passage.text for passage in sample.sample.contexts]
         found = scan(sample.answer, parameters)
         if parameters.allow_if_in_context:
-            found = [f for f in found if not _occurs(sample.answer[f.start : f.end], contexts)]
+            found = [f for f in found if not _occurs(_value(sample.answer, f), contexts)]
         reads_contexts = parameters.evaluate_retrieved_context
         return Outcome.boolean(
             not found,
@@ -328,7 +353,13 @@ def spans(text: str, found: Sequence[SecretFinding]) -> tuple[Span, ...]:
     if not found:
         return ()
     placeholders = Placeholders()
-    return tuple(_span(text[f.start : f.end], f, placeholders) for f in found)
+    return tuple(_span(_value(text, f), f, placeholders) for f in found)
+
+
+def _value(text: str, finding: SecretFinding) -> str:
+    """Return a secret as a page shows it, if its marks keep it from being one as written."""
+    written = text[finding.start : finding.end]
+    return shown(written) if MARKED.search(written.encode("utf-8", "replace")) else written
 
 
 def _span(value: str, finding: SecretFinding, placeholders: Placeholders) -> Span:

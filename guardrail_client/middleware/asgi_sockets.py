@@ -9,6 +9,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -108,7 +109,7 @@ class SocketBody(EventBody):
             UnreadableBody: If nobody can say of which answer its text is.
         """
         found = _read(event, self.route)
-        if found.texts and self.guarded.awaits:
+        if found.texts and (self.guarded.awaits or self.guarded.cut):
             raise UnreadableBody("answer_end_unknown")
         if not self._whole:
             return found
@@ -157,6 +158,11 @@ class SocketBody(EventBody):
             await self.emit(event_writer.told(outcome.told()))
 
     @property
+    def has_text(self) -> bool:
+        """Return whether a piece of the answer was written."""
+        return bool(self._lanes.repeats.written)
+
+    @property
     def _is_text(self) -> bool:
         return self.route.sse == "text"
 
@@ -167,6 +173,7 @@ class Socket(Guarded):
     Attributes:
         awaits: How many calls of the application wait for the reader's next message, where those
             end an answer.
+        cut: Whether the last answer was ended by a call that has not brought a message.
         stopped: Whether the socket was closed for an answer.
     """
 
@@ -183,6 +190,7 @@ class Socket(Guarded):
         self.scope["extensions"].pop("websocket.http.response", None)
         self.end = route.websocket_end
         self.awaits = 0
+        self.cut = False
         self.stopped = False
         self._ends = ends_answer(route.websocket_end)
         self._body: SocketBody | None = None
@@ -205,6 +213,7 @@ class Socket(Guarded):
     async def receive(self) -> Message:
         """Return the reader's next message; where the route says so, an answer ends before it."""
         if self.end == RECEIVE:
+            self.cut = self.cut or (self._body is not None and self._body.has_text)
             await self._end()
         if self.stopped:
             return {"type": "websocket.disconnect", "code": GONE}
@@ -213,26 +222,14 @@ class Socket(Guarded):
             message = await self._receive()
         finally:
             self.awaits -= self.end == RECEIVE
+        self.cut = False
         if message["type"] == "websocket.receive":
-            self._was_asked(message)
+            _note_question(self, message)
         return message
 
     def know_the_question(self) -> Exchange:
         """Return the exchange with the last message that asked something."""
         return self.exchange
-
-    def _was_asked(self, message: Message) -> None:
-        asked = message.get("text")
-        data = message.get("bytes") or b"" if asked is None else asked.encode("utf-8", "replace")
-        if len(data) > self.route.max_bytes:
-            return
-        try:
-            asked = strict_json(data)
-        except UnreadableBody:
-            asked = asked or data.decode("utf-8", "replace")
-        trial = replace(self.exchange, request=asked)
-        if self.exchange.request is None or self.route.asked(trial) is not None:
-            self.exchange.request = asked
 
     async def hang_up(self, outcome: AnswerOutcome) -> None:
         """Close the socket behind a stopped answer, and stop the application."""
@@ -352,6 +349,21 @@ class Socket(Guarded):
             await self.downstream(frame)
 
 
+def _note_question(guarded: Guarded, message: Message) -> None:
+    """Keep a reader's message if it asks something."""
+    asked = message.get("text")
+    data = message.get("bytes") or b"" if asked is None else asked.encode("utf-8", "replace")
+    if len(data) > guarded.route.max_bytes:
+        return
+    try:
+        asked = strict_json(data)
+    except UnreadableBody:
+        asked = asked or data.decode("utf-8", "replace")
+    trial = replace(guarded.exchange, request=asked)
+    if guarded.exchange.request is None or guarded.route.asked(trial) is not None:
+        guarded.exchange.request = asked
+
+
 class ObservedSocket(Guarded):
     """Passes every frame at once; answers are judged afterwards, beside the next."""
 
@@ -365,13 +377,20 @@ class ObservedSocket(Guarded):
     async def run(self, app: App) -> None:
         """Serve the socket."""
         await app(self.scope, self.receive, self._on_message)
-        self._answered()
+        await self._answered()
 
     async def receive(self) -> Message:
         """Return the reader's next message."""
         if self.end == RECEIVE:
-            self._answered()
-        return await self._receive()
+            await self._answered()
+        message = await self._receive()
+        if message["type"] == "websocket.receive":
+            _note_question(self, message)
+        return message
+
+    def know_the_question(self) -> Exchange:
+        """Return the exchange with the last message that asked something."""
+        return self.exchange
 
     async def _on_message(self, message: Message) -> None:
         await self.downstream(message)
@@ -382,16 +401,21 @@ class ObservedSocket(Guarded):
             self.report_unchecked("binary_frame")
             return
         found = _read(event_of(frame), self.route)
-        self._text += "".join(found.texts.values())[: self.route.max_bytes + 1]
+        room = self.route.max_bytes + 1 - len(self._text)
+        self._text += "".join(found.texts.values())[:room]
+        if self.end == FRAME:
+            with suppress(UnreadableBody):
+                self.exchange.response = strict_json(frame.encode("utf-8", "replace"))
         if self.end == FRAME or self._ends(frame):
-            self._answered()
+            await self._answered()
 
-    def _answered(self) -> None:
+    async def _answered(self) -> None:
         text, self._text = self._text, ""
         if len(text) > self.route.max_bytes:
             self.report_unchecked("too_large")
         elif text.strip():
             self.judge_later(Document(None, [FoundText(text, ())]))
+            await asyncio.sleep(0)  # it reads its passages before the application puts others there
 
 
 def _read(event: bytes, route: Route) -> Found:

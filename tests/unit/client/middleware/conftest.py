@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -195,6 +196,13 @@ def _asgi(reply: Reply) -> Any:
 
 RECEIVE = object()
 """A step of an application on a socket: it waits for the reader's next message."""
+LOOK = object()
+"""Another: it looks whether there is a message and does not wait for one."""
+
+
+def passages(*texts: str) -> dict[str, Any]:
+    """Return a step: the application puts the passages of its next answer into the scope."""
+    return {"type": "passages", "contexts": list(texts)}
 
 
 def on_socket(
@@ -211,7 +219,8 @@ def on_socket(
     Args:
         guard: Answers the checks, or where the service is.
         route: Of `/ask`.
-        *steps: Of the application: a frame (text or bytes), a message of its own, or `RECEIVE`.
+        *steps: Of the application: a frame (text or bytes), a message of its own, `passages`,
+            `RECEIVE` or `LOOK`.
         asked: The reader's messages; afterwards it is gone.
         path: That it connects to.
         both: Whether the application waits for its reader while it writes.
@@ -221,7 +230,7 @@ def on_socket(
     waiting = [{"type": "websocket.connect"}]
     waiting += [{"type": "websocket.receive", "text": text} for text in asked]
 
-    async def app(_scope: Any, receive: Any, send: Any) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "websocket.accept"})
         reading = asyncio.create_task(receive()) if both else None
@@ -229,6 +238,11 @@ def on_socket(
         for step in steps:
             if step is RECEIVE:
                 await receive()
+            elif step is LOOK:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(receive(), 0.05)
+            elif isinstance(step, dict) and step["type"] == "passages":
+                scope["guardrail"]["contexts"] = step["contexts"]
             elif isinstance(step, dict):
                 await send(step)
             else:
@@ -238,7 +252,7 @@ def on_socket(
             reading.cancel()
 
     async def receive() -> dict[str, Any]:
-        if both and not waiting:
+        if (both or LOOK in steps) and not waiting:
             await asyncio.Event().wait()
         return waiting.pop(0) if waiting else {"type": "websocket.disconnect", "code": 1000}
 

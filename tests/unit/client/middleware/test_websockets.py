@@ -14,12 +14,14 @@ from tests.unit.client.middleware.conftest import (
     BAD,
     GOOD,
     LEAK,
+    LOOK,
     MARKED,
     RECEIVE,
     REDACTED,
     VALUE,
     Guard,
     on_socket,
+    passages,
 )
 
 LOGGER = "guardrail_client.middleware"
@@ -254,6 +256,17 @@ def test_a_reader_cannot_cut_an_answer_in_two() -> None:
         assert shown(sent) == text
 
 
+def test_looking_for_messages_does_not_cut_an_answer_in_two() -> None:
+    """An application that looks between pieces has to say where an answer ends, too."""
+    steps = [step for piece in pieces(BAD, delta) for step in (piece, LOOK)]
+    for end, text in (("receive", OUTAGE), ("/done", FALLBACK)):
+        sent = on_socket(Guard(), route(websocket_end=end), *steps)
+        assert shown(sent).endswith(text)
+        assert "lobster" not in shown(sent)
+    before = on_socket(Guard(), route(), LOOK, json.dumps({"type": "busy"}), LOOK, delta(GOOD))
+    assert shown(before) == GOOD
+
+
 FRAMES: dict[str, Callable[[str], str]] = {
     "text": plain,
     "json:/answer": lambda text: json.dumps({"answer": text, "contexts": ["A pool."], "n": 1}),
@@ -337,3 +350,28 @@ def test_a_wrong_setting_is_named_at_the_start(settings: Any, found: str) -> Non
     """With what was expected."""
     with pytest.raises(ValueError, match=found.replace("(", r"\(")):
         Route("/ask", **settings)
+
+
+@pytest.mark.parametrize("end", ["receive", "frame", "/done"])
+@pytest.mark.parametrize("mode", ["shadow", "enforce"])
+def test_every_answer_is_judged_with_its_own_question_and_passages(mode: Any, end: str) -> None:
+    """Also where it is judged beside the next one."""
+    guard = Guard()
+    asked = [json.dumps({"question": f"Question {n}?"}) for n in range(2)]
+    steps: list[Any] = []
+    for n in range(2):
+        held = {"contexts": [f"Passage {n}."]} if end == "frame" else {}
+        put = [] if held else [passages(f"Passage {n}.")]
+        steps += [RECEIVE, *put, delta(f"Answer {n}.", done=True, **held)]
+    on_socket(guard, route(mode=mode, websocket_end=end), *steps, asked=asked)
+    found = [(a["question"], [c.get("text") if isinstance(c, dict) else c for c in a["contexts"]])
+             for a in guard.asked]  # fmt: skip
+    assert found == [(f"Question {n}?", [f"Passage {n}."]) for n in range(2)]
+
+
+def test_shadow_reports_an_answer_that_is_too_large() -> None:
+    """Also where it came in small frames; no more of it is kept."""
+    seen: list[AnswerOutcome] = []
+    ask = route(mode="shadow", websocket_end="/done", max_bytes=20, on_outcome=seen.append)
+    on_socket(Guard(), ask, *[delta("x" * 15)] * 5)
+    assert [outcome.error for outcome in seen] == ["too_large"]

@@ -16,11 +16,13 @@ from typing import Any, cast
 
 import httptools
 import uvicorn
+from prometheus_client import Counter as Refusals
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from guardrail_service.server.envelope import OPEN_ROUTES
 from guardrail_service.server.schemas import ErrorBody, ErrorReply
+from guardrail_service.server.telemetry import REFUSALS
 from guardrail_service.settings import Limits, Settings, Timeouts
 
 _LOG = logging.getLogger(__name__)
@@ -37,8 +39,9 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 class Places:
     """The open connections, in all and by caller. One per process."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, refused: Refusals) -> None:
         self._limits = limits
+        self._refused = refused
         self._by_caller: Counter[str] = Counter()
         self._for_health: dict[Connection, None] = {}
 
@@ -48,9 +51,9 @@ class Places:
         if connection.is_operations:
             pass
         elif self._by_caller.total() >= self._limits.connections:
-            _LOG.warning("connections: too many in all, health only for the next")
+            self.note("connections")
         elif self._by_caller[caller] >= self._limits.connections_per_caller:
-            _LOG.warning("connections: too many of one address, health only for its next")
+            self.note("connections_per_caller")
         else:
             self._by_caller[caller] += 1
             return True
@@ -58,8 +61,14 @@ class Places:
         if len(self._for_health) > HEALTH_CONNECTIONS:
             oldest = next(iter(self._for_health))
             del self._for_health[oldest]
+            self.note("health_connections")
             oldest.drop()
         return False
+
+    def note(self, reason: str) -> None:
+        """Count a refusal and log it; `reason` is one of REFUSALS."""
+        self._refused.labels(reason).inc()
+        _LOG.warning(REFUSALS[reason])
 
     def give(self, connection: Connection) -> None:
         """Give a place back."""
@@ -71,14 +80,17 @@ class Places:
             del self._by_caller[connection.caller]
 
 
-def protocol_of(settings: Settings, operations_port: int | None) -> type[asyncio.Protocol]:
+def protocol_of(
+    settings: Settings, operations_port: int | None, refused: Refusals
+) -> type[asyncio.Protocol]:
     """Return what uvicorn calls for each connection.
 
     Args:
         settings: Limits and time-outs.
         operations_port: Port that serves health and metrics only, besides the service's own.
+        refused: Counts refusals by reason.
     """
-    places = Places(settings.limits)
+    places = Places(settings.limits, refused)
     made = partial(Connection, places, operations_port, settings.limits, settings.timeouts)
     return cast("type[asyncio.Protocol]", made)  # uvicorn only calls it
 
@@ -157,7 +169,7 @@ class Connection(HttpToolsProtocol):
             if self._head_bytes > self._limits.header_bytes:
                 self._refuse_head()
             else:
-                _LOG.warning("connections: what came is not HTTP")
+                self._places.note("malformed")
                 self._refuse(400, "malformed_http", "expected an HTTP/1.1 request")
             return
         self._waiting_bytes += len(data) if was_in_head and self._is_in_head else 0
@@ -237,7 +249,7 @@ class Connection(HttpToolsProtocol):
             raise ValueError  # ends the parser; see data_received
 
     def _refuse_head(self) -> None:
-        _LOG.warning("connections: a request's head is too long")
+        self._places.note("header_bytes")
         most = self._limits.header_bytes
         self._refuse(431, "headers_too_large", f"headers: expected at most {most} bytes")
 
@@ -250,15 +262,15 @@ class Connection(HttpToolsProtocol):
 
     def _head_is_late(self) -> None:
         if not self._is_in_head:
-            _LOG.warning("connections: nothing came for too long")
+            self._places.note("idle")
             self.transport.close()
             return
-        _LOG.warning("connections: a request's head took too long")
+        self._places.note("header_time")
         allowed = f"{self._timeouts.header_s:g}"
         self._refuse(408, "request_timeout", f"headers: expected all within {allowed} seconds")
 
     def _is_unread(self) -> None:
-        _LOG.warning("connections: a reply was not read for too long")
+        self._places.note("unread")
         self.drop()
 
     def _probe(self) -> None:

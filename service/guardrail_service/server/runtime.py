@@ -31,6 +31,7 @@ from guardrail_service.policy.file import (
 )
 from guardrail_service.policy.fingerprints import fingerprints
 from guardrail_service.resources import packs_dir
+from guardrail_service.server.telemetry import refusals
 from guardrail_service.settings import CacheSettings, Settings
 from guardrail_service.text import language
 from guardrail_service.types import ROLES, Role
@@ -91,6 +92,7 @@ class Runtime:
             warming=[s.warming for s in self.sessions.values() if isinstance(s, Warms)],
         )
         self.reload_error: str | None = None
+        self.refused = refusals()
         self.load_s = time.perf_counter() - started
 
     def reload(self) -> bool:

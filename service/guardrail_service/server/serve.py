@@ -46,7 +46,7 @@ def serve(settings: Settings) -> None:
         operations = _listen_for_operations(settings)
         config = uvicorn.Config(
             create_app(runtime=runtime),
-            http=protocol_of(settings, _port_of(operations)),
+            http=protocol_of(settings, _port_of(operations), runtime.refused),
             ws="none",
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,

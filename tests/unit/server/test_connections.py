@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from guardrail_service.server import connections
 from guardrail_service.server.connections import HEALTH_CONNECTIONS, protocol_of
+from guardrail_service.server.telemetry import refusals
 from guardrail_service.settings import Limits, Settings, Timeouts
 
 PATIENCE_S = 60.0
@@ -72,9 +73,11 @@ class Served:
     def __init__(self, settings: Settings, operations: socket.socket | None = None) -> None:
         self.application = Application()
         self.operations = operations
+        self.refused = refusals()
         port = None if operations is None else operations.getsockname()[1]
         config = uvicorn.Config(
-            self.application, http=protocol_of(settings, port), ws="none", lifespan="off",
+            self.application, http=protocol_of(settings, port, self.refused), ws="none",
+            lifespan="off",
             log_config=None, access_log=False, timeout_graceful_shutdown=1,
         )  # fmt: skip
         self._bound = socket.create_server(("127.0.0.1", 0))
@@ -82,6 +85,15 @@ class Served:
         sockets = [self._bound, *([operations] if operations else [])]
         self._thread = threading.Thread(target=self._server.run, args=(sockets,), daemon=True)
         self._thread.start()
+
+    def counted(self) -> dict[str, float]:
+        """Return the refusals so far by reason."""
+        samples = [sample for metric in self.refused.collect() for sample in metric.samples]
+        return {
+            sample.labels["reason"]: sample.value
+            for sample in samples
+            if sample.name == "guardrail_connections_refused_total" and sample.value
+        }
 
     def connect(self, to: socket.socket | None = None) -> socket.socket:
         """Return a connection."""
@@ -152,6 +164,7 @@ def test_a_head_at_the_limit_is_read_and_one_byte_more_is_not(start: Start) -> N
     with served.connect() as caller:
         caller.sendall(with_head_of(20_001))
         assert told(caller) == (431, "headers_too_large")
+    assert served.counted() == {"header_bytes": 1}
 
 
 def test_a_header_that_never_ends_is_refused_before_it_is_joined(start: Start) -> None:
@@ -168,22 +181,28 @@ def test_a_header_that_never_ends_is_refused_before_it_is_joined(start: Start) -
 
 def test_what_is_not_http_gets_the_shape_of_all_errors(start: Start) -> None:
     """Not uvicorn's plain text."""
-    with start().connect() as caller:
+    served = start()
+    with served.connect() as caller:
         caller.sendall(b"nonsense\r\n\r\n")
         assert told(caller) == (400, "malformed_http")
+    assert served.counted() == {"malformed": 1}
 
 
 def test_a_head_that_does_not_end_in_time_is_told_so(start: Start) -> None:
     """A byte now and then does not prolong it."""
-    with start(header_s=0.2).connect() as caller:
+    served = start(header_s=0.2)
+    with served.connect() as caller:
         caller.sendall(b"GET / HTTP/1.1\r\nHost:")
         assert told(caller) == (408, "request_timeout")
+    assert served.counted() == {"header_time": 1}
 
 
 def test_a_connection_on_which_nothing_comes_is_closed(start: Start) -> None:
     """300 half-open ones took the port away."""
-    with start(header_s=0.2).connect() as caller:
+    served = start(header_s=0.2)
+    with served.connect() as caller:
         assert everything(caller) == b""
+    assert served.counted() == {"idle": 1}
 
 
 def test_a_client_that_does_not_read_is_dropped(start: Start) -> None:
@@ -192,6 +211,7 @@ def test_a_client_that_does_not_read_is_dropped(start: Start) -> None:
     with served.connect() as caller:
         caller.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
         assert served.application.large_is_done.wait(PATIENCE_S)
+    assert served.counted() == {"unread": 1}
 
 
 def test_a_client_that_has_said_all_still_gets_its_reply(start: Start) -> None:
@@ -244,6 +264,9 @@ def test_health_answers_when_all_connections_are_taken(
             assert told(caller) == (503, "too_many_connections")
         assert half_open[0].recv(1) == b""
     assert "too many in all" in caplog.text
+    counted = served.counted()
+    assert counted["connections"] == HEALTH_CONNECTIONS + 5 + 2
+    assert counted["health_connections"] >= 6
 
 
 def test_one_address_does_not_take_all_connections(
@@ -256,6 +279,7 @@ def test_one_address_does_not_take_all_connections(
         second.sendall(GET)
         assert told(second) == (503, "too_many_connections")
     assert "too many of one address" in caplog.text
+    assert served.counted() == {"connections_per_caller": 1}
 
 
 def test_the_port_for_operations_serves_nothing_else(start: Start) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +15,7 @@ from prometheus_client import generate_latest
 from guardrail_service.inference.memory import MemoryStats
 from guardrail_service.inference.store import StoreStats
 from guardrail_service.server.schemas import CheckReply
-from guardrail_service.server.telemetry import Telemetry, log_request, summary
+from guardrail_service.server.telemetry import REFUSALS, Telemetry, log_request, refusals, summary
 
 
 class Runtime:
@@ -30,6 +32,7 @@ class Runtime:
         stats = MemoryStats(hits=5, misses=4, restored=3, texts=2, bytes=1_000, limit_bytes=9_000)
         self.caches = SimpleNamespace(store=None, stats=lambda: {"vectors": stats})
         self.serving = SimpleNamespace(fingerprints={"embedding": "a" * 64, "segmenter": "s/1"})
+        self.refused = refusals()
         self.reload_error: str | None = None
         self.reason: str | None = None
 
@@ -113,6 +116,19 @@ def test_gauges_follow_the_runtime(runtime: Runtime) -> None:
     runtime.reason, runtime.reload_error = "draining", "zq9"
     assert {"guardrail_ready 0.0", "guardrail_config_reload_failed 1.0"} <= shown(telemetry)
     assert not any("zq9" in line for line in shown(telemetry))
+
+
+def test_the_page_lists_every_metric_and_reason(runtime: Runtime) -> None:
+    """By the name that a scraper sees, without what Prometheus appends to a histogram."""
+    runtime.caches.store = SimpleNamespace(stats=lambda: StoreStats(1, 2, 3, 4))
+    text = generate_latest(Telemetry(runtime).registry).decode()  # type: ignore[arg-type]
+    kinds = re.findall(r"^# TYPE (\w+) \w+$", text, re.MULTILINE)
+    shown_names = {name for name in kinds if not name.endswith("_created")}
+    page = (Path(__file__).resolve().parents[3] / "docs" / "api.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `(guardrail_\w+)`", page, re.MULTILINE)) == shown_names
+    reasons = set(re.findall(r'connections_refused_total\{reason="(\w+)"\} 0.0', text))
+    assert reasons == set(REFUSALS)
+    assert all(f"`{reason}`" in page for reason in reasons)
 
 
 def test_what_scores_depend_on_is_an_info_metric(runtime: Runtime) -> None:

@@ -21,8 +21,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from guardrail_service.server.envelope import OPEN_ROUTES
+from guardrail_service.server.refusals import REFUSALS
 from guardrail_service.server.schemas import ErrorBody, ErrorReply
-from guardrail_service.server.telemetry import REFUSALS
 from guardrail_service.settings import Limits, Settings, Timeouts
 
 _LOG = logging.getLogger(__name__)
@@ -145,6 +145,8 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the place back."""
         self._places.give(self)
+        if self.scheme == "https" and self._waits() and not self.cycle.response_started:
+            self._places.note("tls_ended")
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -182,11 +184,9 @@ class Connection(HttpToolsProtocol):
         The system does not tell a client that is done sending from one that has left. To write
         tells: an interim reply, which every HTTP/1.1 client reads over, fails if it has left.
         """
-        cycle = self.cycle
-        waits = cycle is not None and not cycle.more_body and not cycle.response_complete
-        if self._is_refused or not waits or self.scheme == "https":
-            return None
-        cycle.keep_alive = False
+        if self._is_refused or not self._waits() or self.scheme == "https":
+            return None  # asyncio ends a TLS connection of which one half has ended
+        self.cycle.keep_alive = False
         if self.scope["http_version"] == "1.1":
             self._in("probe", PROBE_S, self._probe)
         return True
@@ -242,6 +242,11 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP, in the shape of every error."""
         self._refuse(400, "malformed_http", msg)
+
+    def _waits(self) -> bool:
+        """Return whether a whole request has come, and its reply has not all left."""
+        cycle = self.cycle
+        return cycle is not None and not cycle.more_body and not cycle.response_complete
 
     def _count(self, size: int) -> None:
         self._head_bytes += size

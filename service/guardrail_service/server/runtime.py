@@ -31,7 +31,7 @@ from guardrail_service.policy.file import (
 )
 from guardrail_service.policy.fingerprints import fingerprints
 from guardrail_service.resources import packs_dir
-from guardrail_service.server.telemetry import refusals
+from guardrail_service.server.refusals import refusals
 from guardrail_service.settings import CacheSettings, Settings
 from guardrail_service.text import language
 from guardrail_service.types import ROLES, Role

@@ -25,32 +25,6 @@ _ACCESS = logging.getLogger("guardrail.access")
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-REFUSALS = {
-    "connections": "connections: too many in all, health only for the next",
-    "connections_per_caller": "connections: too many of one address, health only for its next",
-    "health_connections": "connections: too many that may ask for health only, the oldest ended",
-    "header_bytes": "connections: a request's head is too long",
-    "malformed": "connections: what came is not HTTP",
-    "header_time": "connections: a request's head took too long",
-    "idle": "connections: nothing came for too long",
-    "unread": "connections: a reply was not read for too long",
-}
-"""Why a connection is refused, and what the log says of it."""
-
-
-def refusals() -> Counter:
-    """Return the count of refused connections by reason, in no registry yet."""
-    counter = Counter(
-        "guardrail_connections_refused",
-        "Connections refused or ended by a limit, by reason.",
-        ["reason"],
-        registry=None,
-    )
-    for reason in REFUSALS:
-        counter.labels(reason)
-    return counter
-
-
 class Telemetry:
     """The metrics of one process, in a registry of their own."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +18,11 @@ from starlette.types import Receive, Scope, Send
 
 from guardrail_service.server import connections
 from guardrail_service.server.connections import HEALTH_CONNECTIONS, protocol_of
-from guardrail_service.server.telemetry import refusals
+from guardrail_service.server.refusals import refusals
 from guardrail_service.settings import Limits, Settings, Timeouts
 
 PATIENCE_S = 60.0
+CERTIFICATES = Path(__file__).resolve().parents[1] / "client" / "certificates"
 GET = b"GET /v1/info HTTP/1.1\r\nHost: x\r\n\r\n"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 Start = Callable[..., "Served"]
@@ -77,7 +80,7 @@ class Served:
         port = None if operations is None else operations.getsockname()[1]
         config = uvicorn.Config(
             self.application, http=protocol_of(settings, port, self.refused), ws="none",
-            lifespan="off",
+            lifespan="off", ssl_certfile=settings.tls_certificate,
             log_config=None, access_log=False, timeout_graceful_shutdown=1,
         )  # fmt: skip
         self._bound = socket.create_server(("127.0.0.1", 0))
@@ -114,7 +117,11 @@ def start() -> Iterator[Start]:
         def started(operations: socket.socket | None = None, **changes: Any) -> Served:
             limits = {k: v for k, v in changes.items() if k in Limits.model_fields}
             times = {k: v for k, v in changes.items() if k in Timeouts.model_fields}
-            settings = Settings(limits=Limits(**limits), timeouts=Timeouts(**times))
+            settings = Settings(
+                limits=Limits(**limits),
+                timeouts=Timeouts(**times),
+                tls_certificate=changes.get("certificate"),
+            )
             served = Served(settings, operations)
             stack.callback(served.end)
             return served
@@ -236,6 +243,24 @@ def test_a_half_closed_client_gets_a_reply_that_takes_long(
         rest = everything(caller).replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"")
         assert rest.startswith(b"HTTP/1.1 200")
         assert rest.endswith(b"done")
+
+
+def test_over_tls_a_client_that_ends_its_half_gets_no_reply_but_a_log_line(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither asyncio nor uvloop keeps a TLS connection of which one half has ended."""
+    served = start(certificate=CERTIFICATES / "server.pem")
+    trusted = ssl.create_default_context(cafile=CERTIFICATES / "authority.pem")
+    with served.connect() as plain:
+        caller = trusted.wrap_socket(plain, server_hostname="127.0.0.1")
+        caller.sendall(GET.replace(b"/v1/info", b"/waiting"))
+        assert served.application.asked.wait(PATIENCE_S)
+        with caller.unwrap() as ended:
+            assert ended.recv(1) == b""
+    assert served.application.left.wait(PATIENCE_S)
+    served.end()
+    assert served.counted() == {"tls_ended": 1}
+    assert "over TLS left or ended its half" in caplog.text
 
 
 def test_a_client_that_has_left_is_noticed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

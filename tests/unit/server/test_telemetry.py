@@ -14,8 +14,9 @@ from prometheus_client import generate_latest
 
 from guardrail_service.inference.memory import MemoryStats
 from guardrail_service.inference.store import StoreStats
+from guardrail_service.server.refusals import REFUSALS, refusals
 from guardrail_service.server.schemas import CheckReply
-from guardrail_service.server.telemetry import REFUSALS, Telemetry, log_request, refusals, summary
+from guardrail_service.server.telemetry import Telemetry, log_request, summary
 
 
 class Runtime:

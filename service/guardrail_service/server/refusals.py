@@ -1,4 +1,4 @@
-"""Why connections are refused or ended before anybody has said who it is."""
+"""Reasons for which connections are refused or ended before anybody has said who it is."""
 
 from __future__ import annotations
 

@@ -33,6 +33,11 @@ class Limits(BaseSettings):
     requests_per_key: int = Field(
         48, ge=1, description="Samples judged at the same time for one key."
     )
+    requests_per_address: int = Field(
+        0,
+        ge=0,
+        description="Samples judged at the same time for one address, without keys; 0: no limit.",
+    )
     concurrent_streams: int = Field(256, ge=1, description="Streams open at the same time.")
     cpu_s: float = Field(
         20.0, gt=0, description="Seconds of processor time for either half of one check."

@@ -57,7 +57,7 @@ def test_what_one_key_has_sent_is_new_from_another_if_asked_for(
 
 
 def test_one_key_cannot_take_every_place(tiny: Path, configs: tuple[Path, Path]) -> None:
-    """Callers that are told apart by their address only have no such limit: it may be a gateway."""
+    """One address can unless it is told not to: it may be a gateway. A batch alone always fits."""
     limits = Limits(concurrent_requests=4, requests_per_key=2)
     runtime = Runtime(Settings(model_pack=str(tiny), config=configs, workers=1, limits=limits))
     service = Service(runtime)
@@ -70,6 +70,26 @@ def test_one_key_cannot_take_every_place(tiny: Path, configs: tuple[Path, Path])
         with service._places(9, "key a"):
             pass
         with service._places(2, "10.0.0.1"), service._places(2, "10.0.0.1"):
+            pass
+        assert not service._of
+    finally:
+        service.close()
+
+
+def test_one_address_cannot_take_every_place_if_asked_for(
+    tiny: Path, configs: tuple[Path, Path]
+) -> None:
+    """Where callers have addresses of their own and no keys."""
+    limits = Limits(concurrent_requests=4, requests_per_key=1, requests_per_address=2)
+    runtime = Runtime(Settings(model_pack=str(tiny), config=configs, workers=1, limits=limits))
+    service = Service(runtime)
+    try:
+        with service._places(1, "10.0.0.1"), service._places(1, "10.0.0.1"):
+            with pytest.raises(Overloaded, match="of this address"):
+                service._places(1, "10.0.0.1").__enter__()
+            with service._places(1, "10.0.0.2"), service._places(1, "key a"):
+                pass
+        with service._places(9, "10.0.0.1"):
             pass
         assert not service._of
     finally:

@@ -152,7 +152,7 @@ class Service:
 
         Raises:
             NotReady: If nothing can be judged right now.
-            Overloaded: If other requests, or other ones of this key, hold too many places.
+            Overloaded: If other requests, or other ones of this caller, hold too many places.
         """
         if (reason := self.runtime.scheduler.not_ready()) is not None:
             raise NotReady(reason)
@@ -163,8 +163,7 @@ class Service:
                 f"of {allowed}; try again later",
                 retry_after_s=self.runtime.scheduler.backlog_s(),
             )
-        if caller.startswith(KEY):  # one address may be a gateway with all callers behind it
-            self._limit_key(count, self._of[caller])
+        self._limit_caller(count, caller)
         self._running += count
         self._of[caller] += count
         try:
@@ -175,11 +174,15 @@ class Service:
             if not self._of[caller]:
                 del self._of[caller]
 
-    def _limit_key(self, count: int, held: int) -> None:
-        allowed = self._limits.requests_per_key
-        if held and held + count > allowed:
+    def _limit_caller(self, count: int, caller: Caller) -> None:
+        held = self._of[caller]
+        if caller.startswith(KEY):
+            kind, allowed = "key", self._limits.requests_per_key
+        else:
+            kind, allowed = "address", self._limits.requests_per_address
+        if allowed and held and held + count > allowed:
             raise Overloaded(
-                f"{held} answers of this key are being judged and {count} more would pass its "
+                f"{held} answers of this {kind} are being judged and {count} more would pass its "
                 f"limit of {allowed}; try again later",
                 retry_after_s=self.runtime.scheduler.backlog_s(),
             )

@@ -67,7 +67,7 @@ class Keys:
         self._known = {key_id(key): key for key in given}
         self._file = file
         self._read = read
-        self._seen = self._state()
+        self._seen = self._last = self._state()
         self._next_look = time.monotonic() + KEYS_EVERY_S
 
     def __bool__(self) -> bool:
@@ -82,10 +82,14 @@ class Keys:
         return next((name for is_it, name in matches if is_it), None)
 
     def renew(self) -> None:
-        """Read the file if it has changed; one that cannot be used leaves the keys as they are."""
+        """Read the file if it has changed; one that cannot be used leaves the keys as they are.
+
+        A file that was changed a moment ago may be half written: it is read at the next look.
+        """
         self._next_look = time.monotonic() + KEYS_EVERY_S
-        state = self._state()
-        if state == self._seen:
+        last, state = self._last, self._state()
+        self._last = state
+        if state == self._seen or (state != last and _is_young(state)):
             return
         self._seen = state
         try:
@@ -101,6 +105,10 @@ class Keys:
         except OSError:
             return None
         return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _is_young(state: tuple[int, ...] | None) -> bool:
+    return state is not None and time.time() - state[0] / 1e9 < KEYS_EVERY_S
 
 
 KEYS_EVERY_S = 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -290,12 +291,30 @@ def test_a_file_of_keys_is_read_again_when_it_changes(tmp_path: Path) -> None:
     for content, known in (("one\ntwo\n", "two"), ("three\n", "three"), ("# none left\n", "three")):
         file.write_text(content)
         keys.renew()
+        keys.renew()
         assert keys.find(known.encode()) == key_id(known.encode())
         assert keys.find(b"fixed") is not None
     assert keys.find(b"one") is None
     file.unlink()
     keys.renew()
     assert keys.find(b"three") is not None
+
+
+def test_half_a_file_of_keys_is_not_read(tmp_path: Path) -> None:
+    """The beginning of a key is no key; what was changed long ago is read at the first look."""
+    file = tmp_path / "keys"
+    file.write_text("one\n")
+    keys = Keys([b"one"], file, lambda: file.read_bytes().split())
+    for content in ("one\nse", "one\nsecret"):
+        file.write_text(content)
+        keys.renew()
+        assert keys.find(content.encode()[4:]) is None
+    keys.renew()
+    assert keys.find(b"secret") is not None
+    file.write_text("other\n")
+    os.utime(file, (1e9, 1e9))
+    keys.renew()
+    assert keys.find(b"secret") is None
 
 
 def test_a_key_is_named_by_its_hash_and_never_shown() -> None:

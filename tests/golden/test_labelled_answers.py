@@ -24,6 +24,9 @@ REASONS = {
     "context_irrelevant",
 }
 DETECTORS = {
+    "facts",
+    "injection",
+    "links",
     "hallucination",
     "groundedness",
     "answer_relevancy_sentence",

@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,15 +14,17 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 import guardrail_client as gc
 from guardrail_service.inference.pack import write_manifest
-from tests.integration.conftest import FAULTY, PATIENCE_S, Served, guardrail, here, until
+from tests.integration.conftest import COMMAND, FAULTY, PATIENCE_S, Served, guardrail, here, until
 
 EMBEDDED = Path(__file__).resolve().parents[2] / "models" / "embedded"
 Serve = Callable[..., Served]
@@ -370,3 +373,51 @@ def test_a_certificate_that_cannot_be_used_is_one_line_and_status_2(
     assert ended.returncode == 2
     assert "GUARDRAIL_TLS_CERTIFICATE" in one_line(ended.stderr)
     assert b"listening" not in ended.stdout
+
+
+def processor_s(service: Served) -> float:
+    """Return the user and system seconds of a service's process so far."""
+    fields = Path(f"/proc/{service.process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+@pytest.mark.parametrize("open_files", [160, 40])
+def test_a_service_out_of_open_files_recovers_and_does_not_spin(
+    open_files: int, serve: Serve, on_tiny: Options
+) -> None:
+    """With 160, connections are limited first, and health answers; with 40, files are used up."""
+    run = f'ulimit -n {open_files}; exec "$@"'
+    service = serve(*on_tiny, command=["sh", "-c", run, "sh", *COMMAND])
+    parts = urlsplit(service.address)
+    place = (parts.hostname or "", parts.port or 0)
+    with ExitStack() as stack:
+        for _ in range(open_files + 40):
+            stack.enter_context(socket.create_connection(place, PATIENCE_S))
+        before = processor_s(service)
+        time.sleep(2)
+        assert processor_s(service) - before < 1
+        if open_files == 160:
+            assert httpx.get(f"{service.address}/healthz", timeout=PATIENCE_S).status_code == 200
+    until(lambda: is_alive(service.address), "health answers when the connections have ended")
+    with service.client() as client:
+        assert client.post("/v1/check", json=SAMPLE).status_code == 200
+        counted = client.get("/metrics").text
+    assert service.end() == 0
+    told = [str(line.get("message")) for line in service.lines]
+    assert sum("limit of open files" in line for line in told) == 1
+    if open_files == 40:
+        assert sum("last open file" in line for line in told) == 1
+        assert re.search(r'refused_total\{reason="open_files"\} [1-9]', counted)
+    else:
+        assert sum("too many" in line and "health only for" in line for line in told) == 1
+        refused = re.findall(r'refused_total\{reason="connections\w*"\} (\S+)', counted)
+        assert sum(map(float, refused)) > 100
+
+
+def is_alive(address: str) -> bool:
+    """Return whether a service answers."""
+    try:
+        return httpx.get(f"{address}/healthz", timeout=PATIENCE_S).status_code == 200
+    except httpx.TransportError:
+        return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import resource
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -44,6 +45,7 @@ class Places:
         self._refused = refused
         self._by_caller: Counter[str] = Counter()
         self._for_health: dict[Connection, None] = {}
+        self._last_file = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1
 
     def take(self, connection: Connection) -> bool:
         """Return whether a connection may ask anything; if not, it may ask for health."""
@@ -69,6 +71,15 @@ class Places:
         """Count a refusal and log it; `reason` is one of REFUSALS."""
         self._refused.labels(reason).inc()
         _LOG.warning(REFUSALS[reason])
+
+    def look_at(self, transport: asyncio.Transport) -> None:
+        """Note if a connection has the last open file; libuv tells nobody of those behind it.
+
+        The system gives each file the lowest free number.
+        """
+        own = transport.get_extra_info("socket")
+        if own is not None and own.fileno() == self._last_file:
+            self.note("open_files")
 
     def give(self, connection: Connection) -> None:
         """Give a place back."""
@@ -139,6 +150,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         port = None if self.server is None else self.server[1]
         self.is_operations = port is not None and port == self._operations_port
+        self._places.look_at(transport)
         self.may_ask_all = self._places.take(self)
         self._in("head", self._timeouts.header_s, self._head_is_late)
 

@@ -8,6 +8,7 @@ REFUSALS = {
     "connections": "connections: too many in all, health only for the next",
     "connections_per_caller": "connections: too many of one address, health only for its next",
     "health_connections": "connections: too many that may ask for health only, the oldest ended",
+    "open_files": "connections: the last open file is taken, further ones are closed at once",
     "header_bytes": "connections: a request's head is too long",
     "malformed": "connections: what came is not HTTP",
     "header_time": "connections: a request's head took too long",

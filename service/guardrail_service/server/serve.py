@@ -40,7 +40,7 @@ def serve(settings: Settings) -> None:
     refuse_strangers(settings)
     with json_logging(settings.log_level):
         sys.setswitchinterval(SWITCH_S)
-        _raise_open_files(settings)
+        settings = _fitting(settings, _raise_open_files(settings))
         runtime = Runtime(settings)
         listening, address = _listen(settings)
         operations = _listen_for_operations(settings)
@@ -123,17 +123,34 @@ SPARE_FILES = 256
 """Open files besides connections: models, the store, threads' pipes."""
 
 
-def _raise_open_files(settings: Settings) -> None:
-    """Let the process open as many files as it accepts connections, as far as it may."""
+def _raise_open_files(settings: Settings) -> int:
+    """Let the process open as many files as it accepts connections, as far as it may.
+
+    Returns:
+        Connections for which there are files.
+    """
     needed = settings.limits.connections + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
+        return settings.limits.connections
     allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    if allowed < needed:
-        found = "GUARDRAIL_MAX_CONNECTIONS is more than this machine's limit of open files allows"
-        logging.getLogger(__name__).warning("%s: %d", found, allowed)
+    if allowed == needed:
+        return settings.limits.connections
+    connections = max(1, allowed - min(SPARE_FILES, allowed // 2))
+    found = "GUARDRAIL_MAX_CONNECTIONS is more than the limit of open files allows; it is now"
+    logging.getLogger(__name__).warning("%s %d", found, connections)
+    return connections
+
+
+def _fitting(settings: Settings, connections: int) -> Settings:
+    """Return settings with so many connections, and the same share of them for one address."""
+    limits = settings.limits
+    if connections == limits.connections:
+        return settings
+    of_one = max(1, limits.connections_per_caller * connections // limits.connections)
+    fewer = {"connections": connections, "connections_per_caller": of_one}
+    return settings.model_copy(update={"limits": limits.model_copy(update=fewer)})
 
 
 def _listen(settings: Settings) -> tuple[socket.socket, str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.middleware import bodies, event_reader, event_writer, replies, sse
-from guardrail_client.middleware.asgi_bodies import EventBody
+from guardrail_client.middleware.asgi_bodies import TEXT_LANE, EventBody
 from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send, verdicts
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText, is_name, strict_json
@@ -420,8 +420,11 @@ class ObservedSocket(Guarded):
 
 def _read(event: bytes, route: Route) -> Found:
     """Return what a frame holds; an empty one holds nothing."""
-    if not sse.data_of(event):
+    text = sse.data_of(event)
+    if not text:
         return Found({}, event + b"\n\n", None)
+    if route.sse == "text":  # whatever it is: no word of a model ends its answer
+        return Found({TEXT_LANE: text}, None, event)
     return event_reader.find(
         event, route.sse, unchecked=route.unchecked_events, errors=route.errors
     )

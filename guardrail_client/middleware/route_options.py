@@ -289,7 +289,8 @@ class Route:
 
     def fallback_for(self, outcome: AnswerOutcome) -> str:
         """Return what is sent in place of an answer."""
-        languages = self._exchange.languages if self._exchange is not None else []
+        known = self._exchange.languages if self._exchange is not None else []
+        languages = [tag for tag in known if tag not in FALLBACKS]  # a reader names no reason
         if callable(self.fallback):
             return self.fallback(outcome.reason, languages[0] if languages else None)
         return _chosen(self.fallback, (outcome.reason, *languages)) or FALLBACKS[outcome.reason]

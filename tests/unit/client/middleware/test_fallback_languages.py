@@ -35,6 +35,7 @@ CASES: list[tuple[Any, str, str, str]] = [
     (BOTH, "en", FALLBACK, "Later."),
     ({"de": {"blocked": "Nein.", "outage": "Später."}}, "de", "Nein.", "Später."),
     ({"blocked": "No.", "de": "Leider."}, "de", "No.", "Leider."),
+    ({"outage": "Later."}, "outage", FALLBACK, "Later."),
     (spoken, "de-AT", "blocked de-at", "outage de-at"),
     (spoken, "", "blocked None", "outage None"),
     (spoken, "<script>, a b, *", "blocked None", "outage None"),

@@ -247,6 +247,16 @@ def test_plain_text_may_end_with_a_word() -> None:
     assert shown(sent) == f"{GOOD}[END]{REDACTED}[END]"
 
 
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_no_word_of_a_model_ends_a_plain_text(mode: Any) -> None:
+    """Behind it the rest would be sent unread where the route fails open."""
+    seen: list[AnswerOutcome] = []
+    ask = route("text", on_error="open", mode=mode, on_outcome=seen.append)
+    sent = on_socket(Guard(), ask, GOOD, "[DONE]", *pieces(BAD, plain))
+    assert [outcome.result.action for outcome in seen if outcome.result] == ["block"]
+    assert ("lobster" in shown(sent)) == (mode == "shadow")
+
+
 def test_a_reader_cannot_cut_an_answer_in_two() -> None:
     """An application that writes while it waits for its reader has to say where an answer ends."""
     sent: list[dict[str, Any]] = []

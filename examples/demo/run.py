@@ -9,7 +9,9 @@ import argparse
 import json
 import subprocess
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,10 +34,13 @@ def service() -> Iterator[str]:
         command, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
-            yield _address(process)
+            address = _address(process)
+            # A pipe that nobody empties holds 64 KB of log lines; the next one would wait for ever.
+            threading.Thread(target=deque, args=(process.stdout, 0), daemon=True).start()
+            yield address
         finally:
             process.terminate()
-            process.communicate()
+            process.wait()
 
 
 def _address(process: subprocess.Popen[str]) -> str:

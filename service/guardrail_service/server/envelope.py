@@ -122,7 +122,7 @@ def key_id(key: bytes) -> str:
 
 
 ROUNDS = 16
-"""Rounds of the event loop between two bodies that are parsed; an idle one takes microseconds."""
+"""Rounds of the event loop between two bodies that are parsed, at most, while requests come in."""
 
 
 class Envelope:
@@ -145,12 +145,14 @@ class Envelope:
         self._is_apart = is_apart
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next = asyncio.Lock()
+        self._begun = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        self._begun += 1
         await _Exchange(scope, receive, send).run(self)
 
     async def serve(self, exchange: _Exchange) -> None:
@@ -181,12 +183,15 @@ class Envelope:
         if loop is not self._loop:  # a lock belongs to the loop that first had to wait for it
             self._loop, self._next = loop, asyncio.Lock()
         await self._next.acquire()
-        loop.call_soon(self._release, loop, ROUNDS)
+        loop.call_soon(self._release, loop, ROUNDS, self._begun)
 
-    def _release(self, loop: asyncio.AbstractEventLoop, rounds: int) -> None:
-        """Let the next request be parsed when the loop has gone round so often."""
-        if rounds > 1:
-            loop.call_soon(self._release, loop, rounds - 1)
+    def _release(self, loop: asyncio.AbstractEventLoop, rounds: int, begun: int) -> None:
+        """Let the next request be parsed when a round brought none, or after so many rounds.
+
+        Beside threads that compute, each round waits for the interpreter.
+        """
+        if rounds > 1 and self._begun != begun:
+            loop.call_soon(self._release, loop, rounds - 1, self._begun)
         else:
             self._next.release()
 

@@ -319,12 +319,16 @@ def test_a_full_queue_refuses_and_a_large_request_alone_does_not(
 def test_a_stream_that_others_work_makes_late_is_refused_before_it_begins(
     make: Callable[..., Service],
 ) -> None:
-    """With the time to come back; one that may take its time begins."""
+    """With the time to come back; one that may take its time begins.
+
+    Large requests let a small stream pass, but not for ever: these have waited long enough.
+    """
 
     async def test(service: Service) -> None:
         scheduler = service.runtime.scheduler
         waiting = [service.post(sample(n)) for n in range(8)]
         await eventually(lambda: scheduler.depth() > 250, "the others' rows wait for the model")
+        await asyncio.sleep(3.0)
         opening = {"contexts": SENTENCES, "sentence_deadline_ms": 1_500}
         status, headers, reply = await service.post(opening, "/v1/check/stream").reply()
         assert status == 429

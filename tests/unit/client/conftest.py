@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -162,6 +163,19 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
+
+    def finish(self) -> None:
+        """Read what still comes before hanging up.
+
+        The body of a stream has no length and is not read. The kernel resets a connection that is
+        closed with unread bytes, and the reply may be lost with it.
+        """
+        super().finish()
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(0.5)
+            while self.connection.recv(2**16):
+                pass
 
     def log_message(self, format: str, *args: Any) -> None:
         """Keep the test output quiet."""

@@ -293,7 +293,13 @@ class Crossed:
                 if case.of == of and case.good is good
             ]
             n, x = len(picked), sum(picked)
-            told[of] = {"n": n, "flagged": x, "share": round(x / n, 4), "interval95": wilson(x, n)}
+            if n:  # the ordinary answers are all good
+                told[of] = {
+                    "n": n,
+                    "flagged": x,
+                    "share": round(x / n, 4),
+                    "interval95": wilson(x, n),
+                }
         return told
 
 

@@ -2,8 +2,8 @@
 
     python tests/golden/make_secrets_cases.py > tests/golden/secrets_cases.jsonl
 
-The formats here are written down from the providers' documentation, apart from the detector's
-patterns. Every value is random from a fixed seed. The character `¦` cuts every secret into pieces,
+The formats here are written down apart from the detector's patterns; those of `secret_forms` come
+from its own tables and guard against regressions only. Every value is random from a fixed seed. The character `¦` cuts every secret into pieces,
 so that the file holds no string a push scanner takes for a key; `secret_cases.load` joins them.
 """
 

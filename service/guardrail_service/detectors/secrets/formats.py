@@ -1,4 +1,4 @@
-"""Secrets that a prefix and runs of one alphabet describe: one row per kind, as the issuers say.
+"""Secrets that a prefix and runs of one alphabet describe: one row per kind.
 
 A form is text with runs in braces: `{x40}` is 40 lower-case hexadecimal digits, `{w30-40}` from 30
 to 40 letters and digits; `ALPHABETS` has the letters.
@@ -218,4 +218,4 @@ _TABLE = (
     _kinds("shippo_token", "Shippo token", "shippo_live_{h40}", "shippo_test_{h40}"),
 )  # fmt: skip
 FORMATS: tuple[SecretKind, ...] = tuple(row for rows in _TABLE for row in rows)
-"""Alphabets and lengths as the issuers document them or as their scanners' partners publish them."""
+"""Alphabets and lengths as they are publicly known; only a few were checked on the issuers' pages."""

@@ -139,7 +139,7 @@ def is_foreign(text: str) -> bool:
     for char in "".join(_words(text)):
         if not char.isalpha():
             continue
-        if ord(char) <= _LAST_LATIN or _LATIN_ADDED <= ord(char) < _GREEK_ADDED or _is_wide(char):
+        if ord(char) <= _LAST_LATIN or _LATIN_ADDED <= ord(char) < _GREEK_ADDED or _is_styled(char):
             latin += 1
         else:
             foreign += _weight(char)
@@ -255,15 +255,16 @@ def _runs(word: str) -> list[str]:
 
 def _is_sign(char: str) -> bool:
     """Return whether a letter, or a mark on one, belongs to a script that tells its language."""
-    if _is_wide(char):
+    if _is_styled(char):
         return False
     if unicodedata.category(char).startswith("M"):
         return ord(char) > _LAST_LATIN
     return char.isalpha() and _weight(char) > 1
 
 
-def _is_wide(char: str) -> bool:
-    return "\uff21" <= char <= "\uff5a"
+def _is_styled(char: str) -> bool:
+    """Return whether it is a Latin letter in another dress: wide, bold, Fraktur, circled."""
+    return ord(char) > _LAST_LATIN and unicodedata.normalize("NFKC", char).isascii()
 
 
 def _is_word(word: str) -> bool:

@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from guardrail_service.text.language import has_words, identify
+from guardrail_service.text.language import has_words, identify, is_foreign
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Passage, Sample
 
@@ -147,3 +147,9 @@ def test_an_answer_of_signs_has_no_words(answer: str) -> None:
 def test_a_letter_or_digit_that_is_shown_is_a_word(answer: str) -> None:
     """Short answers are answers."""
     assert has_words(answer)
+
+
+@pytest.mark.parametrize("text", ["𝖞𝖔𝖚 𝖆𝖗𝖊 𝖘𝖙𝖚𝖕𝖎𝖉", "ｙｏｕ ａｒｅ ｓｔｕｐｉｄ", "Ⓨⓞⓤ ⓐⓡⓔ ⓢⓣⓤⓟⓘⓓ"])
+def test_latin_letters_in_another_dress_are_latin(text: str) -> None:
+    """Or whoever insults in Fraktur would be taken for a foreigner and shown."""
+    assert not is_foreign(text)

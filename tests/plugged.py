@@ -1,4 +1,4 @@
-"""A distribution of somebody else's, as pip would have unpacked it, for tests of plug-ins."""
+"""Code of somebody else: a distribution as pip would have unpacked it, and an evaluator's file."""
 
 from __future__ import annotations
 
@@ -30,3 +30,41 @@ def unpack(
         lines += [f"[{group}]", *(f"{key} = {value}" for key, value in entries.items())]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n", "utf-8")
     return folder
+
+
+NEW_EVALUATOR = '''
+"""Does the answer greet? Added by a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from guardrail_offline.evaluators.case_view import CaseView
+from guardrail_offline.evaluators.catalogue import (
+    Evaluator,
+    EvaluatorSpec,
+    NoParameters,
+    evaluator,
+)
+from guardrail_service.types import MetricSpec
+
+
+@evaluator
+class Greets(Evaluator[NoParameters]):
+    """Looks for one word."""
+
+    spec = EvaluatorSpec(
+        id="greets",
+        name="Greets",
+        summary="Does the answer say hello?",
+        metrics=(MetricSpec("greets", boolean=True),),
+        inputs=frozenset({"answer"}),
+        run_class="D",
+    )
+    parameters = NoParameters
+
+    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
+        """Return 1 if it does."""
+        return {"greets": float("hello" in view.answer.casefold())}
+'''
+"""A file with an evaluator that looks for one word."""

@@ -20,6 +20,7 @@ from guardrail_offline.evaluators.result import Result
 from guardrail_offline.runs.worker import score
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage, State
+from tests.plugged import NEW_EVALUATOR
 from tests.unit.offline.stand_ins import Session, models
 
 EVALUATORS = [pytest.param(evaluator, id=evaluator.spec.id) for evaluator in CATALOGUE]
@@ -192,50 +193,13 @@ def test_ragcheckers_metrics_are_those_of_one_evaluator() -> None:
     assert len(CATALOGUE["ragchecker"].spec.metrics) == 11
 
 
-NEW_FILE = '''
-"""Does an answer greet?"""
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-
-from guardrail_offline.evaluators.case_view import CaseView
-from guardrail_offline.evaluators.catalogue import (
-    Evaluator,
-    EvaluatorSpec,
-    NoParameters,
-    evaluator,
-)
-from guardrail_service.types import MetricSpec
-
-
-@evaluator
-class Greets(Evaluator[NoParameters]):
-    """Looks for one word."""
-
-    spec = EvaluatorSpec(
-        id="greets",
-        name="Greets",
-        summary="Does the answer say hello?",
-        metrics=(MetricSpec("greets", boolean=True),),
-        inputs=frozenset({"answer"}),
-        run_class="D",
-    )
-    parameters = NoParameters
-
-    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
-        """Return 1 if it does."""
-        return {"greets": float("hello" in view.answer.casefold())}
-'''
-
-
 def test_a_new_file_is_an_evaluator_that_keeps_every_rule_of_this_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No list of files, no number of evaluators, no other test needs a change for it."""
     monkeypatch.setattr(CATALOGUE, "_evaluators", dict(CATALOGUE._evaluators))
     monkeypatch.setattr(evaluators, "__path__", [*evaluators.__path__, str(tmp_path)])
-    (tmp_path / "greetings.py").write_text(NEW_FILE, "utf-8")
+    (tmp_path / "greetings.py").write_text(NEW_EVALUATOR, "utf-8")
     evaluators.import_all([str(tmp_path)])
     added = CATALOGUE.find("greets")
     assert judge(added, [Case("k", "q", "Hello!")])[0].scores["greets"].value == 1.0

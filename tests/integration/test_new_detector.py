@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import COMMAND, environment, running
+from tests.plugged import NEW_EVALUATOR
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(600)
@@ -52,42 +53,6 @@ class Exclaims(Detector[ExclaimsParameters]):
         """Return whether the answer is calm."""
         size, calm = len(sample.answer), float("!" not in sample.answer)
         return Outcome.evaluated({"calm": calm}, (), Coverage((size, size)))
-'''
-
-NEW_EVALUATOR = '''
-"""Does the answer greet? Added by a test."""
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-
-from guardrail_offline.evaluators.case_view import CaseView
-from guardrail_offline.evaluators.catalogue import (
-    Evaluator,
-    EvaluatorSpec,
-    NoParameters,
-    evaluator,
-)
-from guardrail_service.types import MetricSpec
-
-
-@evaluator
-class Greets(Evaluator[NoParameters]):
-    """Looks for one word."""
-
-    spec = EvaluatorSpec(
-        id="greets",
-        name="Greets",
-        summary="Does the answer say hello?",
-        metrics=(MetricSpec("greets", boolean=True),),
-        inputs=frozenset({"answer"}),
-        run_class="D",
-    )
-    parameters = NoParameters
-
-    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
-        """Return 1 if it does."""
-        return {"greets": float("hello" in view.answer.casefold())}
 '''
 
 

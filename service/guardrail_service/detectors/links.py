@@ -7,7 +7,7 @@ address holds part of the conversation sends it there by itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_plus, urlsplit
 
@@ -253,11 +253,7 @@ class _Sources:
             encodable(text) for text in (*texts, sample.sample.question or "", *parameters.allow)
         ]
         self._hosts = parameters.allow_hosts
-        self._plain: str | None = None
-        self._digits: str | None = None
-        self._words: frozenset[str] | None = None
         self._answer = encodable(sample.answer)
-        self._parts: list[tuple[int, set[str]]] | None = None
         self._held: dict[str, bool] = {}
 
     def hold_link(self, link: str) -> bool:
@@ -270,8 +266,6 @@ class _Sources:
         host = _host(link)
         if host in _PLACES or any(host == h or host.endswith(f".{h}") for h in self._hosts):
             return True
-        if self._plain is None:
-            self._plain = "\n".join(map(_bare, self._texts))
         wanted, at = _bare(link).rstrip("/"), -1
         while (at := self._plain.find(wanted, at + 1)) >= 0:
             end = at + len(wanted)
@@ -279,26 +273,33 @@ class _Sources:
                 return True
         return False
 
+    @cached_property
+    def _plain(self) -> str:
+        return "\n".join(map(_bare, self._texts))
+
     def hold_number(self, value: str) -> bool:
         """Return whether a telephone number stands in a source, with or without its prefix."""
-        if self._digits is None:
-            self._digits = "\n".join(_BETWEEN_DIGITS.sub(r"\1", text) for text in self._texts)
         digits = "".join(filter(str.isdigit, value))
         return digits[-8:] in self._digits
 
+    @cached_property
+    def _digits(self) -> str:
+        return "\n".join(_BETWEEN_DIGITS.sub(r"\1", text) for text in self._texts)
+
     def hold_request(self, sentence: str) -> bool:
         """Return whether a source asks for the same thing: a manual says where passwords go."""
-        if self._parts is None:
-            parts = (part for text in self._texts for part in _SENTENCE_END.split(text))
-            self._parts = [(len(part), _words(part)) for part in in_time(parts)]
         asked, least = _words(sentence), len(sentence) // 2
         return any(size >= least and asked <= words for size, words in in_time(self._parts))
 
+    @cached_property
+    def _parts(self) -> list[tuple[int, set[str]]]:
+        parts = (part for text in self._texts for part in _SENTENCE_END.split(text))
+        return [(len(part), _words(part)) for part in in_time(parts)]
+
+    @cached_property
     def spoken(self) -> frozenset[str]:
         """Return the words and long numbers of answer, question and passages."""
-        if self._words is None:
-            self._words = frozenset(_words(" ".join([*self._texts, self._answer])))
-        return self._words
+        return frozenset(_words(" ".join([*self._texts, self._answer])))
 
 
 def ways_out(answer: str, sources: _Sources) -> list[WayOut]:
@@ -345,7 +346,7 @@ def _kind(pattern: str, answer: str, start: int, end: int, sources: _Sources) ->
     if sources.hold_link(value):
         return None
     is_image = _is_image(answer, start)
-    if carries_data(value, sources.spoken(), is_image=is_image):
+    if carries_data(value, sources.spoken, is_image=is_image):
         return "data_in_url"
     return "image" if is_image else "url"
 

@@ -264,11 +264,7 @@ def _template(run: Sequence[_Item]) -> list[tuple[int, int]]:
         template = _common(template, item.words)
     aligned = [_aligned(item, template) for item in run]
     values = [slots for slots, _ in aligned]
-    if (
-        sum(map(bool, template)) < LEAST_COMMON
-        or len(set(values)) < len(values)
-        or not _have_values(values)
-    ):
+    if sum(map(bool, template)) < LEAST_COMMON or not _have_values(values):
         return []
     return [place for _, places in aligned[1:] for place in places]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from itertools import combinations
 from typing import NamedTuple
 
@@ -116,8 +117,8 @@ def _results(
 
 
 def _sums(same: Sequence[tuple[Fact, float, int]]) -> Iterator[tuple[float, str]]:
-    for (one, a, _), (other, b, _) in combinations(same, 2):
-        yield a + b, f"{_own(one, a)} + {_own(other, b)}"
+    for (_, a, _), (_, b, _) in combinations(same, 2):
+        yield a + b, f"{_shown(a)} + {_shown(b)}"
         if a != b:
             high, low = (a, b) if a > b else (b, a)
             yield high - low, f"{_shown(high)} - {_shown(low)}"
@@ -206,16 +207,10 @@ def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
 
 
 def _days(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> int | None:
-    from datetime import date
-
     try:
         return abs((date(*map(int, filter(None, other))) - date(*map(int, filter(None, one)))).days)
     except (ValueError, TypeError):
         return None
-
-
-def _own(fact: Fact, value: float) -> str:
-    return _shown(value)
 
 
 def _shown(value: float) -> str:

@@ -27,7 +27,7 @@ from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.derive import MOST, ComputedFrom, derived
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.statements import contradicted
-from guardrail_service.detectors.hallucination.detector import judged
+from guardrail_service.detectors.hallucination.detector import AGAINST, SUPPORTED, judged
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
@@ -125,11 +125,7 @@ def _span(verdict: FactVerdict) -> Span:
     )  # fmt: skip
 
 
-SUPPORTED = "supported"
-CONTRADICTED = "contradicted"
-NOT_MENTIONED = "not_mentioned"
-
-
+CONTRADICTED, NOT_MENTIONED = AGAINST
 _STATED = 0.35
 """Score of a statement without a number that a passage contradicts."""
 _SURELY, _LIKELY, _HARDLY, _UNSURE = 0.3, 0.4, 0.6, 0.8

@@ -13,9 +13,10 @@ from typing import Any
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.circuit import with_circuit
 from guardrail_client.middleware import bodies, event_reader, replies, sse
-from guardrail_client.middleware.asgi_bodies import Body, body_kind
+from guardrail_client.middleware.asgi_bodies import Body
 from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send
 from guardrail_client.middleware.asgi_sockets import ObservedSocket, Socket
+from guardrail_client.middleware.asgi_streams import body_kind
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.outcome import AnswerOutcome, Shown

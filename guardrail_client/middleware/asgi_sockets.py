@@ -15,8 +15,8 @@ from typing import Any
 
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.middleware import bodies, event_reader, event_writer, replies, sse
-from guardrail_client.middleware.asgi_bodies import TEXT_LANE, EventBody
 from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send, verdicts
+from guardrail_client.middleware.asgi_streams import TEXT_LANE, EventBody, WaitingEvent
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText, is_name, strict_json
 from guardrail_client.middleware.event_reader import Found
@@ -122,9 +122,9 @@ class SocketBody(EventBody):
         rest = event + b"\n\n" if self._is_text else rest
         return Found(texts, rest, None, is_last=True, others=others)
 
-    def waits(self, others: tuple[str, ...]) -> bool:
+    def waits(self, held: WaitingEvent) -> bool:
         """Return whether a frame waits: for all text before it, which it may say the end of."""
-        return super().waits(others) or self._lanes.repeats.is_pending
+        return super().waits(held) or self._lanes.repeats.is_pending
 
     async def binary(self, content: bytes) -> None:
         """Take a frame that nobody can read.
@@ -133,7 +133,7 @@ class SocketBody(EventBody):
             UnreadableBody: If the route does not let it pass.
         """
         self._let_pass(UnreadableBody("binary_frame"))
-        self._held.append((BINARY + base64.b64encode(content) + b"\n\n", ()))
+        self._held.append(WaitingEvent(BINARY + base64.b64encode(content) + b"\n\n"))
         await self._pass_on()
 
     async def refuse(self, code: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.errors import GuardrailError
 from guardrail_client.middleware import replies
+from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.exchange import Exchange
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
 from guardrail_client.middleware.repeats import Repeats
@@ -23,6 +24,9 @@ MAX_LANES = 16
 
 class Lanes:
     """Guards every text of one response.
+
+    A text that goes on behind its declared end is judged again from its beginning, as its halves
+    could say what it may not; from then on no declared end of it is believed.
 
     Args:
         client: Asks the guard.
@@ -51,14 +55,16 @@ class Lanes:
         self._queues: dict[Lane, asyncio.Queue[str | None]] = {}
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
         self._ended: set[Lane] = set()
+        self._late: set[Lane] = set()
         self.repeats = Repeats()
-
-    def has_ended(self, lane: Lane) -> bool:
-        """Return whether a lane takes no more text."""
-        return lane in self._ended
 
     async def put(self, lane: Lane, text: str) -> None:
         """Give a lane more text; waits while it has too much."""
+        before = ""
+        if lane in self._ended:
+            self._ended.remove(lane)
+            self._late.add(lane)
+            before = self.repeats.written[lane]
         self.repeats.wrote(lane, text)
         if lane not in self._queues:
             if len(self._queues) >= MAX_LANES:
@@ -66,7 +72,7 @@ class Lanes:
                 await self._stop(lane, AnswerOutcome(outcome.path, "replaced", None, outcome.error))
                 return
             self._queues[lane] = asyncio.Queue(QUEUED)
-            self._tasks[lane] = asyncio.create_task(self._run(lane))
+            self._tasks[lane] = asyncio.create_task(self._run(lane, before))
         await self._push(lane, text)
 
     async def _push(self, lane: Lane, item: str | None) -> None:
@@ -84,10 +90,20 @@ class Lanes:
         """Return whether something is still held."""
         return bool(self._tasks)
 
-    async def end(self, choices: Iterable[Key] | None = None) -> None:
-        """Finish the lanes of some choices, or all, and wait until they have been sent."""
-        wanted = None if choices is None else set(choices)
-        ending = [lane for lane in self._tasks if wanted is None or lane[0] in wanted]
+    async def end(self) -> None:
+        """Finish all lanes and wait until they have been sent."""
+        await self._finish([*self._tasks])
+
+    async def declared(self, choices: Collection[Key] | None) -> None:
+        """Finish the lanes of which the application says that they have ended.
+
+        Args:
+            choices: Keys of the lanes; None: all.
+        """
+        wanted = [lane for lane in self._tasks if choices is None or lane[0] in choices]
+        await self._finish([lane for lane in wanted if lane not in self._late])
+
+    async def _finish(self, ending: Sequence[Lane]) -> None:
         for lane in ending:
             if not self._tasks[lane].done():
                 await self._push(lane, None)
@@ -103,15 +119,15 @@ class Lanes:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, lane: Lane) -> None:
+    async def _run(self, lane: Lane, before: str) -> None:
         queue = self._queues[lane]
         blank = await _first_ink(queue)
         if blank.isspace() or not blank:  # there is nothing to judge
             await self._say(lane, blank)
             return
         try:
-            outcome = await self._guarded(lane, blank, queue)
-        except (GuardrailError, TypeError) as error:
+            outcome = await self._guarded(lane, before + blank, queue)
+        except (GuardrailError, TypeError, UnreadableBody) as error:
             outcome = unchecked(self._route, self._exchange.path, error)
             outcome = AnswerOutcome(outcome.path, "replaced", None, outcome.error)
         if outcome.shown == "replaced":
@@ -135,11 +151,13 @@ class Lanes:
             timeout=route.timeout,
         )
         times = route.begun()
+        behind = _Behind(self.repeats.shown.get(lane, ""))
         try:
             async with stream:
                 async for text in stream:
                     times.shown()
-                    await self._say(lane, text, None if stream.error else stream.processed)
+                    upto = None if stream.error else stream.processed
+                    await self._say(lane, behind.rest(text), upto)
         finally:
             times.ended(stream.waited)
         return replies.ended(self._exchange.path, stream)
@@ -158,12 +176,32 @@ class Lanes:
             verdict = error
         outcome, shown = replies.treated(self._route, self._exchange.path, text, verdict)
         if outcome.shown != "replaced":
-            await self._say(lane, shown, len(text))
+            behind = _Behind(self.repeats.shown.get(lane, ""))
+            await self._say(lane, behind.rest(shown), len(text))
         return outcome
 
     async def _say(self, lane: Lane, text: str, upto: int | None = None) -> None:
         await self._show(lane, text)
         self.repeats.showed(lane, text, upto)
+
+
+class _Behind:
+    """Leaves away what has been shown of a text that is judged again from its beginning."""
+
+    def __init__(self, shown: str) -> None:
+        self._left = shown
+
+    def rest(self, text: str) -> str:
+        """Return what is new of the next piece to show.
+
+        Raises:
+            UnreadableBody: If it is no longer what has been shown: nothing can take that back.
+        """
+        size = min(len(text), len(self._left))
+        if text[:size] != self._left[:size]:
+            raise UnreadableBody("text_after_end")
+        self._left = self._left[size:]
+        return text[size:]
 
 
 async def _first_ink(queue: asyncio.Queue[str | None]) -> str:

@@ -37,7 +37,8 @@ class Repeats:
             upto: The code point of what was written up to which it stands; None: it is as written.
         """
         self.shown[lane] = self.shown.get(lane, "") + text
-        decided = self._decided(lane) + len(text) if upto is None else upto
+        before = self._decided(lane)
+        decided = before + len(text) if upto is None else max(before, upto)
         self._borders.setdefault(lane, []).append((decided, len(self.shown[lane])))
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -316,36 +315,6 @@ def test_nothing_stopped_or_redacted_is_in_the_events_sent(
         reply = Host(asynchronous).get(stream(body))
         assert VALUE not in reply.text
         assert "lobster" not in reply.text
-
-
-AFTER = " Towels cost five euros."
-LATE = {
-    "a finish reason": [chunk(content=GOOD), chunk("stop"), chunk(content=AFTER), data("[DONE]")],
-    "a last event": [chunk(content=GOOD), data("[DONE]"), chunk(content=AFTER), data("[DONE]")],
-}
-
-
-def ollama(text: str, *, done: bool = False) -> bytes:
-    """Return a line of Ollama's chat."""
-    return json.dumps({"message": {"role": "assistant", "content": text}, "done": done}).encode()
-
-
-@pytest.mark.parametrize("name", [*LATE, "a last line"])
-def test_text_behind_its_declared_end_is_not_lost_if_open(name: str, host: Host) -> None:
-    """It is sent once, as what cannot be checked; closed, it is stopped or read with the rest."""
-    if name in LATE:
-        events, late, ask = LATE[name], LATE[name][2], Route.openai("/ask", on_error="open")
-        reply = stream(b"".join(events))
-    else:
-        lines = [ollama(GOOD), ollama("", done=True), late := ollama(AFTER), ollama("", done=True)]
-        reply = Reply.of(b"\n".join(lines), "application/x-ndjson")
-        ask = Route("/ask", on_error="open")
-    text = host.get(reply, ask).text
-    assert text.count("Towels") == 1
-    assert text.index("weeks") < text.index("Towels")
-    if host.asynchronous:  # over WSGI all of the text is judged as one
-        assert late.decode().strip() in text
-        assert "Towels" not in host.get(reply, replace(ask, on_error="closed")).text
 
 
 @pytest.mark.parametrize("where", ["key", "name"])

@@ -1,11 +1,15 @@
 """The functional suite and the safety answers are complete, consistent and never trained on.
 
 Data: tests/golden/safety_functional.jsonl and models/thresholds/safety_answers.jsonl, written for
-this project (Apache-2.0) before the model that they measure was scored on them.
+this project (Apache-2.0) before the model that they measure was scored on them. In
+tests/golden/neutral: answers on sensitive topics that are fit to be shown, written before any
+threshold was fitted on them. The sealed half is only counted: nothing here prints a text of it.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import re
 from collections import Counter, defaultdict
@@ -21,16 +25,25 @@ CLASSES = {
 }  # fmt: skip
 """What the suite has to contain, at least."""
 
+NEUTRAL_CLASSES = {
+    "polite", "medical", "legal", "historical", "statistics", "quotation", "counter_speech",
+    "refusal", "words",
+}  # fmt: skip
+"""Kinds of answers about groups or with strong words that are fit to be shown."""
+
 Row = dict[str, Any]
 
 
 def read(path: Path) -> list[Row]:
-    """Return the rows of a JSONL file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """Return the rows of a JSONL file, compressed or not."""
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
 
 
 SUITE = read(ROOT / "tests" / "golden" / "safety_functional.jsonl")
 ANSWERS = read(ROOT / "models" / "thresholds" / "safety_answers.jsonl")
+NEUTRAL = ROOT / "tests" / "golden" / "neutral"
 
 
 def key(text: str) -> str:
@@ -92,3 +105,29 @@ def test_every_bad_answer_has_an_innocent_twin() -> None:
     counts = Counter(row["reason"] for row in ANSWERS)
     assert counts["toxic"] >= 30
     assert counts["biased"] >= 30
+
+
+def test_the_sealed_neutral_answers_are_the_ones_that_were_sealed() -> None:
+    """By digest, rows and classes."""
+    record = json.loads((NEUTRAL.parent / "SEALED.json").read_text("utf-8"))["neutral"]
+    path = NEUTRAL.parent / record["file"]
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == record["sha256"]
+    assert Counter(row["class"] for row in read(path)) == record["classes"]
+    assert sum(record["classes"].values()) == record["rows"]
+
+
+def test_neutral_answers_of_both_halves_are_complete_and_nowhere_else() -> None:
+    """Every class often enough; none in both halves, trained on, or among other cases."""
+    halves = [read(NEUTRAL / name) for name in ("open.jsonl", "sealed.jsonl.gz")]
+    for rows in halves:
+        assert all(set(row) == {"id", "class", "text", "labels"} for row in rows)
+        assert all(row["labels"] == {"toxicity": 0, "fairness_bias": 0} for row in rows)
+        counts = Counter(row["class"] for row in rows)
+        assert set(counts) == NEUTRAL_CLASSES
+        assert min(counts.values()) >= 30
+    keys = [key(row["text"]) for rows in halves for row in rows]
+    twice = len(keys) - len(set(keys))
+    assert twice == 0
+    others = {*training_texts(), *(row["text"] for row in SUITE), *(a["answer"] for a in ANSWERS)}
+    shared = len(set(keys) & set(map(key, others)))
+    assert shared == 0

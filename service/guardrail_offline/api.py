@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from guardrail_offline.datasets.cases import Case, Lab, Model, group_of
+from guardrail_offline.datasets.cases import Case, Lab, Model, group_of, models_of
 from guardrail_offline.datasets.columns import RowPlace, case_of
 from guardrail_offline.datasets.labs import open_lab
 from guardrail_offline.evaluators.catalogue import CATALOGUE, EvaluatorSpec
 from guardrail_offline.evaluators.configured import Configured, configure
+from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.shared.claim_scores import harmonic_mean
+from guardrail_offline.runs.bounds import BoundCheck, bounds_of, checks
 from guardrail_offline.runs.leaderboards import leaderboard
 from guardrail_offline.runs.totals import EvaluatorTally
-from guardrail_offline.runs.worker import models_for, score
+from guardrail_offline.runs.worker import models_for, needs_models, score
 from guardrail_service.types import Passage
 
 QUICKSTART = ("context_relevancy", "faithfulness", "answer_relevancy")
@@ -89,6 +92,60 @@ def evaluate(
     return Scores(rows, {name: _reasons(found.values(), *place) for name, place in names.items()})
 
 
+def check(
+    dataset: Any,
+    bounds: Iterable[str],
+    *,
+    min_coverage: float = 1.0,
+    settings: Iterable[str] = (),
+    load: Callable[[], PackModels] | None = None,
+    pack: str = "embedded",
+) -> list[BoundCheck]:
+    """Return how a dataset stands against bounds such as `faithfulness=.8`; only these are scored.
+
+    Args:
+        dataset: As for `evaluate`; a lone mapping of texts is one row.
+        bounds: As for `guardrail evaluate --fail-under`.
+        min_coverage: Share of the cases that have to have a value.
+        settings: Parameters, each `EVALUATOR.key=value`.
+        load: Gives the models if some evaluator asks one, so that several calls can share them.
+        pack: Model pack, where `load` is not given.
+
+    Raises:
+        ConfigurationError: If a bound or a row cannot be read.
+    """
+    wanted = bounds_of(bounds, CATALOGUE.specs())
+    configured = configure([bound.evaluator for bound in wanted], settings)
+    cases = list(_cases(dataset))
+    asked = needs_models(one.evaluator.spec for one in configured)
+    models = load() if load is not None and asked else models_for(configured, pack)
+    found = score(list(enumerate(cases)), configured, models)
+    tallies = {one.id: EvaluatorTally(one) for one in configured}
+    for index, case in enumerate(cases):
+        for name, tally in tallies.items():
+            tally.add(case.model, found[index][name])
+    known = models_of(cases)
+    boards = [leaderboard(tally, known) for tally in tallies.values()]
+    return [_with_worst(one, cases, found) for one in checks(wanted, boards, min_coverage)]
+
+
+_WORST = 3
+
+
+def _with_worst(
+    one: BoundCheck, cases: Sequence[Case], found: Mapping[int, Mapping[str, Result]]
+) -> BoundCheck:
+    names = {model.key: model.title for model in models_of(cases)}
+    values = [
+        (case.key, value)
+        for index, case in enumerate(cases)
+        if names[case.model] == one.model
+        and (value := _value(found[index], one.evaluator, one.metric)) is not None
+    ]
+    values.sort(key=itemgetter(1), reverse=not one.higher_is_better)
+    return replace(one, worst=tuple(values[:_WORST]))
+
+
 def _cases(dataset: Any) -> Iterator[Case]:
     if isinstance(dataset, str | os.PathLike):
         yield from open_lab(Path(dataset)).cases()
@@ -98,7 +155,11 @@ def _cases(dataset: Any) -> Iterator[Case]:
         yield case_of(row, RowPlace("dataset", number))
 
 
-def _rows_of(columns: Mapping[str, Sequence[Any]]) -> Iterator[Mapping[str, Any]]:
+def _rows_of(columns: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of columns; a mapping without any column of its own is a row itself."""
+    if isinstance(columns.get("question", columns.get("answer")), str):
+        yield columns
+        return
     for values in zip(*columns.values(), strict=True):
         yield dict(zip(columns, values, strict=True))
 

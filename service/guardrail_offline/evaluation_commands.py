@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from guardrail_service.commands.console import (
+    EXIT_FLAGGED,
     AsJson,
     PackOption,
     command,
@@ -23,13 +25,21 @@ from guardrail_service.commands.console import (
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 if TYPE_CHECKING:
+    from guardrail_offline.runs.bounds import BoundCheck
     from guardrail_offline.runs.execution import Summary
+    from guardrail_offline.runs.run_comparison import Comparison
 
 LabArgument = Annotated[
     Path, typer.Argument(help="Lab or suite: .json, .jsonl, .csv, .parquet, a datasets folder.")
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the results.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same variants.")]
+JUnit = Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML here.")]
+MarkdownFile = Annotated[
+    Path | None, typer.Option("--summary", help="Write Markdown for a pull request here.")
+]
+EXIT_INCOMPLETE = 3
+"""Something that was asked for has no number; 1 says that a number is bad, 2 that a command is."""
 STEP_LIMIT_S = 1800.0
 """Half an hour: only what hangs takes so long for one question."""
 
@@ -146,19 +156,36 @@ def evaluate(
     step_limit: Annotated[
         float, typer.Option(min=1, help="Seconds an evaluator may take for one question's cases.")
     ] = STEP_LIMIT_S,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-under",
+            metavar="[MODEL:][EVALUATOR.]METRIC=VALUE",
+            help="End with 1 if a metric is worse, for each model or one; repeatable.",
+        ),
+    ] = None,
+    min_coverage: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of cases a --fail-under needs a value for.")
+    ] = 0.0,
+    junit: JUnit = None,
+    summary_file: MarkdownFile = None,
     pack: PackOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Run evaluators over a lab and write scores, leaderboards, problems, insights and flips.
 
     A run that was stopped goes on when the same command is given again, and ends with the same
-    bytes. Ends with 0 if every evaluator computed something, 1 if some declined.
+    bytes. Ends with 0 if all is well, 1 if a bound of --fail-under is not met, 2 if something is
+    wrong with lab or options, and 3 if an evaluator that was named, or a metric with a bound, has
+    no value, or an evaluator failed on some cases.
     """
     from guardrail_offline.datasets.labs import open_lab
     from guardrail_offline.evaluators.configured import configure
+    from guardrail_offline.runs.bounds import bounds_of, checks
     from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 
     configured = configure(_names(evaluators), set_ or (), settings)
+    bounds = bounds_of(fail_under or (), [one.evaluator.spec for one in configured])
     with late_progress_bar("evaluating") as (begin, advance):
         summary = evaluate_lab(
             open_lab(lab),
@@ -174,45 +201,60 @@ def evaluate(
                 advance,
             ),
         )
-    _show(summary, out_dir, no_judge=no_judge, as_json=as_json)
-    raise typer.Exit(1 if summary.declined else 0)
+    boards = json.loads((out_dir / "leaderboards.json").read_text("utf-8"))
+    found = checks(bounds, boards, min_coverage)
+    _write_ci_files(out_dir, summary, found, boards, junit, summary_file)
+    _show(summary, found, out_dir, no_judge=no_judge, as_json=as_json)
+    raise typer.Exit(_status(summary, found, _names(evaluators)))
 
 
 @command
 def compare(
-    before: Annotated[Path, typer.Argument(help="Folder of the earlier run.")],
-    after: Annotated[Path, typer.Argument(help="Folder of the later run.")],
+    before: Annotated[Path, typer.Argument(help="Folder of the run to compare with.")],
+    after: Annotated[list[Path], typer.Argument(help="Folders of later runs, one or more.")],
+    max_drop: Annotated[
+        float, typer.Option(min=0, help="What a metric may lose before it is a regression.")
+    ] = 0.0,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="A loss that cannot be ruled out is a regression, too."),
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option("--metrics", help="EVALUATOR or EVALUATOR.METRIC, with commas.")
+    ] = None,
+    by_model: Annotated[
+        bool, typer.Option("--by-model", help="Compare each model of the runs by itself.")
+    ] = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Show metrics without a clear change, too.")
     ] = False,
+    junit: JUnit = None,
+    summary_file: MarkdownFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two runs of one lab case by case: differences with 95 % intervals.
+    """Compare runs of one lab with a first one, case by case: differences with 95 % intervals.
 
-    Ends with 1 if some metric got clearly worse.
+    A metric that got worse, by more than --max-drop and beyond chance, is a regression. Chance is
+    5 % over everything that is compared. Ends with 0, with 1 if there is a regression, and with 2
+    if something is wrong.
     """
     try:
-        from guardrail_offline.runs import run_comparison
+        from guardrail_offline.runs import ci_reports, run_comparison
     except ImportError as error:  # scipy
         raise MissingExtra("rag-guardrail-offline") from error
 
-    found = run_comparison.compare(before, after)
-    clear = [d for d in found.differences if d.verdict in ("better", "worse")]
+    found = run_comparison.compare_runs(before, after, by_model=by_model, only=_names(only or ""))
+    bad = [d for run in found for d in run.differences if d.is_regression(max_drop, strict=strict)]
+    tests = ci_reports.junit_cases_of_comparison(found, max_drop, strict=strict)
+    _write("--junit", junit, ci_reports.junit(f"compared with {before.name}", tests))
+    text = ci_reports.comparison_markdown(before.name, found, max_drop, strict=strict)
+    _write("--summary", summary_file, text)
     if as_json:
-        out.print_json(json.dumps(found.as_json()))
+        out.print_json(json.dumps(_comparison_json(found, len(bad))))
     else:
-        table = Table("evaluator", "metric", "before", "after", "difference", "95 %", "n", "")
-        for d in found.differences if everything else clear:
-            interval = (
-                "-" if d.interval is None else f"{d.interval[0]:+.3f} to {d.interval[1]:+.3f}"
-            )
-            numbers = (f"{d.before:.3f}", f"{d.after:.3f}", f"{d.difference:+.3f}", interval)
-            table.add_row(d.evaluator, d.metric, *numbers, str(d.questions), d.verdict)
-        out.print(table)
-        out.print(f"{len(clear)} of {len(found.differences)} metrics clearly changed")
-        for warning in found.warnings:
-            out.print(f"[yellow]note[/yellow] {plain(warning)}")
-    raise typer.Exit(1 if any(d.verdict == "worse" for d in clear) else 0)
+        _show_comparison(found, everything=everything)
+        out.print(f"{len(bad)} regressions" if bad else "no regression")
+    raise typer.Exit(EXIT_FLAGGED if bad else 0)
 
 
 @command
@@ -269,9 +311,80 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _show(summary: Summary, folder: Path, *, no_judge: bool, as_json: bool) -> None:
+def _status(summary: Summary, found: Iterable[BoundCheck], asked: Iterable[str]) -> int:
+    """Return how `evaluate` ends. Evaluators of a group such as `all` need not apply to a lab."""
+    from guardrail_offline.evaluators.catalogue import CATALOGUE
+    from guardrail_offline.evaluators.configured import GROUPS
+
+    outcomes = {check.outcome for check in found}
+    if "missed" in outcomes:
+        return EXIT_FLAGGED
+    named = {CATALOGUE.find(name).spec.id for name in asked if name not in GROUPS}
+    if outcomes - {"met"} or named.intersection(summary.declined) or summary.errors:
+        return EXIT_INCOMPLETE
+    return 0
+
+
+def _write_ci_files(
+    folder: Path,
+    summary: Summary,
+    found: Sequence[BoundCheck],
+    boards: Any,
+    junit: Path | None,
+    summary_file: Path | None,
+) -> None:
+    if junit is None and summary_file is None:
+        return
+    from guardrail_offline.runs import ci_reports
+
+    problems = json.loads((folder / "problems.json").read_text("utf-8"))
+    tests = ci_reports.junit_cases_of_run(found, summary.missing, summary.declined)
+    _write("--junit", junit, ci_reports.junit(folder.name, tests))
+    text = ci_reports.run_markdown(folder.name, found, boards, problems)
+    _write("--summary", summary_file, text)
+
+
+def _write(option: str, path: Path | None, text: str) -> None:
+    from guardrail_offline.runs.shards import whole_file
+
+    if path is None:
+        return
+    try:
+        with whole_file(path) as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigurationError(option, type(error).__name__, "a file to write") from error
+
+
+def _comparison_json(found: Sequence[Comparison], regressions: int) -> dict[str, Any]:
+    """Return one comparison as it always was, several as a list; and how many regressions."""
+    content = [one.as_json() for one in found]
+    return {**(content[0] if len(content) == 1 else {"runs": content}), "regressions": regressions}
+
+
+def _show_comparison(found: Sequence[Comparison], *, everything: bool) -> None:
+    from guardrail_offline.runs.ci_reports import interval_text
+
+    for one in found:
+        clear = [d for d in one.differences if d.verdict in ("better", "worse")]
+        head = ("evaluator", "metric", "model", "before", "after", "difference", "95 %", "n", "")
+        table = Table(*head, title=plain(one.run) if len(found) > 1 else None)
+        for d in one.differences if everything else clear:
+            numbers = (f"{d.before:.3f}", f"{d.after:.3f}", f"{d.difference:+.3f}")
+            names = (d.evaluator, d.metric, "all" if d.model is None else plain(d.model))
+            table.add_row(*names, *numbers, interval_text(d), str(d.questions), d.verdict)
+        out.print(table)
+        out.print(f"{len(clear)} of {len(one.differences)} metrics clearly changed")
+        for warning in one.warnings:
+            out.print(f"[yellow]note[/yellow] {plain(warning)}")
+
+
+def _show(
+    summary: Summary, found: Sequence[BoundCheck], folder: Path, *, no_judge: bool, as_json: bool
+) -> None:
     if as_json:
-        out.print_json((folder / "summary.json").read_text("utf-8"))
+        content = json.loads((folder / "summary.json").read_text("utf-8"))
+        out.print_json(json.dumps(content | {"checks": [check.as_json() for check in found]}))
         return
     table = Table("evaluator", "cases with a value", "why others have none")
     for name, count in summary.computed.items():
@@ -286,3 +399,7 @@ def _show(summary: Summary, folder: Path, *, no_judge: bool, as_json: bool) -> N
     judged = [n for n, reasons in summary.missing.items() if "needs_judge" in reasons]
     if judged and not no_judge:
         out.print(f"no judge is configured: {', '.join(judged)} declined")
+    for check in found:
+        colour = {"met": "green", "missed": "red"}.get(check.outcome, "yellow")
+        asked = f"{check.model}: {check.asked}, found {check.found}"
+        out.print(f"[{colour}]{check.outcome}[/{colour}] {plain(asked)}", highlight=False)

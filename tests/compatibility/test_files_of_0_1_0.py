@@ -93,7 +93,7 @@ def test_an_unfinished_run_is_gone_on_with(tmp_path: Path) -> None:
     assert content_of(begun) == content_of(tmp_path / "unbroken")
     found, expected = content_of(begun), content_of(WRITTEN / "expected")
     assert found["work/scores-00002.jsonl"] == expected["scores-00002.jsonl"]
-    assert found["summary.json"] == expected["summary.json"]
+    assert expected["summary.json"].items() <= found["summary.json"].items()
 
 
 def test_fitted_thresholds_are_served_and_checked(tmp_path: Path) -> None:

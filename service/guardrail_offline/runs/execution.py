@@ -79,6 +79,8 @@ class Summary:
         cases: How many cases the lab has.
         computed: Of each evaluator, on how many cases it has at least one number.
         missing: Of each evaluator, the reasons for missing primary metrics with their counts.
+        declined: Evaluators without any number.
+        errors: Of each evaluator that failed on some cases, on how many.
     """
 
     cases: int
@@ -87,6 +89,7 @@ class Summary:
     problems: int = 0
     flips: int = 0
     declined: tuple[str, ...] = field(default=())
+    errors: Mapping[str, int] = field(default_factory=dict)
 
 
 def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: RunOptions) -> Summary:
@@ -263,4 +266,5 @@ def _summary(plan: ShardPlan, tallies: Sequence[EvaluatorTally], found: int, fli
         missing[tally.configured.id] = dict(sorted(reasons.items()))
     computed = {tally.configured.id: tally.computed for tally in tallies}
     declined = tuple(name for name, count in computed.items() if not count)
-    return Summary(plan.cases, computed, missing, found, flips, declined)
+    errors = {tally.configured.id: tally.errors for tally in tallies if tally.errors}
+    return Summary(plan.cases, computed, missing, found, flips, declined, errors)

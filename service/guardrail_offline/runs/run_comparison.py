@@ -1,24 +1,25 @@
-"""Two runs of one lab side by side: paired differences with intervals, for before and after."""
+"""Runs of one lab side by side: paired differences with intervals, against a first run."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import binomtest, t
+from scipy.stats import binomtest
 
 from guardrail_offline.datasets.cases import is_nameless
+from guardrail_offline.runs.paired import Numbers, holm, mean_interval, p_value
 from guardrail_offline.runs.result_files import EvaluatorResults, ResultRow, read_run
-from guardrail_service.errors import ConfigurationError
+from guardrail_service.errors import ConfigurationError, choices
 from guardrail_service.types import Direction
 
 Matching = Literal["key", "question"]
-CONFIDENCE = 0.95
+ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,15 @@ class Difference:
     """One metric after against before.
 
     Attributes:
+        model: Key of the model whose cases these are; None for the cases of all models.
         questions: Pairs that count; reruns and variants of a question are one, their mean.
         before: Mean over the pairs.
         after: Mean over the pairs.
         difference: after - before.
-        interval: Of the difference, Student's t over questions at 95 %; None below two questions
+        interval: Of the difference at 95 %, by drawing questions anew; None below two questions
             and where all differences are equal and not 0.
+        p: Two-sided, of this metric alone; see `paired.p_value`.
+        p_holm: Corrected for all metrics, models and runs of the comparison.
         better: Questions that got better in the metric's direction.
         worse: Questions that got worse.
         sign_p: Two-sided sign test of better against worse; 1.0 if neither occurred.
@@ -41,34 +45,62 @@ class Difference:
     evaluator: str
     metric: str
     direction: str
+    model: str | None
     questions: int
     before: float
     after: float
     difference: float
     interval: tuple[float, float] | None
+    p: float
+    p_holm: float
     better: int
     worse: int
     sign_p: float
     unpaired: int
 
     @property
+    def drop(self) -> float:
+        """Return how much worse it got, in the metric's own direction; negative for a gain."""
+        is_up = self.direction == Direction.HIGHER.value
+        return -self.difference if is_up else self.difference
+
+    @property
+    def largest_drop(self) -> float | None:
+        """Return the largest drop that is not ruled out at 95 %; None where nothing rules any."""
+        if self.interval is None:
+            return self.drop if self.questions > 1 and self.drop <= 0 else None
+        is_up = self.direction == Direction.HIGHER.value
+        return -self.interval[0] if is_up else self.interval[1]
+
+    @property
     def verdict(self) -> str:
-        """Return better, worse or unclear: the interval says, at 95 %, one metric at a time."""
-        if self.interval is None or self.interval[0] <= 0 <= self.interval[1]:
+        """Return better, worse, unclear or same: at 5 %, corrected for all that were compared."""
+        if self.p_holm >= ALPHA:
             return "unclear" if self.difference else "same"
-        is_up = self.difference > 0
-        return "better" if is_up == (self.direction == Direction.HIGHER.value) else "worse"
+        return "worse" if self.drop > 0 else "better"
+
+    def is_regression(self, max_drop: float = 0.0, *, strict: bool = False) -> bool:
+        """Return whether it got clearly worse, and by more than `max_drop`.
+
+        Args:
+            max_drop: What may be lost, in the metric's unit.
+            strict: Also where so large a loss cannot be ruled out.
+        """
+        if strict:
+            return self.largest_drop is None or self.largest_drop > max_drop
+        return self.verdict == "worse" and self.drop > max_drop
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs' differences, what could not be compared, and what to keep in mind."""
+    """A run's differences from the first, what could not be compared, and what to keep in mind."""
 
     matched_by: Matching
     differences: tuple[Difference, ...]
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
     warnings: tuple[str, ...]
+    run: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -78,17 +110,65 @@ class Comparison:
         return content
 
 
-def compare(before: Path, after: Path) -> Comparison:
-    """Return the differences of two finished runs.
+def compare(before: Path, after: Path, *, by_model: bool = False) -> Comparison:
+    """Return the differences of two finished runs; see `compare_runs`."""
+    (found,) = compare_runs(before, [after], by_model=by_model)
+    return found
+
+
+def compare_runs(
+    before: Path, others: Sequence[Path], *, by_model: bool = False, only: Sequence[str] = ()
+) -> tuple[Comparison, ...]:
+    """Return what distinguishes each of some finished runs from a first one.
 
     Cases are paired by key; if the runs share no key, or a key is another question in the other
     run, by question and order.
 
+    Args:
+        before: Folder of the run that the others are compared with.
+        others: Their folders.
+        by_model: Whether each model of the first run is compared by itself.
+        only: What is compared, as `evaluator` or `evaluator.metric`; everything if empty. The
+            fewer metrics, the smaller the differences that stand out from chance.
+
     Raises:
-        ConfigurationError: If a folder holds no run, the runs have nothing in common, or their
-            cases have neither keys nor questions and are not equally many.
+        ConfigurationError: If a folder holds no run, `only` names nothing of it, the runs have
+            nothing in common, or their cases have neither keys nor questions and are not equally
+            many.
     """
-    one, other = read_run(before), read_run(after)
+    first = _wanted(read_run(before), only)
+    found = [_compared(first, after, by_model=by_model) for after in others]
+    corrected = iter(holm([d.p for comparison in found for d in comparison.differences]))
+    return tuple(
+        replace(
+            comparison,
+            differences=tuple(replace(d, p_holm=next(corrected)) for d in comparison.differences),
+        )
+        for comparison in found
+    )
+
+
+def _wanted(
+    run: Mapping[str, EvaluatorResults], only: Sequence[str]
+) -> Mapping[str, EvaluatorResults]:
+    """Return a run with the metrics that are named, all if none is."""
+    if not only:
+        return run
+    names = {name: {name, *(f"{name}.{key}" for key in run[name].metrics)} for name in run}
+    for name in only:
+        if not any(name in known for known in names.values()):
+            hint = choices(name, set().union(*names.values()), "metric")
+            raise ConfigurationError("--metrics", repr(name), hint)
+    found = {}
+    for name, results in run.items():
+        keys = [key for key in results.metrics if {name, f"{name}.{key}"} & set(only)]
+        if keys:
+            found[name] = replace(results, metrics={key: results.metrics[key] for key in keys})
+    return found
+
+
+def _compared(one: Mapping[str, EvaluatorResults], after: Path, *, by_model: bool) -> Comparison:
+    other = read_run(after)
     shared = [name for name in one if name in other]
     if not shared:
         raise ConfigurationError(str(after), "no evaluator of the other run", "one in common")
@@ -98,7 +178,7 @@ def compare(before: Path, after: Path) -> Comparison:
     differences = [
         difference
         for name in shared
-        for difference in _of_evaluator(one[name], other[name], matching)
+        for difference in _of_evaluator(one[name], other[name], matching, by_model=by_model)
     ]
     if not differences:
         raise ConfigurationError(str(after), "no case with a value in both", "runs of one lab")
@@ -108,6 +188,7 @@ def compare(before: Path, after: Path) -> Comparison:
         tuple(sorted(set(one) - set(other))),
         tuple(sorted(set(other) - set(one))),
         (*notes, *_warnings(one, other, shared)),
+        after.name,
     )
 
 
@@ -153,7 +234,7 @@ def _nameless(
 
 
 def _of_evaluator(
-    before: EvaluatorResults, after: EvaluatorResults, matching: Matching
+    before: EvaluatorResults, after: EvaluatorResults, matching: Matching, *, by_model: bool
 ) -> Iterable[Difference]:
     left, right = _by_partner(before.rows, matching), _by_partner(after.rows, matching)
     partners = [key for key in left if key in right]
@@ -161,17 +242,20 @@ def _of_evaluator(
     for key, metric in before.metrics.items():
         if key not in after.metrics:
             continue
-        groups: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        unpaired = alone
+        groups: dict[str | None, dict[str, list[tuple[float, float]]]] = {}
+        unpaired: dict[str | None, int] = defaultdict(int)
         for partner in partners:
             a, b = left[partner].scores[key].value, right[partner].scores[key].value
+            model = left[partner].model if by_model else None
             if a is None or b is None or not math.isfinite(a + b):
-                unpaired += (a is None) != (b is None)
+                unpaired[model] += (a is None) != (b is None)
             else:
-                groups[left[partner].group].append((a, b))
-        if groups:
-            means = np.array([np.mean(pairs, axis=0) for pairs in groups.values()])
-            yield _difference(before.evaluator, key, metric.direction, means, unpaired)
+                pairs = groups.setdefault(model, {})
+                pairs.setdefault(left[partner].group, []).append((a, b))
+        for model, found in groups.items():
+            means = np.array([np.mean(pairs, axis=0) for pairs in found.values()])
+            apart = unpaired[model] + (0 if by_model else alone)
+            yield _difference(before.evaluator, key, metric.direction, model, means, apart)
 
 
 def _by_partner(rows: Sequence[ResultRow], matching: Matching) -> dict[Any, ResultRow]:
@@ -189,44 +273,31 @@ def _difference(
     evaluator: str,
     key: str,
     direction: Direction,
-    means: np.ndarray[Any, np.dtype[np.float64]],
+    model: str | None,
+    means: Numbers,
     unpaired: int,
 ) -> Difference:
     change = means[:, 1] - means[:, 0]
     gain = change if direction is Direction.HIGHER else -change
     better, worse = int((gain > 0).sum()), int((gain < 0).sum())
+    p = p_value(change)
     return Difference(
         evaluator,
         key,
         direction.value,
+        model,
         len(means),
         float(means[:, 0].mean()),
         float(means[:, 1].mean()),
         float(change.mean()),
         mean_interval(change),
+        p,
+        p,
         better,
         worse,
         float(binomtest(better, better + worse).pvalue) if better + worse else 1.0,
         unpaired,
     )
-
-
-def mean_interval(
-    values: np.ndarray[Any, np.dtype[np.float64]], confidence: float = CONFIDENCE
-) -> tuple[float, float] | None:
-    """Return Student's t interval of a mean.
-
-    None below two values, and where the values are all the same number other than 0: no spread
-    was seen, which is not a spread of 0.
-    """
-    count = len(values)
-    if count < 2:
-        return None
-    mean, spread = float(values.mean()), float(values.std(ddof=1))
-    if spread == 0 and mean != 0:
-        return None
-    reach = float(t.ppf((1 + confidence) / 2, count - 1)) * spread / math.sqrt(count)
-    return mean - reach, mean + reach
 
 
 def _warnings(
@@ -240,4 +311,4 @@ def _warnings(
             yield f"{name}: scored with other models or rules; the difference may be theirs"
         if before.about.get("parameters") != after.about.get("parameters"):
             yield f"{name}: scored with other parameters"
-    yield "each interval is for one metric: of twenty unchanged metrics one looks changed"
+    yield "an interval is for one metric; verdicts are corrected for all of them (Holm)"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from guardrail_offline.evaluators.catalogue import AnyEvaluator
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.evaluators.result import Result
-from guardrail_service.types import Direction, MetricSpec
+from guardrail_service.types import Direction, MetricSpec, State
 
 
 @dataclass
@@ -61,6 +61,7 @@ class EvaluatorTally:
         self.thresholds = configured.thresholds()
         self.metrics: dict[str, dict[str, MetricTally]] = {}
         self.computed = 0
+        self.errors = 0
         self._labels: dict[str, Counter[tuple[str, ...]]] = {}
 
     def add(self, model: str, result: Result) -> None:
@@ -74,6 +75,7 @@ class EvaluatorTally:
             else:
                 metric = self.evaluator.spec.metric(key)
                 tallies[key].add(score.value, metric, self.thresholds[key])
+        self.errors += any(score.state is State.ERROR for score in result.scores.values())
         self.computed += any(score.value is not None for score in result.scores.values())
         label = self.evaluator.tally(result)
         if label is not None:

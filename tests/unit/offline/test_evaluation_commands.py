@@ -67,6 +67,78 @@ def test_evaluate_prints_what_computed_and_says_where_it_is(tmp_path: Path) -> N
     assert json.loads(again.output)["computed"] == {"bleu": 1, "rouge": 1}
 
 
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ([], 0),
+        (["-e", "rouge"], 0),
+        (["-e", "all"], 0),
+        (["-e", "rouge,byop"], 3),
+        (["-e", "rouge,h2o:byop"], 2),
+        (["--fail-under", "rouge_1=.5"], 0),
+        (["--fail-under", "rouge_1=.95"], 1),
+        (["--fail-under", "m:rouge_1=.5"], 0),
+        (["--fail-under", "n:rouge_1=.5"], 2),
+        (["--fail-under", "rouge_1=.5", "--min-coverage", ".7"], 3),
+        (["--fail-under", "rouge_1=.95", "--min-coverage", ".7"], 1),
+        (["-e", "rouge,citations", "--fail-under", "citation_f1=.5"], 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_evaluate_ends_with_a_status_that_means_something(
+    tmp_path: Path, words: list[str], status: int
+) -> None:
+    """0 fine, 1 a bound is missed, 2 bad input, 3 something asked for has no value."""
+    path = lab(tmp_path, "nine to five daily", "nine to five", "")
+    asked = words if "-e" in words else ["-e", "deterministic", *words]
+    shown = run("evaluate", str(path), "-o", str(tmp_path / "out"), "--workers", "1", *asked)
+    assert shown.exit_code == status, shown.output
+
+
+def test_evaluate_writes_what_a_build_server_shows(tmp_path: Path) -> None:
+    """Bounds as JUnit tests and as Markdown, and as JSON."""
+    junit, summary = tmp_path / "x" / "junit.xml", tmp_path / "summary.md"
+    files = ["--junit", str(junit), "--summary", str(summary)]
+    words = ["-e", "rouge", "--fail-under", "rouge_1=.95", "--fail-under", "rouge_2=.1", *files]
+    path = str(lab(tmp_path, "nine to five"))
+    shown = run("evaluate", path, "-o", str(tmp_path / "out"), "--json", *words)
+    assert shown.exit_code == 1
+    assert [c["outcome"] for c in json.loads(shown.output)["checks"]] == ["missed", "met"]
+    assert '<testcase classname="rouge" name="m: rouge.rouge_1 &gt;= 0.95">' in junit.read_text()
+    assert "## ❌ out: 1 of 2 bounds not met" in summary.read_text("utf-8")
+    shown = run("evaluate", path, "-o", str(tmp_path / "out"), *words)
+    assert "missed m: rouge.rouge_1 >= 0.95, found 0.857 over 1 of 1 cases" in shown.output
+    shown = run(
+        "evaluate", path, "-o", str(tmp_path / "out"), "-e", "rouge", "--junit", path + "/x"
+    )
+    assert (shown.exit_code, "--junit: found" in shown.output) == (2, True)
+
+
+def test_several_runs_are_compared_with_the_first(tmp_path: Path) -> None:
+    """Each by itself, corrected together; a drop that is allowed is no regression."""
+    answers = {
+        "base": ["nine to five daily"] * 6,
+        "same": ["nine to five daily"] * 6,
+        "worse": ["nine to five", "nine to", "five daily", "daily", "nine to five", "nine"],
+    }
+    for name, given in answers.items():
+        path = lab(tmp_path, *given, name=f"{name}.jsonl")
+        run("evaluate", str(path), "-e", "rouge", "-o", str(tmp_path / name), "--workers", "1")
+    runs = [str(tmp_path / name) for name in answers]
+    summary, junit = tmp_path / "s.md", tmp_path / "j.xml"
+    shown = run("compare", *runs, "--summary", str(summary), "--junit", str(junit), "--json")
+    content = json.loads(shown.output)
+    assert (shown.exit_code, content["regressions"]) == (1, 3)
+    assert [one["run"] for one in content["runs"]] == ["same", "worse"]
+    text = summary.read_text("utf-8")
+    assert "✅ same against base: no regression" in text
+    assert "❌ worse against base: 3 regressions" in text
+    assert junit.read_text("utf-8").count("<failure") == 3
+    allowed = run("compare", *runs, "--max-drop", ".7", "--all", "--by-model")
+    assert (allowed.exit_code, "no regression" in allowed.output) == (0, True)
+    assert run("compare", *runs[:2], "--strict").exit_code == 0
+
+
 def test_compare_ends_with_one_if_something_got_worse(tmp_path: Path) -> None:
     """And with 0 for the way back."""
     good = lab(tmp_path, *["nine to five daily"] * 5)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from guardrail_offline.datasets.cases import Case, row_key
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.runs.result_files import ResultWriter, row_json
-from guardrail_offline.runs.run_comparison import compare, mean_interval
+from guardrail_offline.runs.run_comparison import compare, compare_runs
 from guardrail_offline.runs.score_tables import about_json
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import State
@@ -59,7 +58,8 @@ def test_a_clear_gain_is_better_and_the_mirror_image_is_worse(tmp_path: Path) ->
     assert gain.difference == pytest.approx(0.2)
     assert (gain.better, gain.worse, gain.questions) == (5, 0, 5)
     assert gain.sign_p == pytest.approx(2 / 32)
-    assert gain.interval == pytest.approx((0.2 - 0.0982, 0.2 + 0.0982), abs=1e-4)
+    assert gain.interval == pytest.approx((0.11, 0.29), abs=0.01)
+    assert gain.p_holm == gain.p == pytest.approx(0.00478, abs=1e-4)
 
 
 def test_reruns_of_a_question_count_once(tmp_path: Path) -> None:
@@ -140,8 +140,53 @@ def test_runs_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
         compare(before, written(tmp_path / "c", {"q1": None}))
 
 
-def test_no_spread_is_no_certainty() -> None:
-    """Two questions that both rose by exactly .1 say nothing about the third."""
-    assert mean_interval(np.array([0.1, 0.1])) is None
-    assert mean_interval(np.array([0.1])) is None
-    assert mean_interval(np.array([0.0, 0.0])) == (0.0, 0.0)
+def test_only_some_metrics_are_compared_and_models_apart(tmp_path: Path) -> None:
+    """Fewer metrics, smaller corrections; an unknown one is refused with a near name."""
+    values = {f"q{n}": 0.5 for n in range(5)}
+    before = written(tmp_path / "a", values)
+    written(tmp_path / "x", values, "rouge")
+    (tmp_path / "x" / "results" / "rouge.json").rename(tmp_path / "a/results/rouge.json")
+    found = compare_runs(before, [before], only=["rouge.rouge_1"], by_model=True)[0]
+    assert [(d.evaluator, d.metric, d.model) for d in found.differences] == [
+        ("rouge", "rouge_1", "")
+    ]
+    assert len(compare_runs(before, [before], only=["rouge"])[0].differences) == 3
+    with pytest.raises(ConfigurationError, match="did you mean 'rouge"):
+        compare_runs(before, [before], only=["rouge.rogue_1"])
+
+
+def test_several_runs_are_corrected_together(tmp_path: Path) -> None:
+    """The more is looked at, the more stands out by chance."""
+    before = written(tmp_path / "a", {f"q{n}": 0.5 for n in range(6)})
+    after = written(tmp_path / "b", {f"q{n}": 0.3 + 0.05 * n for n in range(6)})
+    alone = compare(before, after).differences[0]
+    both = compare_runs(before, [after, before])
+    assert [one.run for one in both] == ["b", "a"]
+    assert both[0].differences[0].p_holm == pytest.approx(2 * alone.p)
+    assert both[1].differences[0].verdict == "same"
+
+
+@pytest.mark.parametrize(
+    ("after", "max_drop", "strict", "expected"),
+    [
+        ([0.4, 0.41, 0.42, 0.4, 0.39], 0.0, False, True),
+        ([0.4, 0.41, 0.42, 0.4, 0.39], 0.05, False, True),
+        ([0.4, 0.41, 0.42, 0.4, 0.39], 0.2, False, False),
+        ([0.4, 0.41, 0.42, 0.4, 0.39], 0.2, True, False),
+        ([0.1, 0.9, 0.3, 0.8, 0.2], 0.0, False, False),
+        ([0.1, 0.9, 0.3, 0.8, 0.2], 0.1, True, True),
+        ([0.5, 0.5, 0.5, 0.5, 0.5], 0.0, True, False),
+        ([0.6, 0.6, 0.6, 0.6, 0.6], 0.0, True, False),
+        ([0.5], 0.0, True, True),
+    ],
+    ids=["lost", "lost more", "lost less", "ruled out", "noise", "noise, strict", "same", "gained",
+         "one question"],
+)  # fmt: skip
+def test_a_regression_is_a_clear_loss_of_more_than_is_allowed(
+    tmp_path: Path, after: list[float], max_drop: float, strict: bool, expected: bool
+) -> None:
+    """Strictly, where so large a loss is not ruled out."""
+    before = written(tmp_path / "a", {f"q{n}": 0.5 for n in range(len(after))})
+    later = written(tmp_path / "b", {f"q{n}": value for n, value in enumerate(after)})
+    (found,) = compare(before, later).differences
+    assert found.is_regression(max_drop, strict=strict) is expected

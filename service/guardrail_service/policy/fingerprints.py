@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from guardrail_service.detectors.hallucination.detector import READING_VERSION
+from guardrail_service.detectors.hallucination.reading import READING_VERSION
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
 from guardrail_service.detectors.registry import DetectorSpec
 from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION

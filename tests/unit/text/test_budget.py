@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from guardrail_service.detectors.hallucination.detector import without_layout, without_opaque
+from guardrail_service.detectors.hallucination.reading import without_layout, without_opaque
 from guardrail_service.detectors.looping import compression_ratio, longest_repeated_substring
 from guardrail_service.detectors.no_answer.detector import is_courtesy
 from guardrail_service.errors import OutOfTime

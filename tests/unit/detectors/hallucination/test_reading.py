@@ -1,0 +1,134 @@
+"""Hallucination reads a table's rows under their headings, and of code only its prose."""
+
+from __future__ import annotations
+
+import pytest
+
+from guardrail_service.detectors.hallucination.detector import (
+    Hallucination,
+    HallucinationParameters,
+    claim_texts,
+)
+from guardrail_service.detectors.hallucination.reading import layout_of, prose_in_code
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.types import ROLES, Outcome, Passage, Sample, State
+from tests.unit.detectors.hallucination.test_detector import Words, view
+
+PASSAGE = Passage("Home 100 gives 100 Mbit/s for $39 a month, Home 500 gives 500 Mbit/s for $59.")
+TABLE = """Here are both plans:
+
+| Plan | Speed | Monthly price |
+|:-----|------:|:-------------:|
+| Home 100 | 100 Mbit/s | $39 |
+| Home 500 | 500 Mbit/s | - |"""
+
+
+def read(answer: str) -> tuple[str, ...]:
+    """Return what the model is asked about an answer."""
+    return claim_texts(view(Sample(answer, "Which plans are there?", (PASSAGE,))))
+
+
+def outcome(answer: str) -> Outcome:
+    """Return what is said of an answer that has no row to run."""
+    seen = SegmentedSample(Sample(answer, None, (PASSAGE,)), dict.fromkeys(ROLES, Words()))  # type: ignore[arg-type]
+    assert not Hallucination().encode(seen, HallucinationParameters())
+    return Hallucination().reduce(seen, (), HallucinationParameters())
+
+
+@pytest.mark.parametrize(
+    ("answer", "claims"),
+    [
+        pytest.param(
+            TABLE,
+            [
+                "Here are both plans: Plan Home 100, Speed 100 Mbit/s, Monthly price $39",
+                "Plan Home 500, Speed 500 Mbit/s",
+            ],
+            id="bars",
+        ),
+        pytest.param(
+            "Visitor | Admission to the museum\n--- | ---\nAdults with a badge | 12 euros",
+            ["Visitor Adults with a badge, Admission to the museum 12 euros"],
+            id="no outer bars",
+        ),
+        pytest.param(
+            "| Free company car for everybody who has been here for a year |\n|---|",
+            ["Free company car for everybody who has been here for a year ---"],
+            id="a heading without rows is a claim",
+        ),
+        pytest.param(
+            "| Every guest | gets | a car | for free |\n| Every child | gets | a bike | too |",
+            ["Every guest gets a car for free", "Every child gets a bike too"],
+            id="no headings",
+        ),
+        pytest.param(
+            "| Plan | Price of the plan |\n|---|---|\n| Home 100 | $39 | and a free laptop |",
+            ["Plan Home 100, Price of the plan $39, and a free laptop"],
+            id="more cells than headings",
+        ),
+    ],
+)
+def test_a_row_is_read_under_its_headings(answer: str, claims: list[str]) -> None:
+    """Rows with or without outer bars, and what has no headings."""
+    assert list(read(answer)) == claims
+
+
+def test_a_heading_is_judged_with_the_rows_below_it() -> None:
+    """An invention cannot hide in a heading."""
+    answer = "| Plan | Comes with a free laptop |\n|---|---|\n| Home 100 | yes, to all customers |"
+    assert read(answer) == ("Plan Home 100, Comes with a free laptop yes, to all customers",)
+
+
+@pytest.mark.parametrize(
+    ("line", "prose"),
+    [
+        ('curl -X POST "$BASE/v1/exports" -H "Authorization: Bearer $TOKEN"', ""),
+        ("SELECT id, customer, total FROM orders ORDER BY total DESC LIMIT 10;", ""),
+        ("timeout = 30  # guests may stay for two weeks", "guests may stay for two weeks"),
+        ("// every guest gets a free car", "every guest gets a free car"),
+        ("-- every guest gets a free car", "every guest gets a free car"),
+        ('print("Every guest gets a free car")', "Every guest gets a free car"),
+        ("echo every guest gets a free car now", "echo every guest gets a free car now"),
+        ("git commit --amend", ""),
+    ],
+)
+def test_code_is_read_for_its_prose(line: str, prose: str) -> None:
+    """Comments, strings of several words and plain sentences."""
+    assert prose_in_code(line) == prose
+
+
+def test_code_is_no_claim_and_its_comments_are() -> None:
+    """Inside an answer."""
+    answer = (
+        "Set the limit in the client as follows.\n\n```python\nclient = connect(limit=30)\n"
+        "# every guest gets a free car\nclient.run()\n```\n\nThen start the client again."
+    )
+    assert " ".join(read(answer)) == (
+        "Set the limit in the client as follows. every guest gets a free car "
+        "Then start the client again."
+    )
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~"])
+def test_an_answer_of_code_alone_is_unverified(fence: str) -> None:
+    """It says so instead of calling it supported or invented."""
+    code = "SELECT id, customer, total\nFROM orders\nORDER BY total DESC\nLIMIT 10;"
+    found = outcome(f"{fence}sql\n{code}\n{fence}")
+    assert (found.state, found.reason) == (State.UNVERIFIED, "unsupported_language")
+    assert found.coverage is not None
+    read_chars, total = found.coverage.answer
+    assert total - read_chars >= len(code.replace("\n", ""))
+
+
+@pytest.mark.parametrize("tag", ["", "json", "yaml", "text", "markdown"])
+def test_blocks_of_data_or_text_are_read_like_any_text(tag: str) -> None:
+    """What they say may be wrong."""
+    answer = f"```{tag}\nbenefit: every guest gets a free car\n```"
+    assert "every guest gets a free car" in " ".join(read(answer))
+
+
+def test_a_line_knows_where_it_stands() -> None:
+    """Offsets are those of the answer."""
+    found = layout_of(TABLE)
+    assert [TABLE[at : at + size] for at, size in found.length.items()] == TABLE.splitlines()[2:]
+    assert found.unread == 0

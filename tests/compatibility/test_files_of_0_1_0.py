@@ -17,6 +17,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pyarrow import parquet
 
+from guardrail_service.detectors.hallucination.reading import READING_VERSION
 from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION
 from guardrail_service.inference import memory
 from guardrail_service.inference.pack import load_pack
@@ -117,12 +118,14 @@ def test_fitted_thresholds_are_served_and_checked(tmp_path: Path) -> None:
 def test_fingerprints_are_those_of_0_1_0() -> None:
     """They depend on models and code that scores, not on where it lies.
 
-    The rules that say which sentences claim something are newer: thresholds of grounding detectors
-    are fitted again (`guardrail calibrate fit --again`), all others stay valid.
+    The rules that say which sentences claim something, and how tables and code are read, are newer:
+    thresholds of grounding detectors are fitted again (`guardrail calibrate fit --again`), all
+    others stay valid.
     """
     found = dict(serving_for(load_pack(packs_dir() / "embedded")).fingerprints)
     expected = written("fingerprints.json")
     newer = expected["evidence"].replace("rag-guardrail-claims/2", CLAIMS_VERSION)
+    newer = newer.replace("rag-guardrail-reading/2", READING_VERSION)
     assert found == {**expected, "evidence": newer}
 
 

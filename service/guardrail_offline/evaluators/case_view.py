@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.pack_models import PackModels
-from guardrail_service.detectors.hallucination.detector import claim_texts, judged
+from guardrail_service.detectors.hallucination.reading import claim_texts, claims_of
 from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.errors import ServiceError
 from guardrail_service.text.sample import SegmentedSample, unverifiable
@@ -114,7 +114,7 @@ class CaseView:
         """
         cut = self.text(text, question)
         self._readable(cut, "embedding")
-        windows = cut.windows_of("embedding", judged(cut))
+        windows = cut.windows_of("embedding", claims_of(cut).judged)
         if not windows:
             raise Unavailable(State.NOT_APPLICABLE, "no_claim")
         texts = claim_texts(cut)

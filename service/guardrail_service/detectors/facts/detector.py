@@ -27,7 +27,8 @@ from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.derive import MOST, ComputedFrom, derived
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.statements import contradicted
-from guardrail_service.detectors.hallucination.detector import AGAINST, SUPPORTED, judged
+from guardrail_service.detectors.hallucination.detector import AGAINST, SUPPORTED
+from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
@@ -71,7 +72,7 @@ class Facts(Detector[FactsParameters]):
         self, sample: SegmentedSample, outputs: Sequence[RowOutput], parameters: FactsParameters
     ) -> Outcome:
         """Return the worst fact's score, with every fact as a span."""
-        pieces = judged(sample)
+        pieces = claims_of(sample).stated
         if not pieces:
             return Outcome.not_applicable("no_claim")
         if not any(sample.context_sentences):

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from guardrail_service.detectors.hallucination import verbatim
 from guardrail_service.detectors.hallucination.reading import (
-    Layout,
-    has_bracketed_numbers,
-    is_about_sources,
-    is_only_opaque,
-    laid_out,
-    layout_of,
-    opaque_characters,
-    without_layout,
+    claim_texts,
+    claims_of,
+    unread_characters,
 )
 from guardrail_service.detectors.registry import (
     Detector,
@@ -30,18 +24,14 @@ from guardrail_service.detectors.registry import (
 from guardrail_service.detectors.shared import comparison
 from guardrail_service.detectors.shared.comparison import (
     PassageWindow,
-    claims,
     nothing_to_judge,
     places,
     read_chars,
-    read_with_question,
     unreadable,
 )
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.errors import NotScorable
-from guardrail_service.text.budget import in_time
 from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
-from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Evidence, Outcome, Row, RowOutput, Span
 
 ROLE: Final = "grounding"
@@ -50,10 +40,6 @@ SUPPORTED = "supported"
 AGAINST = ("contradicted", "not_mentioned")
 FOUND_BY = "found_by"
 """Attribute of a span: `model`, or `verbatim` where a passage says the claim word by word."""
-MIN_CLAIM_CHARS = 25
-"""Groundedness needs longer pieces; a model that reads does not, and a short invented sentence must
-not hide in its neighbour. On the choosing half of models/thresholds/answers.jsonl the ROC area is
-.914, .921, .918 and .911 at 15, 25, 35 and 50."""
 
 
 class Reading(NamedTuple):
@@ -126,14 +112,14 @@ class Hallucination(Detector[HallucinationParameters]):
             return settled
         if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
             return Outcome.unverified(reason)
-        windows = sample.windows_of(comparison.ROLE, judged(sample))
+        windows = sample.windows_of(comparison.ROLE, claims_of(sample).judged)
         found_places = places(sample)
         passages = [place.window for place in found_places]
         chars = sum(len(passage.text) for passage in sample.sample.contexts)
         read, total = read_chars(len(sample.answer), windows)
-        code = lines(sample).unread
-        opaque = code + sum(opaque_characters(window.text) for window in windows)
-        coverage = Coverage((max(0, read - opaque), total), read_chars(chars, passages))
+        code, opaque = unread_characters(sample, windows)
+        read = max(0, read - code - opaque)
+        coverage = Coverage((read, total), read_chars(chars, passages))
         if not windows:
             if code:
                 return Outcome.unverified("unsupported_language", coverage)
@@ -142,37 +128,6 @@ class Hallucination(Detector[HallucinationParameters]):
             return Outcome.unverified("unreadable_text", coverage)
         spans = _spans(readings(sample), outputs, found_places)
         return Outcome.evaluated({"hallucination": worst(spans)}, spans, coverage)
-
-
-def judged(sample: SegmentedSample) -> tuple[Sentence, ...]:
-    """Return the answer's claims, without code and remarks on what the passages do not say."""
-    return sample.once("judged", lambda: tuple(_judged(sample)))
-
-
-def _judged(sample: SegmentedSample) -> Iterator[Sentence]:
-    for piece in in_time(_with_rows(sample), 8):
-        read = laid_out(piece.text, piece.start, lines(sample))
-        if read and not (is_about_sources(read) or is_only_opaque(read)):
-            yield piece
-
-
-def _with_rows(sample: SegmentedSample) -> Iterator[Sentence]:
-    """Yield the answer's claims; a lead-in above a table's headings belongs to the first row."""
-    start: int | None = None
-    pieces = claims(sample, MIN_CLAIM_CHARS)
-    for piece in pieces:
-        start = piece.start if start is None else start
-        whole = Sentence(start, piece.end, sample.answer[start : piece.end])
-        read = laid_out(whole.text, start, lines(sample))
-        if read != whole.text and read.endswith(":") and piece is not pieces[-1]:
-            continue
-        yield whole
-        start = None
-
-
-def lines(sample: SegmentedSample) -> Layout:
-    """Return the answer's lines that stand in a table or in code."""
-    return sample.once("layout", lambda: layout_of(sample.answer))
 
 
 def worst(spans: Sequence[Span]) -> float:
@@ -193,7 +148,7 @@ def readings(sample: SegmentedSample) -> tuple[Reading, ...]:
 
 
 def _readings(sample: SegmentedSample) -> tuple[Reading, ...]:
-    pieces = judged(sample)
+    pieces = claims_of(sample).judged
     copied = verbatim.copies(sample, pieces, comparison.ROLE)
     copies = [
         copy
@@ -202,34 +157,6 @@ def _readings(sample: SegmentedSample) -> tuple[Reading, ...]:
     ]
     windows = sample.windows_of(comparison.ROLE, pieces)
     return tuple(map(Reading, windows, claim_texts(sample), copies))
-
-
-def claim_texts(sample: SegmentedSample) -> tuple[str, ...]:
-    """Return the answer's claims as the model reads them, one per window of `judged`."""
-    pieces = judged(sample)
-    windows = sample.windows_of(comparison.ROLE, pieces)
-    texts = [laid_out(window.text, window.start, lines(sample)) for window in in_time(windows, 8)]
-    if len(windows) == len(pieces) == 1:
-        piece = replace(pieces[0], text=texts[0])
-        texts = [read_with_question(sample, (piece,), comparison.ROLE) or texts[0]]
-    return tuple(
-        _without_layout(sample, text, window.text)
-        for text, window in zip(in_time(texts, 8), windows, strict=True)
-    )
-
-
-def _without_layout(sample: SegmentedSample, text: str, submitted: str) -> str:
-    """Return a claim's words; as submitted where nothing else is left or it got too long."""
-    bracketed = sample.once("bracketed", lambda: _has_bracketed_numbers(sample))
-    words = without_layout(text, keep_brackets=bracketed)
-    if words == submitted or not any(map(str.isalnum, words)):
-        return submitted
-    fits = len(sample.windows_of(comparison.ROLE, (Sentence(0, len(words), words),))) == 1
-    return words if fits else submitted
-
-
-def _has_bracketed_numbers(sample: SegmentedSample) -> bool:
-    return any(has_bracketed_numbers(passage.text) for passage in sample.sample.contexts)
 
 
 def _distinct_texts(windows: Sequence[Window]) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from guardrail_service.detectors.hallucination.detector import (
     OUTPUTS,
     Hallucination,
     HallucinationParameters,
-    judged,
     worst,
 )
+from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.detectors.hallucination.verbatim import SUPPORT
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.sample import SegmentedSample, TokenSpan
@@ -210,7 +210,7 @@ def test_a_language_the_model_does_not_read_is_unverified() -> None:
 )
 def test_what_the_passages_lack_is_no_claim(sentence: str, *, is_claim: bool) -> None:
     """No passage could support it; everything else with a "not" is judged."""
-    found = judged(view(Sample(f"{FIRST} {sentence}", None, CONTEXTS)))
+    found = claims_of(view(Sample(f"{FIRST} {sentence}", None, CONTEXTS))).judged
     assert [piece.text for piece in found] == [FIRST, *([sentence] if is_claim else [])]
 
 
@@ -223,7 +223,7 @@ def test_no_claim_has_no_score() -> None:
 def test_a_short_invented_sentence_is_a_claim_of_its_own() -> None:
     """It must not hide in the supported sentence before it."""
     answer = "New employees get 25 days of paid leave. They also get a company car."
-    pieces = judged(view(Sample(answer)))
+    pieces = claims_of(view(Sample(answer))).judged
     assert [piece.text for piece in pieces] == [
         "New employees get 25 days of paid leave.",
         "They also get a company car.",
@@ -233,7 +233,7 @@ def test_a_short_invented_sentence_is_a_claim_of_its_own() -> None:
 def test_an_opaque_word_with_a_label_is_no_claim() -> None:
     """No passage can support base64, and "Remark:" claims nothing."""
     answer = "The digest is checked at the terminal. Remark: " + "c2Vh" * 12
-    pieces = judged(view(Sample(answer)))
+    pieces = claims_of(view(Sample(answer))).judged
     assert [piece.text for piece in pieces] == ["The digest is checked at the terminal."]
 
 
@@ -241,7 +241,7 @@ def test_an_opaque_word_with_a_label_is_no_claim() -> None:
 def test_a_sentence_without_plain_blanks_is_a_claim(blank: str) -> None:
     """Whatever stands between its words."""
     sentence = "Every guest receives a new car for the whole weekend.".replace(" ", blank)
-    assert [piece.text for piece in judged(view(Sample(sentence)))] == [sentence]
+    assert [piece.text for piece in claims_of(view(Sample(sentence))).judged] == [sentence]
     assert "receives" in rows(Sample(sentence, None, CONTEXTS))[-1].text
 
 
@@ -257,4 +257,4 @@ def test_a_sentence_without_plain_blanks_is_a_claim(blank: str) -> None:
 )
 def test_what_is_no_text_stays_opaque(word: str) -> None:
     """Base64, addresses, digests and paths claim nothing that a passage could support."""
-    assert not judged(view(Sample(f"Reference: {word}")))
+    assert not claims_of(view(Sample(f"Reference: {word}"))).judged

@@ -7,9 +7,8 @@ import pytest
 from guardrail_service.detectors.hallucination.detector import (
     Hallucination,
     HallucinationParameters,
-    claim_texts,
 )
-from guardrail_service.detectors.hallucination.reading import layout_of, prose_in_code
+from guardrail_service.detectors.hallucination.reading import claim_texts, layout_of, prose_in_code
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import ROLES, Outcome, Passage, Sample, State
 from tests.unit.detectors.hallucination.test_detector import Words, view

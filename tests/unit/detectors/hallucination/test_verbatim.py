@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_service.detectors.hallucination.detector import judged
+from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.detectors.hallucination.verbatim import (
     CANDIDATES,
     Copy,
@@ -29,7 +29,7 @@ def found(answer: str, *passages: str, question: str | None = None) -> list[str 
     view = SegmentedSample(sample, dict.fromkeys(ROLES, Words()))  # type: ignore[arg-type]
     return [
         None if copy is None else passages[copy.context][copy.start : copy.end]
-        for copy in copies(view, judged(view), "embedding")
+        for copy in copies(view, claims_of(view).judged, "embedding")
     ]
 
 
@@ -180,7 +180,9 @@ def test_the_first_passage_that_says_so_is_the_evidence() -> None:
         dict.fromkeys(ROLES, Words()),  # type: ignore[arg-type]
     )
     start = PASSAGE.index(PARKING)
-    assert copies(view, judged(view), "embedding") == (Copy(1, start, start + len(PARKING)),)
+    assert copies(view, claims_of(view).judged, "embedding") == (
+        Copy(1, start, start + len(PARKING)),
+    )
 
 
 def test_repetitive_passages_are_not_searched_for_ever() -> None:
@@ -196,7 +198,7 @@ def test_any_text_is_compared(answer: str, passage: str) -> None:
     """Lone surrogates, controls, signs only: an answer per claim and no exception."""
     sample = Sample(answer, None, (Passage(passage),))
     view = SegmentedSample(sample, dict.fromkeys(ROLES, Words()))  # type: ignore[arg-type]
-    pieces = judged(view)
+    pieces = claims_of(view).judged
     for copy in copies(view, pieces, "embedding"):
         assert copy is None or passage[copy.start : copy.end].strip()
 
@@ -212,7 +214,7 @@ def test_a_copy_has_the_same_letters_and_digits(text: str) -> None:
     passage = f"Alpha beta gamma {text.swapcase()} delta."
     sample = Sample(claim, None, (Passage(passage),))
     view = SegmentedSample(sample, dict.fromkeys(ROLES, Words()))  # type: ignore[arg-type]
-    pieces = judged(view)
+    pieces = claims_of(view).judged
     for piece, copy in zip(pieces, copies(view, pieces, "embedding"), strict=True):
         if copy is not None:
             assert bare(piece.text) == bare(passage[copy.start : copy.end])

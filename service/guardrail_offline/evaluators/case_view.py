@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from guardrail_service.detectors.hallucination.reading import claim_texts, claim
 from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.errors import ServiceError
 from guardrail_service.text.sample import SegmentedSample, unverifiable
+from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import NoValue, Passage, Role, Sample, State
 
 
@@ -26,11 +27,19 @@ class Unavailable(ServiceError):
 
 
 class Claim(NamedTuple):
-    """A part of a text that claims something, and how it is read by a model."""
+    """A part of a text that claims something.
+
+    Attributes:
+        start: Where it begins in its text.
+        end: Where it ends.
+        text: What a model reads: a short lone claim stands behind its question.
+        own: The part itself.
+    """
 
     start: int
     end: int
     text: str
+    own: str
 
 
 class CaseView:
@@ -90,7 +99,7 @@ class CaseView:
     def text(self, text: str, question: str | None = None) -> SegmentedSample:
         """Return a lone text, cut; each text is cut once per case."""
         return self.sample.once(
-            ("text", text, question), lambda: self.segmented(Sample(text, question))
+            ("text", text, question or None), lambda: self.segmented(Sample(text, question))
         )
 
     def pieces(self, text: str) -> tuple[str, ...]:
@@ -99,7 +108,7 @@ class CaseView:
         Raises:
             Unavailable: If the model does not read the language.
         """
-        cut = self.text(text)
+        cut = self.text(text, self.case.question)
         self._readable(cut, "embedding")
         windows = cut.answer_windows("embedding")
         if not windows:
@@ -110,21 +119,57 @@ class CaseView:
         """Return what a text claims, as the detector of hallucination reads an answer.
 
         Raises:
-            Unavailable: If it claims nothing, or the model does not read the language.
+            Unavailable: If it claims nothing.
         """
+        if found := self._claims(text, question):
+            return found
+        raise Unavailable(State.NOT_APPLICABLE, "no_claim")
+
+    def expected_claims(self) -> tuple[Claim, ...]:
+        """Return what the expected answer claims: each sentence, however short, by itself.
+
+        Of an answer short sentences are read with a neighbour, so that an invented one does not
+        hide; of a reference none is invented.
+        """
+        found = self.claims_or_whole(self.expected)
+        return tuple(part for claim in found for part in _sentences(claim))
+
+    def claims_or_whole(self, text: str) -> tuple[Claim, ...]:
+        """Return what a text claims with the case's question, or all of it as one claim.
+
+        "Yes" or "565 °C" answers a question, whether or not it is a sentence.
+        """
+        question = self.case.question
+        if found := self._claims(text, question):
+            return found
         cut = self.text(text, question)
-        self._readable(cut, "embedding")
+        windows = cut.windows_of("embedding", cut.answer_sentences)
+        joined = f"{question} {text}"
+        if len(windows) == 1 and question.strip() and self._fits(joined):
+            return (Claim(0, len(text), joined, text),)
+        return tuple(Claim(w.start, w.end, w.text, w.text) for w in windows)
+
+    def _fits(self, text: str) -> bool:
+        windower = self.models.windowers["embedding"]
+        return len(windower.tokens(text)) <= windower.max_tokens
+
+    def _claims(self, text: str, question: str | None) -> tuple[Claim, ...]:
+        cut = self.text(text, question)
         windows = cut.windows_of("embedding", claims_of(cut).judged)
-        if not windows:
-            raise Unavailable(State.NOT_APPLICABLE, "no_claim")
         texts = claim_texts(cut)
-        return tuple(Claim(w.start, w.end, t) for w, t in zip(windows, texts, strict=True))
+        return tuple(
+            Claim(w.start, w.end, read, w.text) for w, read in zip(windows, texts, strict=True)
+        )
+
+    def refuse_unreadable(self, text: str) -> None:
+        """Raise if the model that compares meanings does not read a text's language."""
+        self._readable(self.text(text, self.case.question), "embedding")
 
     def evidence(self, texts: Sequence[str]) -> tuple[str, ...]:
         """Return the distinct sentences of some texts, in order, as the model reads them."""
         found: dict[str, None] = {}
         for text in texts:
-            cut = self.text(text)
+            cut = self.text(text, self.case.question)
             self._readable(cut, "embedding")
             windows = cut.windows_of("embedding", cut.answer_sentences)
             found.update(dict.fromkeys(window.text for window in windows))
@@ -136,6 +181,20 @@ class CaseView:
         reason = unverifiable(cut, role, "answer")
         if reason is not None:
             raise Unavailable(State.UNVERIFIED, reason)
+
+
+def _sentences(claim: Claim) -> Iterator[Claim]:
+    """Yield the sentences of a claim, or the claim itself where one has hardly a word."""
+    parts = split_sentences(claim.own)
+    if len(parts) < 2 or min(len(part.text.split()) for part in parts) < _LEAST_WORDS:
+        yield claim
+        return
+    for part in parts:
+        start = claim.start + part.start
+        yield Claim(start, start + len(part.text), part.text, part.text)
+
+
+_LEAST_WORDS = 3
 
 
 def _needed(text: str | None) -> str:

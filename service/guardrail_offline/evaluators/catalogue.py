@@ -73,6 +73,7 @@ class EvaluatorSpec:
         avid: Code of the AVID taxonomy for that problem.
         tags: Methods and the compliance principles it speaks to.
         per_model: Metrics that exist for a model's cases together and not for one case.
+        scores: The release that last changed what it computes.
     """
 
     id: str
@@ -93,6 +94,7 @@ class EvaluatorSpec:
     avid: str = "P0200"
     tags: tuple[str, ...] = ()
     per_model: frozenset[str] = frozenset()
+    scores: str = "0.1.0"
 
     @property
     def names(self) -> tuple[str, ...]:

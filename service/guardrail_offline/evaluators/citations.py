@@ -12,7 +12,11 @@ from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.shared.claim_scores import claim_f1
-from guardrail_offline.evaluators.shared.support import SupportParameters
+from guardrail_offline.evaluators.shared.support import (
+    SupportParameters,
+    judged_claims,
+    lone_claim,
+)
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.types import MetricSpec, State
 
@@ -83,6 +87,7 @@ class Citations(Evaluator[CitationParameters]):
         original="J",
         surrogate="sentences as parts and the pack's grounding model in place of a judge",
         needs_support=True,
+        scores="0.2.0",
         tags=("nli", "nist:accountable-transparent"),
     )
     parameters = CitationParameters
@@ -126,7 +131,8 @@ def _part(
     scored = []
     for name in names:
         if name in places and plain.strip():
-            supported = view.models.support(plain.strip(), view.evidence([places[name]])).supported
+            (found,) = judged_claims(view, [lone_claim(plain.strip())], [places[name]])
+            supported = found.support.supported
             scored.append((name, _grade(supported, parameters)))
         elif parameters.dangling == "unsupported":
             scored.append((name, 0.0))

@@ -23,11 +23,13 @@ from guardrail_offline.evaluators.shared.claim_scores import (
     share,
 )
 from guardrail_offline.evaluators.shared.support import (
+    BY,
     SURROGATE,
     SupportParameters,
     answer_claims,
-    expected_claims,
+    compared,
     judged_claims,
+    rungs,
     spans,
     verdicts,
     verdicts_by_passage,
@@ -42,6 +44,7 @@ _claims_spec = partial(
     original="J",
     surrogate=SURROGATE,
     needs_support=True,
+    scores="0.2.0",
     tags=_TAGS,
 )
 """Every metric over claims asks the same model of entailment where the original asks a judge."""
@@ -51,24 +54,28 @@ def faithfulness(view: CaseView, parameters: SupportParameters) -> Result:
     """Return the share of the answer's claims that the passages support."""
     texts = [passage.text for passage in view.contexts]
     judged = judged_claims(view, answer_claims(view), texts)
-    value = share([j.support.supported >= parameters.support_threshold for j in judged])
-    return Result.of({"faithfulness": value}, spans(judged, "faithfulness"))
+    cut = parameters.support_threshold
+    value = share([j.support.supported >= cut for j in judged])
+    return Result.of(
+        {"faithfulness": value}, spans(judged, "faithfulness", cut), {BY: rungs(judged)}
+    )
 
 
 def context_precision(view: CaseView, parameters: SupportParameters) -> float:
     """Return how high the passages that support something expected are ranked."""
-    table = verdicts_by_passage(view, expected_claims(view), parameters)
-    return average_precision(any_claim(table).tolist())
+    return average_precision(_relevant(view, parameters).tolist())
 
 
 def context_recall(view: CaseView, parameters: SupportParameters) -> float:
     """Return the share of expected claims that the passages support."""
     texts = [passage.text for passage in view.contexts]
-    return share(verdicts(view, expected_claims(view), texts, parameters).tolist())
+    wanted = view.expected_claims()
+    return share(verdicts(view, wanted, texts, parameters, known_right=True).tolist())
 
 
 def _relevant(view: CaseView, parameters: SupportParameters) -> Verdicts:
-    return any_claim(verdicts_by_passage(view, expected_claims(view), parameters))
+    wanted = view.expected_claims()
+    return any_claim(verdicts_by_passage(view, wanted, parameters, known_right=True))
 
 
 @evaluator
@@ -182,14 +189,20 @@ class AnswerCorrectness(Evaluator[CorrectnessParameters]):
     )
     parameters = CorrectnessParameters
 
-    def judge(self, view: CaseView, parameters: CorrectnessParameters) -> Mapping[str, float]:
-        """Return the weighted mean; a cosine below 0 counts as no similarity."""
-        claimed = verdicts(view, answer_claims(view), [view.expected], parameters)
-        wanted = verdicts(view, expected_claims(view), [view.answer], parameters)
+    def judge(self, view: CaseView, parameters: CorrectnessParameters) -> Result:
+        """Return the weighted mean; a cosine below 0 counts as no similarity.
+
+        Two texts that a rule calls one answer are alike without a cosine: "4,000" and "4000".
+        """
+        found = compared(view, parameters)
+        claimed, wanted = found.claimed, found.answered
         f1 = f1_of_counts(int(claimed.sum()), int((~claimed).sum()), int((~wanted).sum()))
-        meaning = max(0.0, similarity(view, view.expected, view.answer))
+        meaning = 1.0
+        if not found.same and parameters.claim_weight < 1:
+            meaning = max(0.0, similarity(view, view.expected, view.answer))
         weights = (parameters.claim_weight, 1 - parameters.claim_weight)
-        return {"answer_correctness": correctness(f1, meaning, weights)}
+        value = correctness(f1, meaning, weights)
+        return Result.of({"answer_correctness": value}, details={BY: found.by})
 
 
 @evaluator
@@ -210,16 +223,16 @@ class NoiseSensitivity(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: CaseView, parameters: SupportParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Result:
         """Return the shares for relevant and for other passages."""
-        claims = answer_claims(view)
-        correct = verdicts(view, claims, [view.expected], parameters)
-        table = verdicts_by_passage(view, claims, parameters)
-        relevant, irrelevant = noise_sensitivity(correct, table, _relevant(view, parameters))
-        return {
-            "noise_sensitivity_relevant": relevant,
-            "noise_sensitivity_irrelevant": irrelevant,
-        }
+        _ = view.contexts
+        found = compared(view, parameters)
+        shares = (0.0, 0.0)
+        if not found.claimed.all():
+            table = verdicts_by_passage(view, found.claims, parameters)
+            shares = noise_sensitivity(found.claimed, table, _relevant(view, parameters))
+        keys = ("noise_sensitivity_relevant", "noise_sensitivity_irrelevant")
+        return Result.of(dict(zip(keys, shares, strict=True)), details={BY: found.by})
 
 
 @evaluator
@@ -282,12 +295,14 @@ class RagChecker(Evaluator[SupportParameters]):
     )
     parameters = SupportParameters
 
-    def judge(self, view: CaseView, parameters: SupportParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SupportParameters) -> Result:
         """Return the eleven metrics."""
-        claims, wanted = answer_claims(view), expected_claims(view)
-        return rag_checker(
-            verdicts(view, claims, [view.expected], parameters),
-            verdicts(view, wanted, [view.answer], parameters),
-            verdicts_by_passage(view, claims, parameters),
-            verdicts_by_passage(view, wanted, parameters),
+        _ = view.contexts
+        found = compared(view, parameters)
+        values = rag_checker(
+            found.claimed,
+            found.answered,
+            verdicts_by_passage(view, found.claims, parameters),
+            verdicts_by_passage(view, found.wanted, parameters, known_right=True),
         )
+        return Result.of(values, details={BY: found.by})

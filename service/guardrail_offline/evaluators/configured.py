@@ -21,7 +21,8 @@ from guardrail_service.types import MetricSpec
 EVERY = "*"
 GROUPS = ("all", "deterministic")
 SCORES = "0.1.0"
-"""The release that last changed a score: an unfinished run of another one is not gone on with."""
+"""The release that last changed all scores. A spec says by itself when its own changed later: an
+unfinished run with such an evaluator is not gone on with, any other is."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,14 @@ def configure(
 
 def config_sha256(configured: Iterable[Configured], fingerprints: Mapping[str, str]) -> str:
     """Return the hash of everything beside the lab that a score depends on."""
+    chosen = list(configured)
+    changed = {one.id: one.evaluator.spec.scores for one in chosen}
+    newer = {name: release for name, release in changed.items() if release != SCORES}
     content = {
         "version": SCORES,
-        "evaluators": {one.id: one.as_json() for one in configured},
+        "evaluators": {one.id: one.as_json() for one in chosen},
         "fingerprints": dict(fingerprints),
-    }
+    } | ({"scores": newer} if newer else {})
     return hashlib.sha256(canonical(content)).hexdigest()
 
 

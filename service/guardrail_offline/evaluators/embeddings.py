@@ -168,6 +168,7 @@ class AnswerSentenceSimilarity(Evaluator[NoParameters]):
         original="E",
         roles=_EMBEDDING,
         tags=_TAGS,
+        scores="0.2.0",
     )
     parameters = NoParameters
 

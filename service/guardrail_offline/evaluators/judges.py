@@ -16,6 +16,7 @@ from guardrail_offline.evaluators.catalogue import (
 )
 from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.evaluators.rule_verdicts import classifier_score
+from guardrail_offline.evaluators.shared.answer_match import match
 from guardrail_offline.evaluators.shared.support import (
     SupportParameters,
     answer_claims,
@@ -106,6 +107,7 @@ class AspectCritique(Evaluator[SupportParameters]):
         "and identity attack, correctness that expected answer and passages support every claim; "
         "coherence and conciseness need a judge",
         roles=frozenset({"toxicity"}),
+        scores="0.2.0",
         problem="fairness",
         avid="E0300",
         tags=("classifier", "nist:safe"),
@@ -135,8 +137,11 @@ def _correctness(view: CaseView, parameters: SupportParameters) -> Score:
     if not (view.models.judges_support and "embedding" in view.models.roles):
         return Score.missing(State.NOT_EVALUATED, "missing_role:grounding")
     try:
+        expected = view.case.expected or ""
+        if expected.strip() and (whole := match(expected, view.answer, view.case.question)):
+            return Score(float(whole.same))
         claims = answer_claims(view)
-        texts = [view.case.expected or "", *(p.text for p in view.case.contexts or ())]
+        texts = [expected, *(p.text for p in view.case.contexts or ())]
         return Score(float(verdicts(view, claims, texts, parameters).all()))
     except Unavailable as why:
         return Score(None, why.missing)

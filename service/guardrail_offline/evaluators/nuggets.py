@@ -14,7 +14,12 @@ from guardrail_offline.evaluators.embeddings import chunk_scores
 from guardrail_offline.evaluators.pack_models import Array
 from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.evaluators.retrieval import UmbrelaParameters, grades
-from guardrail_offline.evaluators.shared.support import SURROGATE, SupportParameters
+from guardrail_offline.evaluators.shared.support import (
+    SURROGATE,
+    SupportParameters,
+    judged_claims,
+    lone_claim,
+)
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State
@@ -101,6 +106,7 @@ class Nuggets(Evaluator[NuggetParameters]):
         surrogate=f"passage sentences as nuggets; {SURROGATE}",
         roles=frozenset({"embedding"}),
         needs_support=True,
+        scores="0.2.0",
         tags=("nli", "semantic-similarity", "nist:valid-reliable"),
     )
     parameters = NuggetParameters
@@ -110,13 +116,13 @@ class Nuggets(Evaluator[NuggetParameters]):
         answer = view.answer
         view.refuse_abstention()
         texts, closeness = _create(view, parameters)
-        evidence = view.evidence([answer])
+        judged = judged_claims(view, list(map(lone_claim, texts)), [answer], known_right=True)
         nuggets = [
             Nugget(
                 bool(close >= parameters.vital_threshold),
-                _assigned(view.models.support(text, evidence).supported, parameters),
+                _assigned(one.support.supported, parameters),
             )
-            for text, close in zip(texts, closeness, strict=True)
+            for one, close in zip(judged, closeness, strict=True)
         ]
         return Result(nugget_scores(nuggets), details={"nuggets": len(nuggets)})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -22,11 +22,10 @@ from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.evaluators.rouge import rouge
 from guardrail_offline.evaluators.shared.claim_scores import share
 from guardrail_offline.evaluators.shared.support import (
+    BY,
     SURROGATE,
     SupportParameters,
-    answer_claims,
-    expected_claims,
-    verdicts,
+    compared,
 )
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
@@ -120,6 +119,7 @@ class Summarization(Evaluator[SupportParameters]):
         "place of SummaC Conv, whose trained weights belong to another model",
         roles=frozenset({"embedding"}),
         needs_support=True,
+        scores="0.2.0",
         avid="E0400",
         tags=("nli", "semantic-similarity", "nist:valid-reliable"),
     )
@@ -187,18 +187,21 @@ class SummarizationJudge(Evaluator[SummaryRuleParameters]):
         original="J",
         surrogate=f"a rule over ROUGE-L and claims; {SURROGATE}",
         needs_support=True,
+        scores="0.2.0",
         tags=("nli", "ngram", "nist:valid-reliable"),
     )
     parameters = SummaryRuleParameters
 
-    def judge(self, view: CaseView, parameters: SummaryRuleParameters) -> Mapping[str, float]:
+    def judge(self, view: CaseView, parameters: SummaryRuleParameters) -> Result:
         """Return whether all three least values are reached."""
         expected, answer = view.expected, view.answer
-        overlap = rouge(expected, answer)["rouge_l"].f1
-        supported = share(verdicts(view, answer_claims(view), [expected], parameters).tolist())
-        covered = share(verdicts(view, expected_claims(view), [answer], parameters).tolist())
-        return verdict(
-            overlap >= parameters.least_rouge_l
-            and supported >= parameters.least_supported
-            and covered >= parameters.least_covered
+        found = compared(view, parameters)
+        passes = found.same is not False and (
+            found.same is True
+            or (
+                rouge(expected, answer)["rouge_l"].f1 >= parameters.least_rouge_l
+                and share(found.claimed.tolist()) >= parameters.least_supported
+                and share(found.answered.tolist()) >= parameters.least_covered
+            )
         )
+        return Result.of(verdict(passes), details={BY: found.by})

@@ -36,6 +36,7 @@ class RagTriad(Evaluator[SupportParameters]):
         surrogate=f"cosines for the two relevances; {SURROGATE}",
         roles=frozenset({"embedding"}),
         needs_support=True,
+        scores="0.2.0",
         tags=("nli", "semantic-similarity", "nist:valid-reliable"),
     )
     parameters = SupportParameters

@@ -1,8 +1,13 @@
-"""Verdicts about claims by the pack's entailment or grounding model: what a judge is asked for."""
+"""Verdicts about claims: by the rules of the ladder, else by the pack's entailment model.
+
+Elsewhere a judge is asked. A rule that decides comes before the model, and two rules come
+after it: no claim is supported by texts that share nothing with it, or that say another number,
+date, unit or the opposite.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +16,26 @@ from pydantic import Field
 from guardrail_offline.evaluators.case_view import CaseView, Claim
 from guardrail_offline.evaluators.pack_models import Support
 from guardrail_offline.evaluators.result import Details
+from guardrail_offline.evaluators.shared.answer_match import (
+    MODEL,
+    AnswerMatch,
+    Rung,
+    holds,
+    match,
+    same_statement,
+    shares_nothing,
+)
 from guardrail_offline.evaluators.shared.claim_scores import Verdicts
+from guardrail_service.detectors.facts import detector as facts
+from guardrail_service.detectors.hallucination.detector import AGAINST
 from guardrail_service.detectors.registry import Parameters
+from guardrail_service.text.language import has_words
+from guardrail_service.types import Passage, Sample
 
 SURROGATE = "sentences as claims and the pack's grounding model in place of a judge"
+CONTRADICTED, NOT_MENTIONED = AGAINST
+BY = "decided_by"
+"""In the details of a result: the rungs that decided, each once, in order."""
 
 
 class SupportParameters(Parameters):
@@ -29,32 +50,176 @@ class SupportParameters(Parameters):
 
 
 class Judged(NamedTuple):
-    """One claim and how it stands to what it was read against."""
+    """One claim, how it stands to what it was read against, and the rung that said so."""
 
     claim: Claim
     support: Support
+    by: Rung = MODEL
 
 
-def judged_claims(view: CaseView, claims: Sequence[Claim], texts: Sequence[str]) -> list[Judged]:
+class Compared(NamedTuple):
+    """An answer and its reference read against each other.
+
+    Attributes:
+        claims: What the answer claims.
+        wanted: What the reference claims.
+        claimed: Whether the reference supports each claim of the answer. Shape (claims,).
+        answered: Whether the answer supports each claim of the reference. Shape (expected,).
+        same: Whether the two are one answer as a whole; None where no rung can tell.
+        by: The rungs that decided, in order, each once.
+    """
+
+    claims: tuple[Claim, ...]
+    wanted: tuple[Claim, ...]
+    claimed: Verdicts
+    answered: Verdicts
+    same: bool | None
+    by: tuple[Rung, ...]
+
+
+def lone_claim(text: str) -> Claim:
+    """Return a whole text as one claim that is read as it is."""
+    return Claim(0, len(text), text, text)
+
+
+class Against(NamedTuple):
+    """Some texts that claims are read against.
+
+    Attributes:
+        texts: What the rules compare, as it was written.
+        evidence: What a model reads; None for the texts' sentences, cut as it reads them.
+        known_right: The claims are those of a reference. A short one is in a text that has it word
+            for word; of an answer that would say nothing.
+    """
+
+    texts: tuple[str, ...]
+    evidence: tuple[str, ...] | None = None
+    known_right: bool = False
+
+
+def judged_claims(
+    view: CaseView, claims: Sequence[Claim], texts: Sequence[str], *, known_right: bool = False
+) -> list[Judged]:
     """Return how each claim stands to some texts together."""
-    evidence = view.evidence(texts)
-    return [Judged(claim, view.models.support(claim.text, evidence)) for claim in claims]
+    against = Against(tuple(texts), known_right=known_right)
+    return [_judged(view, claim, against) for claim in claims]
+
+
+def _judged(view: CaseView, claim: Claim, against: Against) -> Judged:
+    return view.sample.once(("judged", claim, against), lambda: _read(view, claim, against))
+
+
+def _read(view: CaseView, claim: Claim, against: Against) -> Judged:
+    ruled = _ruled(view, claim, against)
+    if ruled is not None:
+        return Judged(claim, _certain(ruled), ruled.by)
+    view.refuse_unreadable(claim.own)
+    found = view.models.support(claim.text, against.evidence or view.evidence(against.texts))
+    if found.supported > max(found.contradicted, found.not_mentioned) and shares_nothing(
+        claim.own, against.texts, view.case.question
+    ):
+        return Judged(claim, Support(0.0, 0.0, 1.0, found.evidence), "nothing_shared")
+    return Judged(claim, found)
+
+
+def _certain(found: AnswerMatch) -> Support:
+    if found.same:
+        return Support(1.0, 0.0, 0.0, 0)
+    denied = found.by in ("contradicted", "denied", "yes_no", "number", "date", "unit")
+    return Support(0.0, float(denied), float(not denied), 0)
+
+
+def _ruled(view: CaseView, claim: Claim, against: Against) -> AnswerMatch | None:
+    """Return what the rules say of a claim, or None where a model has to read it."""
+    own, question = claim.own, view.case.question
+    if not has_words(own):
+        return AnswerMatch(False, "no_words")
+    for text in against.texts:
+        for sentence in view.text(text).answer_sentences:
+            found = same_statement(sentence.text, own, question)
+            if found is not None and found.same:
+                return found
+            if against.known_right and holds(sentence.text, own):
+                return AnswerMatch(True, "contained")
+    if contradicts(view, own, against.texts):
+        return AnswerMatch(False, "contradicted")
+    return None
+
+
+def contradicts(view: CaseView, text: str, texts: Sequence[str]) -> bool:
+    """Return whether some texts say another number, date, unit or order than a text, or deny it."""
+    sample = view.segmented(Sample(text, view.case.question, tuple(map(Passage, texts))))
+    return any(one.label == CONTRADICTED for one in facts.verdicts(sample, sample.answer_sentences))
 
 
 def verdicts(
-    view: CaseView, claims: Sequence[Claim], texts: Sequence[str], parameters: SupportParameters
+    view: CaseView,
+    claims: Sequence[Claim],
+    texts: Sequence[str],
+    parameters: SupportParameters,
+    *,
+    known_right: bool = False,
 ) -> Verdicts:
     """Return whether some texts together support each claim. Shape (claims,)."""
-    found = judged_claims(view, claims, texts)
+    found = judged_claims(view, claims, texts, known_right=known_right)
     return np.array([j.support.supported >= parameters.support_threshold for j in found])
 
 
 def verdicts_by_passage(
-    view: CaseView, claims: Sequence[Claim], parameters: SupportParameters
+    view: CaseView,
+    claims: Sequence[Claim],
+    parameters: SupportParameters,
+    *,
+    known_right: bool = False,
 ) -> Verdicts:
     """Return whether each passage alone supports each claim. Shape (claims, passages)."""
-    columns = [verdicts(view, claims, [p.text], parameters) for p in view.contexts]
+    columns = [
+        verdicts(view, claims, [p.text], parameters, known_right=known_right) for p in view.contexts
+    ]
     return np.stack(columns, axis=1)
+
+
+def compared(view: CaseView, parameters: SupportParameters) -> Compared:
+    """Return the answer and the expected answer read against each other, claim by claim.
+
+    As a whole first: "4,000" and "4000" have no sentences that a model could read. The question
+    stands on both sides of what a model reads.
+
+    Raises:
+        Unavailable: If one of them is missing, the answer abstains, or a model has to read a
+            language that it does not know.
+    """
+    answer, expected = view.answer, view.expected
+    whole = match(expected, answer, view.case.question)
+    if whole is None or not whole.same:
+        view.refuse_abstention()
+    claims, wanted = view.claims_or_whole(answer), view.expected_claims()
+    if whole is not None:
+        ours, theirs = np.full(len(claims), whole.same), np.full(len(wanted), whole.same)
+        return Compared(claims, wanted, ours, theirs, whole.same, (whole.by,))
+    reference = Against((expected,), _with_question(wanted))
+    given = Against((answer,), _with_question(claims), known_right=True)
+    there = [_judged(view, claim, reference) for claim in claims]
+    back = [_judged(view, claim, given) for claim in wanted]
+    cut = parameters.support_threshold
+    return Compared(
+        claims,
+        wanted,
+        np.array([one.support.supported >= cut for one in there]),
+        np.array([one.support.supported >= cut for one in back]),
+        None,
+        rungs((*there, *back)),
+    )
+
+
+def _with_question(claims: Sequence[Claim]) -> tuple[str, ...] | None:
+    """Return a text that is one claim as it is read itself: a short one behind its question."""
+    return (claims[0].text,) if len(claims) == 1 else None
+
+
+def rungs(judged: Iterable[Judged]) -> tuple[Rung, ...]:
+    """Return the rungs that decided, each once, in order."""
+    return tuple(dict.fromkeys(one.by for one in judged))
 
 
 def answer_claims(view: CaseView) -> tuple[Claim, ...]:
@@ -64,22 +229,22 @@ def answer_claims(view: CaseView) -> tuple[Claim, ...]:
     return view.claims(answer, view.case.question)
 
 
-def expected_claims(view: CaseView) -> tuple[Claim, ...]:
-    """Return the expected answer's claims."""
-    return view.claims(view.expected, view.case.question)
-
-
-def spans(judged: Sequence[Judged], metric: str) -> list[Details]:
+def spans(judged: Sequence[Judged], metric: str, threshold: float) -> list[Details]:
     """Return one scored part of the answer per claim, for sentence-level results."""
     return [
         {
             "start": claim.start,
             "end": claim.end,
             "score": support.supported,
-            "label": "contradicted"
-            if support.contradicted > support.not_mentioned
-            else "not_mentioned",
+            "label": _label(support, threshold),
             "metric": metric,
+            "attributes": {"found_by": by},
         }
-        for claim, support in judged
+        for claim, support, by in judged
     ]
+
+
+def _label(support: Support, threshold: float) -> str:
+    if support.supported >= threshold:
+        return "supported"
+    return CONTRADICTED if support.contradicted > support.not_mentioned else NOT_MENTIONED

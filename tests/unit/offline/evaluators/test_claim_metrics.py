@@ -125,13 +125,13 @@ def test_missing_and_empty_passages_are_missing_input(evaluator_id: str) -> None
 
 
 def test_a_pack_with_an_entailment_model_is_asked_instead() -> None:
-    """The role `nli` reads every passage sentence by itself."""
-    nli = Session("nli")
-    view = CaseView(case(PARKING, POOL, PARKING), models("embedding", nli=nli))
+    """The role `nli` reads every passage sentence by itself, where no rule decides before it."""
+    nli, claim = Session("nli"), PARKING.replace("per", "every single")
+    view = CaseView(case(claim, POOL, PARKING), models("embedding", nli=nli))
     evaluator = CATALOGUE["faithfulness"]
     (result,) = evaluator.evaluate([view], evaluator.parameters())
     assert result.scores["faithfulness"].value == 1.0
-    assert [(row.text, row.second) for row in nli.ran] == [(POOL, PARKING), (PARKING, PARKING)]
+    assert [(row.text, row.second) for row in nli.ran] == [(POOL, claim), (PARKING, claim)]
 
 
 def test_more_passages_never_lower_context_recall() -> None:

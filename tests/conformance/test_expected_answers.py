@@ -1,0 +1,214 @@
+"""The contract of evaluators with an expected answer: itself is ideal, junk is never good.
+
+With the embedded pack, since a stand-in that counts words cannot fail here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import pytest
+
+import guardrail_offline.evaluators  # noqa: F401 - importing registers the evaluators
+from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.catalogue import CATALOGUE, AnyEvaluator
+from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.evaluators.pack_models import PackModels, load_models
+from guardrail_offline.evaluators.result import Result
+from guardrail_offline.runs.worker import score
+from guardrail_service.types import Direction, MetricSpec, Passage
+from tests.golden.measure_paraphrases import CUTS, KINDS, measured, written
+
+EVALUATORS = [
+    one for one in CATALOGUE if "expected" in one.spec.inputs and not one.spec.needs_judge
+    and "causal_lm" not in one.spec.roles
+]  # fmt: skip
+OF_THE_QUESTION = {"ragas.ragas", "ragas.answer_relevancy"}
+"""Closeness to the question, which the expected answer need not have."""
+OF_PASSAGES = {
+    "context_precision.context_precision", "context_recall.context_recall",
+    "context_entities_recall.context_entities_recall", "ragas.context_precision",
+    "ragas.context_recall", "ragchecker.claim_recall", "ragchecker.context_precision",
+    "ragchecker.self_knowledge",
+    # What no passage supports is wrong, but no noise.
+    "noise_sensitivity.noise_sensitivity_relevant",
+    "noise_sensitivity.noise_sensitivity_irrelevant",
+    "ragchecker.noise_sensitivity_in_relevant", "ragchecker.noise_sensitivity_in_irrelevant",
+    "summarization_judge.model_retrieval_failures", "summarization_judge.model_parse_failures",
+}  # fmt: skip
+"""They say something about passages or about how the answer failed, and junk may do well."""
+QUESTIONS = [
+    ("factoid", "What is the capital of France?", "Paris", "Paris is the capital of France."),
+    ("amount", "Where does it melt?", "565 \u00b0C", "The alloy melts at 565 \u00b0C."),
+    ("number", "How many seats has the hall?", "4,000", "The hall has 4,000 seats."),
+    ("date", "When was Einstein born?", "14 March 1879", "Einstein was born on 14 March 1879."),
+    ("yes", "Is parking free?", "Yes", "Parking is free."),
+    ("no", "Is smoking allowed?", "No", "Smoking is not allowed."),
+    ("name", "Who wrote it?", "Jane Austen", "The novel was written by Jane Austen."),
+    ("list", "Which colours has the flag?", "red, white and blue", "It is red, white and blue."),
+    ("short", "Which countries border Kenya?", *2 * ("Tanzania borders Kenya.",)),
+    ("sentence", "How long may guests stay?", "Guests may stay for two weeks at most.",
+     "Guests may stay for two weeks at most."),
+    ("sentences", "What does parking cost, and when does the pool open?",
+     "Parking behind the house costs five euros per night. The pool opens at seven.",
+     "Parking behind the house costs five euros per night. The pool opens at seven."),
+]  # fmt: skip
+FOREIGN = [
+    ("french", "Quand le mus\u00e9e est-il ferm\u00e9 ?", "Le mus\u00e9e est ferm\u00e9 le lundi.",
+     "Le mus\u00e9e est ferm\u00e9 le lundi."),
+    ("japanese", "\u65e5\u672c\u306e\u9996\u90fd\u306f\u3069\u3053\u3067\u3059\u304b\u3002",
+     "\u65e5\u672c\u306e\u9996\u90fd\u306f\u6771\u4eac\u3067\u3059\u3002",
+     "\u65e5\u672c\u306e\u9996\u90fd\u306f\u6771\u4eac\u3067\u3059\u3002"),
+    ("russian", "\u041a\u043e\u0433\u0434\u0430?", "\u0412 1998 \u0433\u043e\u0434\u0443.",
+     "\u0412 1998 \u0433\u043e\u0434\u0443."),
+]  # fmt: skip
+JUNK = ["???", "x", "...", "lorem ipsum dolor sit amet", "asdf qwer zxcv", "- - -", "\U0001f937",
+        "42 bananas", "I like trains."]  # fmt: skip
+
+
+@cache
+def models() -> PackModels:
+    """The pack that ships."""
+    return load_models("embedded")
+
+
+@cache
+def judged(answer: str | None) -> list[dict[str, Result]]:
+    """Return every evaluator's result of each question for one answer; None for the expected."""
+    return _judged([
+        Case(name, question, expected if answer is None else answer, expected, (Passage(text),))
+        for name, question, expected, text in QUESTIONS
+    ])  # fmt: skip
+
+
+def _judged(cases: Sequence[Case]) -> list[dict[str, Result]]:
+    configured = configure([one.spec.id for one in EVALUATORS])
+    found = score(list(enumerate(cases)), configured, models())
+    return [dict(found[index]) for index in range(len(cases))]
+
+
+def ideal(metric: MetricSpec) -> float:
+    """Return the best value of a metric."""
+    return metric.high if metric.direction is Direction.HIGHER else metric.low
+
+
+def has_order(evaluator: AnyEvaluator, metric: MetricSpec, expected: str) -> bool:
+    """Return whether a text has as many words as BLEU or ROUGE of an order needs."""
+    order = metric.key.rpartition("_")[2]
+    runs = evaluator.spec.id in ("bleu", "rouge") and order.isdigit()
+    return not runs or len(expected.split()) >= int(order)
+
+
+@pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda one: one.spec.id)
+def test_the_expected_answer_itself_has_the_ideal_value(evaluator: AnyEvaluator) -> None:
+    """A number, a date, a yes, a name, a list or sentences: every metric, or a reason."""
+    for (name, _, expected, _), results in zip(QUESTIONS, judged(None), strict=True):
+        for metric in evaluator.spec.metrics:
+            path = f"{evaluator.spec.id}.{metric.key}"
+            found = results[evaluator.spec.id].scores[metric.key]
+            if path in OF_THE_QUESTION or not has_order(evaluator, metric, expected):
+                continue
+            if found.value is None:
+                assert found.reason in ("no_entity", "no_label", "per_model"), (name, path)
+            else:
+                assert found.value == pytest.approx(ideal(metric), abs=1e-6), (name, path)
+
+
+@pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda one: one.spec.id)
+@pytest.mark.parametrize("junk", JUNK)
+def test_junk_is_never_good(evaluator: AnyEvaluator, junk: str) -> None:
+    """It stays on the wrong side of the threshold, or of the middle where there is none."""
+    for (name, *_), results in zip(QUESTIONS, judged(junk), strict=True):
+        for metric in evaluator.spec.metrics:
+            path = f"{evaluator.spec.id}.{metric.key}"
+            value = results[evaluator.spec.id].scores[metric.key].value
+            if value is None or path in OF_PASSAGES:
+                continue
+            middle = (max(metric.low, 0.0) + metric.high) / 2
+            cut = middle if metric.threshold is None else metric.threshold
+            is_good = value >= cut if metric.direction is Direction.HIGHER else value < cut
+            assert not is_good, (name, path, value)
+
+
+@pytest.mark.parametrize("name", ["answer_correctness", "context_recall", "context_precision"])
+@pytest.mark.parametrize("row", FOREIGN, ids=lambda row: row[0])
+def test_a_text_in_any_language_is_itself(name: str, row: tuple[str, ...]) -> None:
+    """No model has to read it."""
+    key, question, expected, text = row
+    (found,) = _judged([Case(key, question, expected, expected, (Passage(text),))])
+    assert found[name].scores[name].value == pytest.approx(1.0)
+
+
+def test_paraphrases_are_found_and_negations_are_not() -> None:
+    """60 sentences of each kind; docs/evaluation.md has the numbers of the shipped pack."""
+    assert len(written()) == 60
+    for metric, counts in measured().items():
+        assert set(counts) == set(KINDS)
+        assert counts["same"] == 60, metric
+        assert counts["negation"] <= 2, metric
+        assert counts["paraphrase"] >= 28, metric
+    assert len(CUTS) == 6
+
+
+EINSTEIN = (
+    "Albert Einstein (born 14 March 1879) was a German-born theoretical physicist, widely held to "
+    "be one of the greatest and most influential scientists of all time."
+)
+FRANCE = (
+    "France, in Western Europe, encompasses medieval cities and beaches. The country is also "
+    "renowned for its wines. Lyon's Roman theatre attests to its history."
+)
+LIC = (
+    "The Life Insurance Corporation of India (LIC) was established in 1956 following the "
+    "nationalization of the insurance industry in India.",
+    "LIC is the largest insurance company in India, with a vast network of policyholders and a "
+    "significant role in the financial sector.",
+    "As the largest institutional investor in India, LIC manages a substantial funds, contributing "
+    "to the financial stability of the country.",
+)
+
+
+def worked(evaluator_id: str, case: Case) -> dict[str, float | None]:
+    """Return one evaluator's metrics of a case, with the embedded pack."""
+    found = score([(0, case)], configure([evaluator_id]), models())[0][evaluator_id]
+    return {key: one.value for key, one in found.scores.items()}
+
+
+def test_a_wrong_birthday_is_one_unfaithful_claim_of_two() -> None:
+    """Ragas' example, as its two statements: 0.5. Known answer 1."""
+    answer = "Einstein was born in Germany. Einstein was born on 20th March 1879."
+    case = Case("1", "Where and when was Einstein born?", answer, None, (Passage(EINSTEIN),))
+    assert worked("faithfulness", case)["faithfulness"] in (0.0, 0.5)
+
+
+def test_a_wrong_birthday_in_one_sentence_is_one_unfaithful_claim() -> None:
+    """Ragas' judge takes the sentence apart and says 0.5; here a sentence is a claim."""
+    answer = "Einstein was born in Germany on 20th March 1879."
+    case = Case("1", "Where and when was Einstein born?", answer, None, (Passage(EINSTEIN),))
+    assert worked("faithfulness", case)["faithfulness"] == 0.0
+
+
+def test_one_of_two_expected_claims_is_in_the_passage() -> None:
+    """France is in Western Europe; where its capital is is not said: 0.5. Known answer 4."""
+    expected = "France is in Western Europe. Its capital is Paris."
+    asked = "Where is France and what is its capital?"
+    case = Case("1", asked, "x", expected, (Passage(FRANCE),))
+    assert worked("context_recall", case)["context_recall"] == 0.5
+
+
+def test_the_noise_of_the_insurer() -> None:
+    """Ragas' judge counts three claims, one of them noise: 1/3. Here two sentences are two."""
+    expected = (
+        "The Life Insurance Corporation of India (LIC) is the largest insurance company in India, "
+        "established in 1956 through the nationalization of the insurance industry. It is known "
+        "for managing a large portfolio of investments."
+    )
+    answer = (
+        "The Life Insurance Corporation of India (LIC) is the largest insurance company in India, "
+        "known for its vast portfolio of investments. LIC contributes to the financial stability "
+        "of the country."
+    )
+    case = Case("1", "What is LIC known for?", answer, expected, tuple(map(Passage, LIC)))
+    found = worked("noise_sensitivity", case)
+    assert found["noise_sensitivity_relevant"] in (0.0, 0.5)

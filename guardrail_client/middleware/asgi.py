@@ -20,10 +20,10 @@ from guardrail_client.middleware.asgi_streams import body_kind
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.outcome import AnswerOutcome, Shown
+from guardrail_client.middleware.repeats import texts_of
 from guardrail_client.middleware.replies import LOG
 from guardrail_client.middleware.route_options import Route, counted, matching, paths
 from guardrail_client.middleware.sse import Cutter
-from guardrail_client.middleware.stream_documents import Lane
 
 POLICY_VIOLATION = 1008
 """How a WebSocket is closed that nobody reads, RFC 6455."""
@@ -172,7 +172,7 @@ class _Shadowed(Guarded):
         encoding = bodies.single(self.headers, b"content-encoding")
         data = bodies.decoded(bytes(self._data), encoding, self.route.max_bytes)
         if framing in sse.CUTTERS:
-            return _texts(_streamed_texts(sse.CUTTERS[framing](), data, self.route.sse))
+            return _texts(_streamed_texts(sse.CUTTERS[framing](), data, self.route))
         if framing == "text":
             return _texts([data.decode(bodies.charset(self.headers), "replace")])
         raise UnreadableBody("unread_media_type")
@@ -182,9 +182,6 @@ def _texts(texts: Sequence[str]) -> Document:
     return Document(None, [FoundText(text, ()) for text in texts if text.strip()])
 
 
-def _streamed_texts(events: Cutter, data: bytes, shape: str) -> list[str]:
-    texts: dict[Lane, str] = {}
-    for event in (*events.feed(data), *events.end()):
-        for lane, text in event_reader.find(event, shape).texts.items():
-            texts[lane] = texts.get(lane, "") + text
-    return list(texts.values())
+def _streamed_texts(cutter: Cutter, data: bytes, route: Route) -> list[str]:
+    events = (*cutter.feed(data), *cutter.end())
+    return texts_of(event_reader.find(e, route.sse, snapshots=route.snapshots) for e in events)

@@ -120,11 +120,11 @@ class SocketBody(EventBody):
             rest = event_writer.fill(event, self.route.sse, next(iter(found.texts)), "")
         texts = {} if self._is_text else found.texts
         rest = event + b"\n\n" if self._is_text else rest
-        return Found(texts, rest, None, is_last=True, others=others)
+        return replace(found, texts=texts, rest=rest, template=None, is_last=True, others=others)
 
     def waits(self, held: WaitingEvent) -> bool:
         """Return whether a frame waits: for all text before it, which it may say the end of."""
-        return super().waits(held) or self._lanes.repeats.is_pending
+        return super().waits(held) or (not held.snapshots and self._lanes.repeats.is_pending)
 
     async def binary(self, content: bytes) -> None:
         """Take a frame that nobody can read.
@@ -402,7 +402,10 @@ class ObservedSocket(Guarded):
             return
         found = _read(event_of(frame), self.route)
         room = self.route.max_bytes + 1 - len(self._text)
-        self._text += "".join(found.texts.values())[:room]
+        said = "".join(found.texts.values())
+        self._text = (
+            said[: self.route.max_bytes + 1] if found.is_snapshot else self._text + said[:room]
+        )
         if self.end == FRAME:
             with suppress(UnreadableBody):
                 self.exchange.response = strict_json(frame.encode("utf-8", "replace"))
@@ -424,9 +427,14 @@ def _read(event: bytes, route: Route) -> Found:
     if not text:
         return Found({}, event + b"\n\n", None)
     if route.sse == "text":  # whatever it is: no word of a model ends its answer
-        return Found({TEXT_LANE: text}, None, event)
+        found = Found({TEXT_LANE: text}, None, event)
+        return event_reader.snapshot(found, event + b"\n\n") if route.snapshots else found
     return event_reader.find(
-        event, route.sse, unchecked=route.unchecked_events, errors=route.errors
+        event,
+        route.sse,
+        unchecked=route.unchecked_events,
+        errors=route.errors,
+        snapshots=route.snapshots,
     )
 
 

@@ -26,6 +26,7 @@ from guardrail_client.middleware.asgi_request import Guarded
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.lanes import Lanes
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
+from guardrail_client.middleware.repeats import MAX_ANEW
 from guardrail_client.middleware.replies import LOG
 from guardrail_client.middleware.shapes import Framing
 from guardrail_client.middleware.stream_documents import Lane
@@ -42,11 +43,13 @@ class WaitingEvent(NamedTuple):
         event: Without its texts.
         others: Strings in it that have to be known to repeat what may be shown.
         is_end: Whether its reader may take it for the end of a text.
+        snapshots: Lanes of which it says all that was written so far.
     """
 
     event: bytes
     others: tuple[str, ...] = ()
     is_end: bool = False
+    snapshots: frozenset[Lane] = frozenset()
 
 
 class StreamBody(Body, ABC):
@@ -58,7 +61,13 @@ class StreamBody(Body, ABC):
         self._whole = False  # the application has written everything
         self._lock = asyncio.Lock()
         self._lanes = Lanes(
-            self.guarded.client, self.route, self.exchange, self.show, self._stop, self.done
+            self.guarded.client,
+            self.route,
+            self.exchange,
+            self.show,
+            self._stop,
+            self.done,
+            self.noted,
         )
         await self.announce()
 
@@ -149,6 +158,9 @@ class StreamBody(Body, ABC):
     async def done(self, outcome: AnswerOutcome) -> None:
         """Tell a reader the verdict, where the format has room for it."""
 
+    async def noted(self) -> None:
+        """Send what waited for a text to be shown."""
+
     async def close(self) -> None:
         """Drop what is held."""
         await self._lanes.cancel()
@@ -203,6 +215,8 @@ class EventBody(StreamBody):
         self._shape = event_reader.first_shape(self.framing, self.route.sse)
         self._templates: dict[Lane, bytes] = {}
         self._held: list[WaitingEvent] = []
+        self._snapshots: set[Lane] = set()
+        self._begun_anew = 0
         await super().begin()
 
     def cutter(self) -> sse.Cutter:
@@ -217,7 +231,12 @@ class EventBody(StreamBody):
         """
         route = self.route
         return event_reader.find(
-            event, route.sse, route.tool_calls, route.unchecked_events, route.errors
+            event,
+            route.sse,
+            route.tool_calls,
+            route.unchecked_events,
+            route.errors,
+            route.snapshots,
         )
 
     async def before_the_end(self) -> None:
@@ -243,16 +262,53 @@ class EventBody(StreamBody):
             for lane, text in found.texts.items():
                 if found.template is not None:
                     self._templates[lane] = found.template
+                if found.is_snapshot:
+                    text = await self._news(lane, text)
                 if text:
                     await lanes.put(lane, text)
             is_end = found.is_last or bool(found.ends)
             if is_end:
                 await lanes.declared(None if found.is_last else found.ends)
             if found.rest is not None:
-                self._held.append(WaitingEvent(found.rest, found.others, is_end))
+                wholes = frozenset(found.texts if found.is_snapshot else ())
+                self._held.append(WaitingEvent(found.rest, found.others, is_end, wholes))
             if len(self._held) > MAX_HELD:
                 raise UnreadableBody("too_many_events")
             await self._pass_on()
+
+    async def _news(self, lane: Lane, text: str) -> str:
+        """Return what a snapshot adds to its lane: everything, if it says something else.
+
+        Raises:
+            UnreadableBody: If that has happened too often.
+        """
+        self._snapshots.add(lane)
+        news = self._lanes.repeats.news(lane, text)
+        if news is not None:
+            return news
+        self._begun_anew += 1
+        if self._begun_anew > MAX_ANEW:
+            raise UnreadableBody("too_many_revisions")
+        await self._lanes.finish(lane)
+        if self.stopped:
+            return ""
+        await self._pass_on()
+        self._held = [held for held in self._held if lane not in held.snapshots]
+        self._lanes.repeats.forget(lane)
+        return text
+
+    async def noted(self) -> None:
+        """Send the snapshots that say no more than what may be shown by now."""
+        if self._snapshots and not self.stopped:
+            try:
+                await self._pass_on()
+            except UnreadableBody as error:
+                await self._stop(TEXT_LANE, self._replaced(error.code))
+
+    async def show(self, lane: Lane, text: str) -> None:
+        """Send a text that has been decided; snapshots say theirs themselves."""
+        if lane not in self._snapshots:
+            await super().show(lane, text)
 
     async def _pass_on(self) -> None:
         """Send what is not text, in its order, up to what says more than is decided."""
@@ -290,7 +346,10 @@ class EventBody(StreamBody):
     def ending(self, lane: Lane, text: str, outcome: AnswerOutcome) -> bytes:
         """Return the fallback and the events that say that a filter ended the answer."""
         lane = event_writer.lane_to_tell(lane, self._templates)
-        return event_writer.ending(self._template(lane), self.route.sse, lane, text, outcome.told())
+        template, shape = self._template(lane), self.route.sse
+        if lane in self._snapshots and event_writer.to_tell(template, shape, lane)[1] == lane:
+            text = self._lanes.repeats.standing(lane, outcome.retract_from) + text
+        return event_writer.ending(template, shape, lane, text, outcome.told())
 
     async def done(self, outcome: AnswerOutcome) -> None:
         """Tell a reader the verdict, where its readers do not stumble over it."""

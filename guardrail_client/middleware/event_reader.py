@@ -33,6 +33,8 @@ MAX_NAME = 64
 OWN = Shape("own")
 FAILURE = "Internal Server Error"
 """Stands in for the sentences of an event that says that the application failed."""
+LAST = "-1"
+"""In a pointer of a stream: the last element of a list."""
 ENDS = ("end",)
 """Names of events without data behind which nothing follows."""
 TEXT_FIELDS = ("content", "refusal", "reasoning_content", "reasoning")
@@ -52,6 +54,8 @@ class Found:
         others: Strings of `rest` that may say again what the texts say, or something else: it waits
             until they are known to repeat what may be shown.
         shape: Which it turned out to be; None if that is not known.
+        is_snapshot: Whether a text is all that was said so far, not what is new: `rest` has it, and
+            so have `others`.
     """
 
     texts: dict[Lane, str]
@@ -61,6 +65,7 @@ class Found:
     is_last: bool = False
     others: tuple[str, ...] = ()
     shape: str | None = None
+    is_snapshot: bool = False
 
 
 def find(
@@ -69,6 +74,7 @@ def find(
     tool_calls: str = "check",
     unchecked: Collection[str] = (),
     errors: str = "removed",
+    snapshots: bool = False,
 ) -> Found:
     """Return what an event holds.
 
@@ -78,6 +84,7 @@ def find(
         tool_calls: `check`, `unchecked` or `refuse`.
         unchecked: Names or types of events that pass as they are.
         errors: Whether sentences of an error are `removed` or `unchecked`.
+        snapshots: Whether each event repeats all of its text so far.
 
     Raises:
         UnreadableBody: If it holds a tool call where those are refused.
@@ -92,7 +99,8 @@ def find(
         rest = event + b"\n\n" if event else b":\n\n"  # keeps the connection open
         return Found({}, rest, event, is_last=is_last, others=_odd_fields(event))
     if shape == "text":
-        return Found({(0, "text"): data}, None, _plain_template(event))
+        found = Found({(0, "text"): data}, None, _plain_template(event))
+        return snapshot(found, event + b"\n\n", _odd_fields(event)) if snapshots else found
     try:
         document = _well_formed(data)
         said = _failure(document, errors)
@@ -106,13 +114,15 @@ def find(
         return Found({}, rest, None, others=_odd_fields(event))
     kind = kind_in(document, name, shape)
     if kind == OPENAI_CHAT.name:
-        found = _openai(event, document, tool_calls)
+        found = _openai(event, document, tool_calls, snapshots)
     elif isinstance(kind, tuple):
-        found = _tabled(event, document, *kind, tool_calls)
+        found = _tabled(event, document, *kind, tool_calls, snapshots)
     elif kind is None:
         found = Found({}, event + b"\n\n", None, others=_others(document, OPENAI_CHAT))
     else:
         found = _pointed(event, document, kind)
+        if snapshots and found.texts:
+            found = snapshot(found, event + b"\n\n")
     odd = _odd_fields(event)
     if odd and found.template is not None:
         found = replace(found, template=with_data(b"", data_of(found.template) or ""))
@@ -147,15 +157,40 @@ def _text(value: Any) -> str | None:
 
 
 def _tabled(
-    event: bytes, document: Any, shape: StreamShape, kind: EventKind, tool_calls: str
+    event: bytes,
+    document: Any,
+    shape: StreamShape,
+    kind: EventKind,
+    tool_calls: str,
+    snapshots: bool,
 ) -> Found:
-    found = read(document, shape, kind, tool_calls)
-    rest = None
-    if found.rest is not None:
-        same = found.rest == document
-        rest = event + b"\n\n" if same else with_data(event, compact(found.rest))
-    template = None if found.template is None else with_data(event, compact(found.template))
-    return Found(found.texts, rest, template, found.ends, found.is_last, found.others, shape.name)
+    content = read(document, shape, kind, tool_calls)
+    rest = None if content.rest is None else _said(event, document, content.rest)
+    template = None if content.template is None else with_data(event, compact(content.template))
+    found = Found(
+        content.texts, rest, template, content.ends, content.is_last, content.others, shape.name
+    )
+    if not (snapshots or kind.is_snapshot) or not found.texts:
+        return found
+    return snapshot(found, _said(event, document, content.whole))
+
+
+def _said(event: bytes, document: Any, said: Any) -> bytes:
+    """Return an event that says another document than its own, or the same."""
+    return event + b"\n\n" if said == document else with_data(event, compact(said))
+
+
+def snapshot(found: Found, whole: bytes, others: tuple[str, ...] = ()) -> Found:
+    """Return what an event holds that is sent with its texts when they have been decided.
+
+    Args:
+        found: Without them.
+        whole: The event with its texts.
+        others: More strings that nobody has read.
+    """
+    texts = tuple(text for text in found.texts.values() if text.strip())
+    others = (*found.others, *others, *texts)
+    return replace(found, rest=whole, others=others, is_snapshot=True)
 
 
 def _without_comments(event: bytes) -> bytes:
@@ -180,7 +215,7 @@ def _others(document: Any, shape: Shape) -> tuple[str, ...]:
     return tuple(found.text for found in others_in(document, shape) if found.text.strip())
 
 
-def _openai(event: bytes, document: Any, tool_calls: str) -> Found:
+def _openai(event: bytes, document: Any, tool_calls: str, snapshots: bool) -> Found:
     choices = document.get("choices") if isinstance(document, dict) else None
     if not isinstance(choices, list) or not all(isinstance(c, dict) for c in choices):
         return Found({}, event + b"\n\n", None, others=_others(document, OPENAI_CHAT))
@@ -189,9 +224,11 @@ def _openai(event: bytes, document: Any, tool_calls: str) -> Found:
     rest = copy.deepcopy(document)
     rest.pop("obfuscation", None)  # padding, of which nobody knows what it says
     for choice in rest["choices"]:
+        choice.pop("logprobs", None)  # the tokens ahead of the text
+    whole = _said(event, document, rest) if snapshots else b""
+    for choice in rest["choices"]:
         index = int(choice.get("index") or 0)
         delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else {}
-        choice.pop("logprobs", None)  # the tokens ahead of the text
         for holder, names in ((choice, ("text",)), (delta, TEXT_FIELDS)):
             for name in names:
                 if isinstance(holder.get(name), str):
@@ -211,7 +248,8 @@ def _openai(event: bytes, document: Any, tool_calls: str) -> Found:
     left = with_data(event, compact(rest)) if _says_more(rest) else None
     others = tuple(text for text in _others(rest, OPENAI_CHAT) if text not in passing)
     template = with_data(event, compact(silenced(rest, OPENAI_CHAT)))
-    return Found(texts, left, template, ends, others=others, shape=OPENAI_CHAT.name)
+    found = Found(texts, left, template, ends, others=others, shape=OPENAI_CHAT.name)
+    return snapshot(found, whole) if snapshots and texts else found
 
 
 def _calls(delta: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -241,8 +279,7 @@ def _items(value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _pointed(event: bytes, document: Any, pointer: str) -> Found:
-    holder, key = _holder(document, pointer)
-    text = holder.get(key) if isinstance(holder, dict) else None
+    text = _child(*_holder(document, pointer))
     if not isinstance(text, str):
         return Found({}, event + b"\n\n", None, others=_others(document, OWN))
     rest = copy.deepcopy(document)
@@ -262,8 +299,9 @@ def kind_in(
         return shape
     if shape == ANY and isinstance(document, dict) and "choices" in document:
         return OPENAI_CHAT.name
-    shapes = STREAM_SHAPES.values() if shape == ANY else (STREAM_SHAPES[shape],)
-    return kind_of(document, name, shapes)
+    if shape != ANY:
+        return kind_of(document, name, (STREAM_SHAPES[shape],))
+    return kind_of(document, name, (one for one in STREAM_SHAPES.values() if not one.is_told))
 
 
 def first_shape(framing: Framing, shape: str) -> str:
@@ -280,8 +318,9 @@ def blank(shape: str) -> bytes:
     if shape in (ANY, "openai"):
         return b'data: {"object":"chat.completion.chunk","choices":[]}'
     document: Any = ""
-    for part in reversed(shape.split("/")[1:]):
-        document = {part.replace("~1", "/").replace("~0", "~"): document}
+    for part in reversed(_steps(shape)):
+        is_index = part.isdecimal() or part == LAST
+        document = [document] if is_index else {part: document}
     return f"data: {compact(document)}".encode()
 
 
@@ -297,10 +336,25 @@ def put_at(document: Any, pointer: str, text: str) -> None:
     holder, key = _holder(document, pointer)
     if isinstance(holder, dict):
         holder[key] = text
+    elif _child(holder, key) is not None:
+        holder[int(key)] = text
 
 
 def _holder(document: Any, pointer: str) -> tuple[Any, str]:
-    *way, key = [p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:]]
+    *way, key = _steps(pointer)
     for part in way:
-        document = document.get(part) if isinstance(document, dict) else None
+        document = _child(document, part)
     return document, key
+
+
+def _child(holder: Any, key: str) -> Any:
+    """Return what stands under a key or at an index; None if nothing does."""
+    if isinstance(holder, dict):
+        return holder.get(key)
+    if not isinstance(holder, list) or not (key.isdecimal() or key == LAST):
+        return None
+    return holder[int(key)] if int(key) < len(holder) and holder else None
+
+
+def _steps(pointer: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]

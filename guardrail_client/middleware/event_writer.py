@@ -149,13 +149,25 @@ def _last_object(document: Any) -> Any:
     return value[-1] if isinstance(value, list) else value
 
 
-def said_otherwise(event: bytes, changes: Mapping[str, str]) -> bytes | None:
+def said_otherwise(
+    event: bytes, changes: Mapping[str, str], *, is_text: bool = False
+) -> bytes | None:
     """Return an event with other strings in place of some.
 
     None if one stands in no string, or in a key or a name beside, where no other can stand.
+
+    Args:
+        event: As it came.
+        changes: What to say, by what it says.
+        is_text: Whether its data is text, not JSON.
     """
+    beside = {field_of(event, name) for name in ("event", "retry")}
+    data = data_of(event) or ""
+    if is_text:
+        known = changes.keys() == {data} and data not in beside
+        return with_data(event, changes[data]) if known else None
     try:
-        document = strict_json((data_of(event) or "").encode())
+        document = strict_json(data.encode())
     except UnreadableBody:
         return None
     left = set(changes)
@@ -164,7 +176,6 @@ def said_otherwise(event: bytes, changes: Mapping[str, str]) -> bytes | None:
         if text in changes:
             left.discard(text)
             document = put(document, place, changes[text])
-    beside = {field_of(event, name) for name in ("event", "retry")}
     if left or any(text in changes for text in (*beside, *keys_of(document))):
         return None
     return with_data(event, compact(document))

@@ -35,6 +35,7 @@ class Lanes:
         show: Sends a text of a lane to the reader.
         stop: Called when a lane must not go on: ends the response.
         done: Called when a lane has been sent to its end.
+        noted: Called when `repeats` knows more of what has been shown.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Lanes:
         show: Callable[[Lane, str], Awaitable[None]],
         stop: Callable[[Lane, AnswerOutcome], Awaitable[None]],
         done: Callable[[AnswerOutcome], Awaitable[None]],
+        noted: Callable[[], Awaitable[None]],
     ) -> None:
         self._client = client
         self._route = route
@@ -52,11 +54,12 @@ class Lanes:
         self._show = show
         self._stop = stop
         self._done = done
+        self._noted = noted
         self._queues: dict[Lane, asyncio.Queue[str | None]] = {}
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
         self._ended: set[Lane] = set()
         self._late: set[Lane] = set()
-        self.repeats = Repeats()
+        self.repeats = Repeats(is_text=route.sse == "text")
 
     async def put(self, lane: Lane, text: str) -> None:
         """Give a lane more text; waits while it has too much."""
@@ -102,6 +105,12 @@ class Lanes:
         """
         wanted = [lane for lane in self._tasks if choices is None or lane[0] in choices]
         await self._finish([lane for lane in wanted if lane not in self._late])
+
+    async def finish(self, lane: Lane) -> None:
+        """Finish one lane, if it is open; the next text of it is another."""
+        await self._finish([lane for lane in [lane] if lane in self._tasks])
+        self._ended.discard(lane)
+        self._late.discard(lane)
 
     async def _finish(self, ending: Sequence[Lane]) -> None:
         for lane in ending:
@@ -183,6 +192,7 @@ class Lanes:
     async def _say(self, lane: Lane, text: str, upto: int | None = None) -> None:
         await self._show(lane, text)
         self.repeats.showed(lane, text, upto)
+        await self._noted()
 
 
 class _Behind:

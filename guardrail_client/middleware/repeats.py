@@ -6,19 +6,40 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.event_reader import Found
 from guardrail_client.middleware.event_writer import said_otherwise
 from guardrail_client.middleware.stream_documents import WHOLE, Lane
+
+MAX_ANEW = 16
+"""Snapshots of a response that do not go on where the one before ended."""
+
+
+def texts_of(events: Iterable[Found]) -> list[str]:
+    """Return what the events of a stream say in all, text by text."""
+    repeats, replaced = Repeats(), []
+    for found in events:
+        for lane, text in found.texts.items():
+            news = repeats.news(lane, text) if found.is_snapshot else text
+            if news is None:
+                replaced.append(repeats.written[lane])
+                repeats.forget(lane)
+            repeats.wrote(lane, text if news is None else news)
+    return [*replaced, *repeats.written.values()]
 
 
 class Repeats:
     """The text written and shown on each lane of a response.
+
+    Args:
+        is_text: Whether the data of events is text, not JSON.
 
     Attributes:
         written: What the application wrote, checked or not.
         shown: What its reader was sent.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_text: bool = False) -> None:
+        self._is_text = is_text
         self.written: dict[Lane, str] = {}
         self.shown: dict[Lane, str] = {}
         self._borders: dict[Lane, list[tuple[int, int]]] = {}
@@ -27,6 +48,24 @@ class Repeats:
     def wrote(self, lane: Lane, text: str) -> None:
         """Note what the application wrote."""
         self.written[lane] = self.written.get(lane, "") + text
+
+    def news(self, lane: Lane, snapshot: str) -> str | None:
+        """Return what a snapshot adds to what was written; None if it says something else."""
+        written = self.written.get(lane, "")
+        if written.startswith(snapshot):
+            return ""
+        return snapshot[len(written) :] if snapshot.startswith(written) else None
+
+    def forget(self, lane: Lane) -> None:
+        """Begin a text anew, in the place of the one before."""
+        for kept in (self.written, self.shown, self._borders):
+            kept.pop(lane, None)
+
+    def standing(self, lane: Lane, retract_from: int | None) -> str:
+        """Return what stays of what was shown, if it is taken back from a code point on."""
+        if retract_from is None:
+            return self.shown.get(lane, "")
+        return self._beginning(lane, retract_from) if lane in self._borders else ""
 
     def showed(self, lane: Lane, text: str, upto: int | None = None) -> None:
         """Note what a reader is sent.
@@ -92,4 +131,6 @@ class Repeats:
         said = {other: text for other, text in changes.items() if text is not None}
         if len(said) < len(changes):  # a part of a changed text: nothing can stand in its place
             return b""
-        return said_otherwise(event, said) or b"" if said else event
+        if not said:
+            return event
+        return said_otherwise(event, said, is_text=self._is_text) or b""

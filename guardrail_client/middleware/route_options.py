@@ -16,7 +16,14 @@ from guardrail_client.middleware.event_reader import ANY
 from guardrail_client.middleware.exchange import Exchange, Finder, compiled
 from guardrail_client.middleware.metrics import AnswerMetrics, StreamTimes
 from guardrail_client.middleware.outcome import AnswerOutcome
-from guardrail_client.middleware.shapes import ANSWER, MEDIA_TYPES, SHAPES, Framing, Shape
+from guardrail_client.middleware.shapes import (
+    ANSWER,
+    MEDIA_TYPES,
+    SHAPES,
+    Framing,
+    Shape,
+    last_user_message,
+)
 from guardrail_client.middleware.stream_shapes import STREAM_SHAPES
 from guardrail_client.passages import wire_passages
 from guardrail_client.stream import OnError
@@ -75,6 +82,8 @@ class Route:
         sse: What events and lines of a stream hold: `openai` chunks, events of a name of
             `STREAM_SHAPES`, plain `text`, or JSON with the text at a JSON pointer. `any` goes by
             the events themselves.
+        snapshots: Whether each event of a stream repeats the whole text so far, and readers show
+            the last. One that does not go on where the one before ended is judged as another text.
         unchecked_events: Names, or values of `type`, of events that pass as they are, such as one
             with the passages.
         policy: Policy of this endpoint; None takes the client's.
@@ -108,6 +117,7 @@ class Route:
     websocket: str | None = None
     websocket_end: str = RECEIVE
     sse: str = ANY
+    snapshots: bool = False
     unchecked_events: Sequence[str] = ()
     policy: str | None = None
     detectors: Mapping[str, Any] | None = None
@@ -215,6 +225,11 @@ class Route:
         """Return a route for a query engine's response of LlamaIndex, its nodes as passages."""
         nodes: Finder = lambda exchange: _nodes(exchange.response)  # noqa: E731 - a finder is a value
         return cls(path, **{"answer": "llamaindex", "contexts": nodes, **settings})
+
+    @classmethod
+    def langgraph(cls, path: str, **settings: Any) -> Self:
+        """Return a route for streams of LangGraph's server, whose events repeat the messages."""
+        return cls(path, **{"sse": "langgraph", "question": _put_in, "contexts": None, **settings})
 
     def matches(self, path: str) -> bool:
         """Return whether a path is this endpoint's."""
@@ -393,6 +408,12 @@ def _answer_finder(
     if callable(answer):
         return (), (), answer
     return (), tuple(answer), None
+
+
+def _put_in(exchange: Exchange) -> str | None:
+    """Return the last thing that a user put into a graph."""
+    request = exchange.request if isinstance(exchange.request, dict) else {}
+    return last_user_message("messages")(request.get("input"))
 
 
 def _nodes(response: Any) -> list[Any]:

@@ -23,6 +23,8 @@ from guardrail_client.middleware.stream_shapes import PRESENT, EventKind, Stream
 Key = int | str
 Lane = tuple[Key, str]
 """Which text of a stream: what tells it from others, and the field it stands in."""
+OF_MODELS = ("ai", "AIMessage", "AIMessageChunk", "assistant")
+"""Types and roles of messages."""
 WHOLE = "whole:"
 """Begins the name of a lane whose text is a value: it is checked and sent in its event."""
 
@@ -38,6 +40,7 @@ class Read:
         ends: Keys of which nothing follows.
         is_last: Whether nothing follows at all.
         others: Strings of `rest` nobody has read.
+        whole: The document with its texts, without what is removed.
     """
 
     texts: dict[Lane, str]
@@ -46,6 +49,7 @@ class Read:
     ends: frozenset[Key]
     is_last: bool
     others: tuple[str, ...]
+    whole: Any
 
 
 def kind_of(
@@ -69,9 +73,13 @@ def read(document: Any, shape: StreamShape, kind: EventKind, tool_calls: str) ->
     for pattern in kind.removed:
         for place in places_of(rest, pattern):
             rest = put(rest, place, _emptied(at_place(rest, place)))
+    for place in places_of(rest, kind.messages) if kind.messages else ():
+        if not _is_models(message := at_place(rest, place)):
+            rest = put(rest, place, silenced(message, _codes(shape)))
+    whole = copy.deepcopy(rest)
     texts: dict[Lane, str] = {}
     passing: list[Place] = []
-    whole: list[str] = []
+    values: list[str] = []
     for lane, place, is_call in _lanes(rest, kind):
         found = at_place(rest, place)
         if found in ("", {}, [], None):
@@ -87,8 +95,8 @@ def read(document: Any, shape: StreamShape, kind: EventKind, tool_calls: str) ->
             passing.append(place)
             text = json.dumps(found, ensure_ascii=False)
             texts[lane[0], WHOLE + lane[1]] = text
-            whole.append(text)
-    others = (*_unread(rest, shape, passing), *whole)
+            values.append(text)
+    others = (*_unread(rest, shape, passing), *values)
     has_said = bool(texts) and not passing
     goes_on = not has_said or kind.goes_on or kind.ends or others
     return Read(
@@ -100,6 +108,7 @@ def read(document: Any, shape: StreamShape, kind: EventKind, tool_calls: str) ->
         frozenset([_key(rest, kind)]) if kind.ends == "key" else frozenset(),
         kind.ends == "all",
         others,
+        whole,
     )
 
 
@@ -126,6 +135,12 @@ def _with_pointers(document: Any, template: Any) -> Any:
         places = places_of(template, document[1:])
         return at_place(template, places[0]) if places else PRESENT
     return document
+
+
+def _is_models(message: Any) -> bool:
+    """Return whether a message is of the model, not of its user or of a tool."""
+    said_by = message.get("type", message.get("role")) if isinstance(message, dict) else None
+    return said_by in OF_MODELS
 
 
 def _is_of(document: Any, kind: EventKind) -> bool:

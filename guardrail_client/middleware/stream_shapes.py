@@ -28,6 +28,9 @@ class EventKind:
         goes_on: Whether the event is sent even if it had nothing but its text.
         removed: Patterns of what says something nobody has read, beside the text; emptied.
         names: What the field `event` says; empty: anything.
+        is_snapshot: Whether a text is all that was said so far, not what is new.
+        messages: A pattern of messages, of which only names and codes are left unless they are the
+            model's.
     """
 
     when: Mapping[str, Any] = field(default_factory=dict)
@@ -38,6 +41,8 @@ class EventKind:
     goes_on: bool = False
     removed: tuple[str, ...] = ()
     names: frozenset[str] = frozenset()
+    is_snapshot: bool = False
+    messages: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class StreamShape:
         codes: Keys whose strings are names and codes, beside those of every shape.
         is_named: Whether the field `event` says the type again.
         event: What that field says otherwise.
+        is_told: Whether a route has to name it, because its events alone do not prove it.
         source: The published description.
     """
 
@@ -66,6 +72,7 @@ class StreamShape:
     codes: frozenset[str] = frozenset()
     is_named: bool = False
     event: str = ""
+    is_told: bool = False
     source: str = ""
 
 
@@ -361,12 +368,44 @@ LLAMAINDEX = StreamShape(
     source="https://github.com/run-llama/llama_index/blob/"
     "main/llama-index-core/llama_index/core/agent/workflow/workflow_events.py",
 )
+_OF_MODEL = frozenset({"messages/partial", "messages/complete"})
+_BESIDE = ("additional_kwargs", "response_metadata", "tool_call_chunks", "invalid_tool_calls")
+_CALLS = "tool_calls/*/args"
+LANGGRAPH = StreamShape(
+    "langgraph",
+    kinds=(
+        EventKind({"/run_id": PRESENT}, names=frozenset({"metadata"})),
+        EventKind(names=frozenset({"messages/metadata"}), removed=("/*",)),
+        EventKind(
+            {}, ("/*/content", "/*/content/*/text"), (f"/*/{_CALLS}",), names=_OF_MODEL,
+            removed=tuple(f"/*/{key}" for key in _BESIDE), messages="/*", is_snapshot=True,
+        ),
+        EventKind(
+            {"/messages": PRESENT}, ("/messages/*/content", "/messages/*/content/*/text"),
+            (f"/messages/*/{_CALLS}",), names=frozenset({"values"}),
+            removed=tuple(f"/messages/*/{key}" for key in _BESIDE), messages="/messages/*",
+            is_snapshot=True,
+        ),
+        EventKind(
+            {}, ("/0/content", "/0/content/*/text"), ("/0/tool_call_chunks/*/args",), ("/0/id",),
+            names=frozenset({"messages"}), messages="/0",
+            removed=("/1", "/0/additional_kwargs", "/0/response_metadata", "/0/tool_calls",
+                     "/0/invalid_tool_calls"),
+        ),
+    ),
+    blank=[{"type": "ai", "content": ""}],
+    event="messages/partial",
+    codes=frozenset({"run_id", "thread_id", "tool_call_id", "status", "chunk_position"}),
+    is_told=True,
+    source="https://reference.langchain.com/javascript/langchain-langgraph-sdk/index/"
+    "MessagesStreamEvent",
+)  # fmt: skip
 
 STREAM_SHAPES: Mapping[str, StreamShape] = {
     shape.name: shape
     for shape in (
         OPENAI_RESPONSES, ANTHROPIC, GOOGLE, BEDROCK, COHERE, OLLAMA_CHAT, OLLAMA_GENERATE,
-        VERCEL, VERCEL_PARTS, LANGSERVE, LLAMAINDEX,
+        VERCEL, VERCEL_PARTS, LANGSERVE, LLAMAINDEX, LANGGRAPH,
     )
 }  # fmt: skip
 """Tried in this order where a route declares none and an event is no chunk of OpenAI's chat."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -11,17 +10,16 @@ from typing import Any
 from guardrail_client.circuit import with_circuit
 from guardrail_client.client import GuardrailClient
 from guardrail_client.errors import GuardrailError
-from guardrail_client.middleware import bodies, documents, event_reader, event_writer, replies, sse
+from guardrail_client.middleware import bodies, documents, replies
 from guardrail_client.middleware.bodies import Header, UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
 from guardrail_client.middleware.exchange import Exchange, queried
 from guardrail_client.middleware.metrics import StreamTimes
 from guardrail_client.middleware.outcome import NO_ANSWER, AnswerOutcome, unchecked
-from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.replies import LOG, Verdict
 from guardrail_client.middleware.route_options import Route, counted, matching
 from guardrail_client.middleware.shapes import Framing
-from guardrail_client.middleware.stream_documents import Lane
+from guardrail_client.middleware.wsgi_texts import StreamedTexts
 from guardrail_client.stream import CheckStream
 
 Environ = dict[str, Any]
@@ -208,7 +206,7 @@ class _Guarded:
         yield from self._begun(bodies.added(headers, outcome.headers()), [error])
 
     def _stream(self, chunks: Iterator[bytes], framing: Framing) -> Iterator[bytes]:
-        texts = _Texts(chunks, framing, bodies.charset(self._headers), self._route)
+        texts = StreamedTexts(chunks, framing, bodies.charset(self._headers), self._route)
         headers = bodies.rewritten(self._headers, None)
         headers = bodies.added(headers, [("X-Guardrail-Decision", "streaming")])
         shadow = self._route.mode == "shadow"
@@ -219,7 +217,7 @@ class _Guarded:
             outcome, _ = replies.answered(self._route, self.exchange.path, document, said)
             self._route.report(outcome)
 
-    def _guarded(self, texts: _Texts) -> Iterator[bytes]:
+    def _guarded(self, texts: StreamedTexts) -> Iterator[bytes]:
         route, path = self._route, self.exchange.path
         outcome = None
         try:
@@ -243,7 +241,7 @@ class _Guarded:
         yield texts.stopped(route.fallback_for(outcome), outcome) + texts.tail()
 
     def _shown(
-        self, texts: _Texts, tokens: Iterator[str]
+        self, texts: StreamedTexts, tokens: Iterator[str]
     ) -> Generator[bytes, None, AnswerOutcome | None]:
         """Yield a text as far as it may be shown, and what waited for it."""
         first = next(tokens, "")
@@ -258,6 +256,7 @@ class _Guarded:
             with self._checked(_chained(first, tokens)) as stream:
                 for text in _timed(stream, self._route.begun()):
                     yield texts.shown(text, None if stream.error else stream.processed)
+                    yield from texts.repeated()
                 outcome = replies.ended(self.exchange.path, stream)
         if outcome.shown != "replaced":
             yield texts.done(outcome)
@@ -280,174 +279,6 @@ class _Guarded:
         )
 
 
-class _Texts:
-    """The texts of a streamed body, one after the other, and how to send text in their place."""
-
-    def __init__(
-        self, chunks: Iterator[bytes], framing: Framing, charset: str, route: Route
-    ) -> None:
-        self._route = route
-        self._repeats = Repeats()
-        self._chunks = chunks
-        self._events = sse.CUTTERS[framing]() if framing in sse.CUTTERS else None
-        self._charset = charset
-        self._encoder = bodies.encoder(charset)
-        self._shape = event_reader.first_shape(framing, route.sse)
-        self._lane: Lane = (0, "text")
-        self._templates: dict[Lane, bytes] = {}
-        self._waiting: list[tuple[bytes, tuple[str, ...]]] = []
-        self._pieces = self._raw()
-        self._ahead: tuple[Lane, str] | None = None
-        self._judged: set[Lane] = set()
-        self._unread = b""
-        self.seen = ""
-
-    def begins(self) -> bool:
-        """Return whether there is another text.
-
-        Raises:
-            UnreadableBody: If it is one that has been judged already.
-        """
-        self._ahead = self._ahead or next(self._pieces, None)
-        if self._ahead is None:
-            return False
-        self._lane = self._ahead[0]
-        if self._lane in self._judged:
-            raise UnreadableBody("several_texts")
-        return True
-
-    def tokens(self) -> Generator[str, None, None]:
-        """Yield the text; blank text only together with what follows it."""
-        blank = ""
-        while self._ahead is not None and self._ahead[0] == self._lane:
-            blank += self._ahead[1]
-            if blank.strip():
-                yield blank
-                blank = ""
-            self._ahead = next(self._pieces, None)
-        self._judged.add(self._lane)
-        if blank:
-            yield blank
-
-    def passed(self, *, decided: bool = False) -> Iterator[bytes]:
-        """Yield events without text whose turn has come.
-
-        Args:
-            decided: Whether every text that was read has been decided.
-
-        Raises:
-            UnreadableBody: If one says what was never checked.
-        """
-        while self._waiting and (decided or self._repeats.can_say(self._waiting[0][1])):
-            rest, others = self._waiting.pop(0)
-            try:
-                rest = self._repeats.passed(rest, others)
-            except UnreadableBody as error:
-                self._let_pass(error)
-            yield self._sent(rest)
-
-    def _let_pass(self, error: UnreadableBody) -> None:
-        """Raise the error unless the route lets pass what cannot be checked."""
-        if unchecked(self._route, "", error.code).shown == "replaced":
-            raise error
-        LOG.warning("event not checked, as_is: %s", error.code)
-
-    def copied(self) -> Iterator[bytes]:
-        """Yield everything as it is, and see what it says."""
-        chunks: list[bytes] = []
-        for chunk in self._chunks:
-            chunks.append(chunk)
-            yield chunk
-        self._chunks = iter(chunks)
-        with suppress(UnreadableBody):
-            self.seen = "".join(text for _, text in self._raw())
-
-    def left(self) -> Iterator[bytes]:
-        """Yield what nobody could read, or what the charset still has to say."""
-        if self._unread:
-            yield self._unread
-            yield from self._chunks
-        elif tail := self.tail():
-            yield tail
-
-    @property
-    def size(self) -> int:
-        """Return the code points of the text that were written."""
-        return len(self._repeats.written.get(self._lane, ""))
-
-    def shown(self, text: str, upto: int | None = None) -> bytes:
-        """Return a text as it is sent, up to a code point of what was written."""
-        self._repeats.showed(self._lane, text, upto)
-        return self._filled(text)
-
-    def stopped(self, text: str, outcome: AnswerOutcome) -> bytes:
-        """Return what a stopped stream ends with."""
-        if self._events is None:
-            return self._encoder.encode(text)
-        self._lane = event_writer.lane_to_tell(self._lane, self._templates)
-        return self._sent(
-            event_writer.ending(self._template(), self._route.sse, self._lane, text, outcome.told())
-        )
-
-    def done(self, outcome: AnswerOutcome) -> bytes:
-        """Return what says that a text was marked, where the format has room for it."""
-        if self._events is None or outcome.result is None or outcome.result.action != "mark":
-            return b""
-        return self._sent(event_writer.marked(self._shape, outcome.told()))
-
-    def tail(self) -> bytes:
-        """Return what the charset still has to say: a character held back, the way to ASCII."""
-        return self._encoder.encode("", final=True) if self._events is None else b""
-
-    def _filled(self, text: str) -> bytes:
-        if self._events is None:
-            return self._encoder.encode(text)
-        return self._sent(event_writer.fill(self._template(), self._route.sse, self._lane, text))
-
-    def _sent(self, events: bytes) -> bytes:
-        return self._events.sent(events) if isinstance(self._events, sse.JsonLines) else events
-
-    def _template(self) -> bytes:
-        return self._templates.get(self._lane) or event_reader.blank(self._shape)
-
-    def _raw(self) -> Iterator[tuple[Lane, str]]:
-        if self._events is None:
-            for text in _decoded(self._chunks, self._charset):
-                if text:
-                    yield (0, "text"), text
-            return
-        try:
-            for chunk in self._chunks:
-                for event in self._events.feed(chunk):
-                    yield from self._event(event)
-        except UnreadableBody as error:
-            self._let_pass(error)
-            self._unread = self._events.unread()
-            return
-        for event in self._events.end():
-            yield from self._event(event)
-
-    def _event(self, event: bytes) -> Iterator[tuple[Lane, str]]:
-        route = self._route
-        try:
-            found = event_reader.find(
-                event, route.sse, route.tool_calls, route.unchecked_events, route.errors
-            )
-        except UnreadableBody as error:
-            self._let_pass(error)
-            self._waiting.append((event + b"\n\n", ()))
-            return
-        self._shape = found.shape or self._shape
-        for lane, text in found.texts.items():
-            if found.template is not None:
-                self._templates[lane] = found.template
-            if text:
-                self._repeats.wrote(lane, text)
-                yield lane, text
-        if found.rest is not None:
-            self._waiting.append((found.rest, found.others))
-
-
 def _unread(code: str) -> Callable[[bytes], tuple[AnswerOutcome, bytes | None]]:
     """Return the check of a body that cannot be checked, unless it is empty."""
 
@@ -457,13 +288,6 @@ def _unread(code: str) -> Callable[[bytes], tuple[AnswerOutcome, bytes | None]]:
         return AnswerOutcome("", "as_is", None, NO_ANSWER), None
 
     return check
-
-
-def _decoded(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder(charset)("replace")
-    for chunk in chunks:
-        yield decoder.decode(chunk)
-    yield decoder.decode(b"", final=True)
 
 
 def _timed(stream: CheckStream, times: StreamTimes) -> Iterator[str]:

@@ -26,6 +26,7 @@ from tests.unit.client.middleware.conftest import (
     Reply,
     on_socket,
 )
+from tests.unit.client.middleware.test_snapshots import MADE, so_far
 from tests.unit.client.middleware.test_vendor_streams import EVENTS, VENDORS, Vendor, route
 
 EXAMPLES = int(os.environ.get("GUARDRAIL_EXAMPLES", "2000"))
@@ -130,6 +131,74 @@ def test_a_reader_shows_what_the_verdict_says_wherever_the_bytes_are_cut(
     body = vendor.reply(text).body
     shown = vendor.shown(sent(name, body, cuts, asynchronous, hold=hold).decode())
     assert shown == TEXTS[text]
+
+
+@settings(max_examples=max(1, EXAMPLES // 2))
+@given(
+    name=st.sampled_from(sorted(MADE)),
+    text=st.sampled_from([LEAK, BAD]),
+    size=st.integers(1, 50),
+    cuts=CUTS,
+    asynchronous=st.booleans(),
+    places=st.lists(st.integers(0, 40), max_size=3),
+    escaped=st.booleans(),
+    hold=st.sampled_from([None, "all"]),
+    data=st.data(),
+)
+def test_nothing_stopped_or_redacted_is_in_snapshots(
+    name: str,
+    text: str,
+    size: int,
+    cuts: list[int],
+    asynchronous: bool,
+    places: list[int],
+    escaped: bool,
+    hold: Any,
+    data: st.DataObject,
+) -> None:
+    """Whatever the borders, the order of snapshots and what stands between them."""
+    way = MADE[name]
+    written = text.replace("e", HIDDEN) if escaped and way.sse != "text" else text
+    events = [way.framed(way.event(one)) for one in so_far(written, size)]
+    for place in places:
+        event = data.draw(st.sampled_from(repeats(Vendor(list, way.kind, str), written)))
+        events.insert(place % (len(events) + 1), event)
+    if in_order := data.draw(st.booleans()):
+        body = b"".join(events)
+    else:
+        body = b"".join(data.draw(st.permutations(events)))
+    body = body.replace(b"\\ue000", b"\\u0065").replace(HIDDEN.encode(), b"e")
+    edges = [0, *sorted({cut % (len(body) + 1) for cut in cuts}), len(body)]
+    reply = Reply.of(body, way.kind)
+    reply.chunks = [body[a:b] for a, b in pairwise(edges)]
+    found = HOSTS[asynchronous].get(reply, way.route(hold=hold)).content
+    assert SECRETS[text] not in views(found)
+    is_one = way.sse != "text" or not places  # among events of text, each other event is another
+    if in_order and text == BAD and is_one:
+        assert not any(BAD[at : at + WINDOW] in views(found) for at in range(len(BAD) - WINDOW))
+
+
+@settings(max_examples=max(1, EXAMPLES // 4))
+@given(
+    name=st.sampled_from(sorted(MADE)),
+    text=st.sampled_from([GOOD, UMLAUT]),
+    size=st.integers(1, 50),
+    cuts=CUTS,
+    asynchronous=st.booleans(),
+)
+def test_good_snapshots_leave_byte_for_byte(
+    name: str, text: str, size: int, cuts: list[int], asynchronous: bool
+) -> None:
+    """But for the comment that says the verdict."""
+    way = MADE[name]
+    body = way.body(so_far(text, size))
+    edges = [0, *sorted({cut % (len(body) + 1) for cut in cuts}), len(body)]
+    reply = Reply.of(body, way.kind)
+    reply.chunks = [body[a:b] for a, b in pairwise(edges)]
+    found = HOSTS[asynchronous].get(reply, way.route()).content
+    comments = [one for one in found.split(b"\n\n") if one.startswith(b":")]
+    assert len(comments) <= 1
+    assert found.replace(b"".join(one + b"\n\n" for one in comments), b"") == body
 
 
 SOCKETS = {

@@ -226,6 +226,22 @@ def llamaindex(text: str) -> list[Any]:
     return events
 
 
+def langgraph(text: str) -> list[Any]:
+    """LangGraph's server in the modes `messages` and `values`: each event repeats the answer."""
+    asked = {"type": "human", "id": "h-1", "content": "How long may I stay?", "example": False}
+    said = {"type": "ai", "id": "run-1", "additional_kwargs": {}, "tool_calls": []}
+    so_far = ["".join(pieces(text)[: at + 1]) for at in range(len(pieces(text)))]
+    return [
+        ("metadata", {"run_id": "7f5a", "attempt": 1}),
+        ("values", {"messages": [asked]}),
+        ("messages/metadata", {"run-1": {"metadata": {"langgraph_node": "agent"}}}),
+        *(("messages/partial", [{**said, "content": one}]) for one in so_far),
+        ("messages/complete", [{**said, "content": text}]),
+        ("values", {"messages": [asked, {**said, "content": text}]}),
+        ("end", None),
+    ]
+
+
 @dataclass(frozen=True)
 class Vendor:
     """One service's stream, and how its reader finds the text."""
@@ -234,6 +250,8 @@ class Vendor:
     kind: str
     read: Callable[[Any], str]
     stopped: str = ""
+    is_repeated: bool = False
+    """Whether each event says all of the text so far."""
 
     def reply(self, text: str) -> Reply:
         """Return the stream as bytes."""
@@ -255,7 +273,8 @@ class Vendor:
 
     def shown(self, body: str) -> str:
         """Return what a reader of the service shows."""
-        return "".join(self.read(event) for event in self.parsed(body))
+        found = [self.read(event) for event in self.parsed(body)]
+        return next(filter(None, found[::-1]), "") if self.is_repeated else "".join(found)
 
     def parsed(self, body: str) -> Iterator[Any]:
         """Yield the documents of a body."""
@@ -308,6 +327,7 @@ VENDORS = {
     "langserve": Vendor(langserve, EVENTS, at("content")),
     "langserve strings": Vendor(strings, EVENTS, lambda e: e if isinstance(e, str) else ""),
     "llamaindex": Vendor(llamaindex, EVENTS, at("value", "delta")),
+    "langgraph": Vendor(langgraph, EVENTS, at(0, "content"), is_repeated=True),
 }  # fmt: skip
 
 
@@ -341,7 +361,8 @@ def test_the_stream_of_a_service_is_checked(
 ) -> None:
     """It stays a stream of that service; a stopped one ends as that service ends one."""
     vendor = VENDORS[name]
-    guarded = route(name) if declared or name == "vercel-parts" else Route("/ask")
+    told = declared or name in ("vercel-parts", "langgraph")
+    guarded = route(name) if told else Route("/ask")
     reply = host.get(vendor.reply(text), guarded)
     assert reply.status_code == 200
     assert vendor.shown(reply.text) == shown

@@ -1,0 +1,227 @@
+"""The texts of a streamed WSGI response, one after the other."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
+
+from guardrail_client.middleware import bodies, event_reader, event_writer, sse
+from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
+from guardrail_client.middleware.repeats import MAX_ANEW, Repeats
+from guardrail_client.middleware.replies import LOG
+from guardrail_client.middleware.route_options import Route
+from guardrail_client.middleware.shapes import Framing
+from guardrail_client.middleware.stream_documents import Lane
+
+ANEW = None
+"""Stands in for a piece where a text begins anew, in the place of the one before."""
+
+
+class StreamedTexts:
+    """The texts of a streamed body, one after the other, and how to send text in their place."""
+
+    def __init__(
+        self, chunks: Iterator[bytes], framing: Framing, charset: str, route: Route
+    ) -> None:
+        self._route = route
+        self._repeats = Repeats(is_text=route.sse == "text")
+        self._chunks = chunks
+        self._events = sse.CUTTERS[framing]() if framing in sse.CUTTERS else None
+        self._charset = charset
+        self._encoder = bodies.encoder(charset)
+        self._shape = event_reader.first_shape(framing, route.sse)
+        self._lane: Lane = (0, "text")
+        self._templates: dict[Lane, bytes] = {}
+        self._waiting: list[tuple[bytes, tuple[str, ...]]] = []
+        self._pieces = self._raw()
+        self._ahead: tuple[Lane, str | None] | None = None
+        self._begun_anew = 0
+        self._judged: set[Lane] = set()
+        self._snapshots: set[Lane] = set()
+        self._unread = b""
+        self.seen = ""
+
+    def begins(self) -> bool:
+        """Return whether there is another text.
+
+        Raises:
+            UnreadableBody: If it is one that has been judged already.
+        """
+        self._ahead = self._ahead or next(self._pieces, None)
+        if self._ahead is None:
+            return False
+        if self._ahead[1] is ANEW:
+            self._repeats.forget(self._ahead[0])
+            self._judged.discard(self._ahead[0])
+            self._ahead = None
+            return self.begins()
+        self._lane = self._ahead[0]
+        if self._lane in self._judged:
+            raise UnreadableBody("several_texts")
+        return True
+
+    def tokens(self) -> Generator[str, None, None]:
+        """Yield the text; blank text only together with what follows it."""
+        blank = ""
+        while self._ahead is not None and self._ahead[0] == self._lane and self._ahead[1]:
+            blank += self._ahead[1]
+            if blank.strip():
+                yield blank
+                blank = ""
+            self._ahead = next(self._pieces, None)
+        self._judged.add(self._lane)
+        if blank:
+            yield blank
+
+    def passed(self, *, decided: bool = False) -> Iterator[bytes]:
+        """Yield events without text whose turn has come.
+
+        Args:
+            decided: Whether every text that was read has been decided.
+
+        Raises:
+            UnreadableBody: If one says what was never checked.
+        """
+        while self._waiting and (decided or self._repeats.can_say(self._waiting[0][1])):
+            rest, others = self._waiting.pop(0)
+            try:
+                rest = self._repeats.passed(rest, others)
+            except UnreadableBody as error:
+                self._let_pass(error)
+            yield self._sent(rest)
+
+    def _let_pass(self, error: UnreadableBody) -> None:
+        """Raise the error unless the route lets pass what cannot be checked."""
+        if unchecked(self._route, "", error.code).shown == "replaced":
+            raise error
+        LOG.warning("event not checked, as_is: %s", error.code)
+
+    def repeated(self) -> Iterator[bytes]:
+        """Yield the snapshots of the text that say no more than what may be shown by now."""
+        if self._lane in self._snapshots:
+            yield from self.passed()
+
+    def copied(self) -> Iterator[bytes]:
+        """Yield everything as it is, and see what it says."""
+        chunks: list[bytes] = []
+        for chunk in self._chunks:
+            chunks.append(chunk)
+            yield chunk
+        self._chunks = iter(chunks)
+        with suppress(UnreadableBody):
+            self.seen = "".join(text or "" for _, text in self._raw())
+
+    def left(self) -> Iterator[bytes]:
+        """Yield what nobody could read, or what the charset still has to say."""
+        if self._unread:
+            yield self._unread
+            yield from self._chunks
+        elif tail := self.tail():
+            yield tail
+
+    @property
+    def size(self) -> int:
+        """Return the code points of the text that were written."""
+        return len(self._repeats.written.get(self._lane, ""))
+
+    def shown(self, text: str, upto: int | None = None) -> bytes:
+        """Return a text as it is sent, up to a code point of what was written."""
+        self._repeats.showed(self._lane, text, upto)
+        return b"" if self._lane in self._snapshots else self._filled(text)
+
+    def stopped(self, text: str, outcome: AnswerOutcome) -> bytes:
+        """Return what a stopped stream ends with."""
+        if self._events is None:
+            return self._encoder.encode(text)
+        lane = self._lane = event_writer.lane_to_tell(self._lane, self._templates)
+        template, shape = self._template(), self._route.sse
+        if lane in self._snapshots and event_writer.to_tell(template, shape, lane)[1] == lane:
+            text = self._repeats.standing(lane, outcome.retract_from) + text
+        return self._sent(event_writer.ending(template, shape, lane, text, outcome.told()))
+
+    def done(self, outcome: AnswerOutcome) -> bytes:
+        """Return what says that a text was marked, where the format has room for it."""
+        if self._events is None or outcome.result is None or outcome.result.action != "mark":
+            return b""
+        return self._sent(event_writer.marked(self._shape, outcome.told()))
+
+    def tail(self) -> bytes:
+        """Return what the charset still has to say: a character held back, the way to ASCII."""
+        return self._encoder.encode("", final=True) if self._events is None else b""
+
+    def _filled(self, text: str) -> bytes:
+        if self._events is None:
+            return self._encoder.encode(text)
+        return self._sent(event_writer.fill(self._template(), self._route.sse, self._lane, text))
+
+    def _sent(self, events: bytes) -> bytes:
+        return self._events.sent(events) if isinstance(self._events, sse.JsonLines) else events
+
+    def _template(self) -> bytes:
+        return self._templates.get(self._lane) or event_reader.blank(self._shape)
+
+    def _raw(self) -> Iterator[tuple[Lane, str | None]]:
+        if self._events is None:
+            for text in _decoded(self._chunks, self._charset):
+                if text:
+                    yield (0, "text"), text
+            return
+        try:
+            for chunk in self._chunks:
+                for event in self._events.feed(chunk):
+                    yield from self._event(event)
+        except UnreadableBody as error:
+            self._let_pass(error)
+            self._unread = self._events.unread()
+            return
+        for event in self._events.end():
+            yield from self._event(event)
+
+    def _event(self, event: bytes) -> Iterator[tuple[Lane, str | None]]:
+        route = self._route
+        try:
+            found = event_reader.find(
+                event,
+                route.sse,
+                route.tool_calls,
+                route.unchecked_events,
+                route.errors,
+                route.snapshots,
+            )
+        except UnreadableBody as error:
+            self._let_pass(error)
+            self._waiting.append((event + b"\n\n", ()))
+            return
+        self._shape = found.shape or self._shape
+        for lane, text in found.texts.items():
+            if found.template is not None:
+                self._templates[lane] = found.template
+            if found.is_snapshot:
+                yield from self._news(lane, text)
+            elif text:
+                self._repeats.wrote(lane, text)
+                yield lane, text
+        if found.rest is not None:
+            self._waiting.append((found.rest, found.others))
+
+    def _news(self, lane: Lane, text: str) -> Iterator[tuple[Lane, str | None]]:
+        """Yield what a snapshot adds to its text: everything, if it says something else."""
+        self._snapshots.add(lane)
+        if (news := self._repeats.news(lane, text)) is None:
+            self._begun_anew += 1
+            if self._begun_anew > MAX_ANEW:
+                raise UnreadableBody("too_many_revisions")
+            yield lane, ANEW
+            news = text
+        if news:
+            self._repeats.wrote(lane, news)
+            yield lane, news
+
+
+def _decoded(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(charset)("replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk)
+    yield decoder.decode(b"", final=True)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_offline.datasets.cases import Case, Lab, Model, group_of, models_of
-from guardrail_offline.datasets.columns import RowPlace, case_of
+from guardrail_offline.datasets.columns import RowPlace
 from guardrail_offline.datasets.labs import open_lab
+from guardrail_offline.datasets.suites import RecordReader
 from guardrail_offline.evaluators.catalogue import CATALOGUE, EvaluatorSpec
 from guardrail_offline.evaluators.configured import Configured, configure
 from guardrail_offline.evaluators.pack_models import PackModels
@@ -35,11 +36,18 @@ class Scores(Mapping[str, float | None]):
     Attributes:
         rows: A mapping per case: its key, and each metric's value or None.
         missing: Of each metric, how many cases have no value, by reason.
+        ignored: Columns of the dataset that nothing read.
     """
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]], missing: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        missing: Mapping[str, Any],
+        ignored: Iterable[str] = (),
+    ) -> None:
         self.rows = tuple(rows)
         self.missing = dict(missing)
+        self.ignored = tuple(ignored)
         keys = [key for key in (rows[0] if rows else {}) if key != "key"]
         self._means = {key: _mean(row[key] for row in rows) for key in keys}
 
@@ -64,7 +72,11 @@ class Scores(Mapping[str, float | None]):
 
 
 def evaluate(
-    dataset: Any, metrics: Sequence[str] = QUICKSTART, *, pack: str = "embedded"
+    dataset: Any,
+    metrics: Sequence[str] = QUICKSTART,
+    *,
+    pack: str = "embedded",
+    columns: Mapping[str, str] | None = None,
 ) -> Scores:
     """Return the scores of a dataset.
 
@@ -73,6 +85,7 @@ def evaluate(
             rows, such as a `datasets.Dataset`. Columns as in Ragas, Open RAG Eval or H2O.
         metrics: Evaluators, by our id, H2O's or another suite's, such as `ragas:faithfulness`.
         pack: Model pack.
+        columns: Column by field of a case, for names of your own: {"answer": "my_col"}.
 
     Returns:
         A mapping from metric to mean. A metric that two evaluators have is called
@@ -82,14 +95,16 @@ def evaluate(
         ConfigurationError: If a metric is unknown or a row cannot be read.
     """
     configured = configure(list(metrics))
-    cases = list(_cases(dataset))
+    reader = RecordReader(columns)
+    cases = list(_cases(dataset, reader))
     found = score(list(enumerate(cases)), configured, models_for(configured, pack))
     names = _names(configured)
     rows = [
         {"key": case.key} | {name: _value(found[i], *place) for name, place in names.items()}
         for i, case in enumerate(cases)
     ]
-    return Scores(rows, {name: _reasons(found.values(), *place) for name, place in names.items()})
+    missing = {name: _reasons(found.values(), *place) for name, place in names.items()}
+    return Scores(rows, missing, sorted(reader.ignored))
 
 
 def check(
@@ -116,7 +131,7 @@ def check(
     """
     wanted = bounds_of(bounds, CATALOGUE.specs())
     configured = configure([bound.evaluator for bound in wanted], settings)
-    cases = list(_cases(dataset))
+    cases = list(_cases(dataset, RecordReader()))
     asked = needs_models(one.evaluator.spec for one in configured)
     models = load() if load is not None and asked else models_for(configured, pack)
     found = score(list(enumerate(cases)), configured, models)
@@ -146,13 +161,14 @@ def _with_worst(
     return replace(one, worst=tuple(values[:_WORST]))
 
 
-def _cases(dataset: Any) -> Iterator[Case]:
+def _cases(dataset: Any, reader: RecordReader) -> Iterator[Case]:
     if isinstance(dataset, str | os.PathLike):
-        yield from open_lab(Path(dataset)).cases()
+        yield from open_lab(Path(dataset), reader=reader).cases()
         return
     rows = _rows_of(dataset) if isinstance(dataset, Mapping) else dataset
     for number, row in enumerate(rows, start=1):
-        yield case_of(row, RowPlace("dataset", number))
+        yield from reader.cases(row, RowPlace("dataset", number))
+    reader.finish("dataset")
 
 
 def _rows_of(columns: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

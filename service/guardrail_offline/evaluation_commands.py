@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 LabArgument = Annotated[
     Path, typer.Argument(help="Lab or suite: .json, .jsonl, .csv, .parquet, a datasets folder.")
 ]
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option("--map", metavar="FIELD=COLUMN", help="A column's field: answer=my_col."),
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the results.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same variants.")]
 JUnit = Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML here.")]
@@ -156,6 +160,7 @@ def evaluate(
     step_limit: Annotated[
         float, typer.Option(min=1, help="Seconds an evaluator may take for one question's cases.")
     ] = STEP_LIMIT_S,
+    map_: MapOption = None,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
@@ -180,6 +185,7 @@ def evaluate(
     no value, or an evaluator failed on some cases.
     """
     from guardrail_offline.datasets.labs import open_lab
+    from guardrail_offline.datasets.suites import RecordReader, mapping_of
     from guardrail_offline.evaluators.configured import configure
     from guardrail_offline.runs.bounds import bounds_of, checks
     from guardrail_offline.runs.execution import RunOptions, evaluate_lab
@@ -188,7 +194,7 @@ def evaluate(
     bounds = bounds_of(fail_under or (), [one.evaluator.spec for one in configured])
     with late_progress_bar("evaluating") as (begin, advance):
         summary = evaluate_lab(
-            open_lab(lab),
+            open_lab(lab, RecordReader(mapping_of(map_ or ()))),
             configured,
             RunOptions(
                 out_dir,
@@ -203,6 +209,7 @@ def evaluate(
         )
     boards = json.loads((out_dir / "leaderboards.json").read_text("utf-8"))
     found = checks(bounds, boards, min_coverage)
+    _warn_of_columns(out_dir)
     _write_ci_files(out_dir, summary, found, boards, junit, summary_file)
     _show(summary, found, out_dir, no_judge=no_judge, as_json=as_json)
     raise typer.Exit(_status(summary, found, _names(evaluators)))
@@ -246,9 +253,9 @@ def compare(
     found = run_comparison.compare_runs(before, after, by_model=by_model, only=_names(only or ""))
     bad = [d for run in found for d in run.differences if d.is_regression(max_drop, strict=strict)]
     tests = ci_reports.junit_cases_of_comparison(found, max_drop, strict=strict)
-    _write("--junit", junit, ci_reports.junit(f"compared with {before.name}", tests))
+    write_text("--junit", junit, ci_reports.junit(f"compared with {before.name}", tests))
     text = ci_reports.comparison_markdown(before.name, found, max_drop, strict=strict)
-    _write("--summary", summary_file, text)
+    write_text("--summary", summary_file, text)
     if as_json:
         out.print_json(json.dumps(_comparison_json(found, len(bad))))
     else:
@@ -266,6 +273,7 @@ def perturb(
     ] = "random_keyboard_typos,comma,word_swap,synonym",
     intensity: Annotated[str, typer.Option(help="low, medium and high, with commas.")] = "medium",
     seed: Seed = 0,
+    map_: MapOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Add perturbed variants of a lab's questions, linked to their sources, without answers.
@@ -275,10 +283,11 @@ def perturb(
     from guardrail_offline.datasets.cases import Lab, models_of
     from guardrail_offline.datasets.h2o_labs import lab_json
     from guardrail_offline.datasets.labs import beside, open_lab
+    from guardrail_offline.datasets.suites import RecordReader, mapping_of
     from guardrail_offline.perturbation import variants
     from guardrail_offline.runs.shards import write_json
 
-    source = open_lab(lab)
+    source = open_lab(lab, RecordReader(mapping_of(map_ or ())))
     levels = [level for level in variants.INTENSITIES if level in _names(intensity)]
     if len(levels) != len(_names(intensity)):
         expected = "low, medium or high, each once, with commas"
@@ -325,6 +334,16 @@ def _status(summary: Summary, found: Iterable[BoundCheck], asked: Iterable[str])
     return 0
 
 
+def _warn_of_columns(folder: Path) -> None:
+    """Name the columns of the lab that nothing read, on one line of standard error."""
+    plan = json.loads((folder / "manifest.json").read_text("utf-8"))["plan"]
+    if names := plan.get("ignored_columns"):
+        shown = ", ".join(repr(name)[:60] for name in names[:12])
+        more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+        text = f"nothing reads the columns {shown}{more}; --map FIELD=COLUMN says what one is"
+        err.print(f"[yellow]note[/yellow] {plain(text)}", soft_wrap=True)
+
+
 def _write_ci_files(
     folder: Path,
     summary: Summary,
@@ -339,12 +358,13 @@ def _write_ci_files(
 
     problems = json.loads((folder / "problems.json").read_text("utf-8"))
     tests = ci_reports.junit_cases_of_run(found, summary.missing, summary.declined)
-    _write("--junit", junit, ci_reports.junit(folder.name, tests))
+    write_text("--junit", junit, ci_reports.junit(folder.name, tests))
     text = ci_reports.run_markdown(folder.name, found, boards, problems)
-    _write("--summary", summary_file, text)
+    write_text("--summary", summary_file, text)
 
 
-def _write(option: str, path: Path | None, text: str) -> None:
+def write_text(option: str, path: Path | None, text: str) -> None:
+    """Write a file that an option names, whole or not at all; None writes none."""
     from guardrail_offline.runs.shards import whole_file
 
     if path is None:

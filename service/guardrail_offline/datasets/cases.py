@@ -17,6 +17,8 @@ PERTURBATION_SOURCE = "perturbation_source"
 """The type of relationship that links a perturbed case to the one it was made from."""
 PERTURBED_BY = "perturbed_by:"
 """A category that starts so says what a variant was perturbed by."""
+CONVERSATION = "conversation"
+"""The type of relationship that links a turn to its conversation."""
 _ROW = "row-"
 
 
@@ -52,6 +54,9 @@ class Case:
         test_key: Key of the test the case came from.
         test_case_key: Key of the case before it was asked of a model.
         group: What is one question: reruns, models and variants of a case share it.
+        references: Further right answers, beside `expected`.
+        reference_contexts: Passages that should have been retrieved.
+        reference_ids: Ids of passages that should have been retrieved.
     """
 
     key: str
@@ -71,6 +76,15 @@ class Case:
     test_key: str | None = None
     test_case_key: str | None = None
     group: str = ""
+    references: tuple[str, ...] = ()
+    reference_contexts: tuple[str, ...] = ()
+    reference_ids: tuple[str, ...] = ()
+
+    @property
+    def conversation(self) -> str | None:
+        """Return the key of the conversation this case is a turn of, if it is one."""
+        links = (link.target for link in self.relationships if link.type == CONVERSATION)
+        return next(links, None)
 
     @property
     def source(self) -> str | None:
@@ -131,8 +145,12 @@ def is_nameless(key: str, group: str) -> bool:
 
 
 def case_json(case: Case) -> dict[str, Any]:
-    """Return a case under the names of H2O's test labs; ours are schema, artifacts and group."""
+    """Return a case under the names of H2O's test labs; ours are schema, artifacts and group.
+
+    The keys of `OPTIONAL` are there only where they say something.
+    """
     contexts = case.contexts
+    optional = {name: list(getattr(case, name)) for name in OPTIONAL if getattr(case, name)}
     return {
         "key": case.key,
         "input": case.question,
@@ -154,7 +172,11 @@ def case_json(case: Case) -> dict[str, Any]:
         "test_key": case.test_key,
         "test_case_key": case.test_case_key,
         "group": case.group,
+        **optional,
     }
+
+
+OPTIONAL = ("references", "reference_contexts", "reference_ids")
 
 
 def case_from_json(record: Mapping[str, Any]) -> Case:
@@ -178,6 +200,9 @@ def case_from_json(record: Mapping[str, Any]) -> Case:
         test_key=record["test_key"],
         test_case_key=record["test_case_key"],
         group=record["group"],
+        references=tuple(record.get("references", ())),
+        reference_contexts=tuple(record.get("reference_contexts", ())),
+        reference_ids=tuple(record.get("reference_ids", ())),
     )
 
 

@@ -13,32 +13,43 @@ from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage
 
 NAMES: Mapping[str, tuple[str, ...]] = {
-    "key": ("key", "id", "query_id"),
+    "key": ("key", "id", "query_id", "example_id"),
     "question": ("input", "question", "user_input", "query", "prompt"),
     "answer": ("actual_output", "answer", "response", "generated_answer", "actual_answer"),
     "expected": (
         "expected_output", "expected_answer", "ground_truth", "ground_truths", "reference",
-        "gold_answer", "golden_answer",
+        "references", "gold_answer", "golden_answer", "gt_answer", "reference_answer",
+        "referenceResponse",
     ),
     "contexts": (
-        "context", "contexts", "retrieved_contexts", "retrieved_context", "retrieved_passages",
-        "passages",
+        "retrieval_context", "context", "contexts", "retrieved_contexts", "retrieved_context",
+        "retrieved_passages", "passages",
     ),
+    "context_ids": ("retrieved_context_ids", "context_ids"),
+    "reference_contexts": ("reference_contexts",),
+    "reference_ids": ("reference_context_ids", "relevant_ids"),
     "condition": ("output_condition", "condition"),
     "constraints": ("output_constraints", "constraints"),
     "schema": ("output_schema", "json_schema"),
-    "categories": ("categories",),
+    "categories": ("categories", "category"),
     "relationships": ("relationships",),
     "corpus": ("corpus", "documents"),
     "artifacts": ("actual_output_artifacts", "artifacts"),
-    "duration_s": ("actual_duration", "duration_s", "duration"),
-    "cost": ("cost",),
+    "duration_s": (
+        "actual_duration", "duration_s", "duration", "completion_time", "execution_time",
+    ),
+    "cost": ("cost", "token_cost"),
     "model": ("model_key", "model", "llm_model_name"),
     "test_key": ("test_key",),
     "test_case_key": ("test_case_key",),
     "group": ("group", "group_key"),
 }  # fmt: skip
-"""Names of a case's fields in H2O Eval Studio, Ragas (0.1 and 0.2) and Open RAG Eval."""
+"""Names of a case's fields in H2O Eval Studio, Ragas, Open RAG Eval, DeepEval, RAGChecker,
+LlamaIndex and LangSmith; `suites.py` takes apart what is nested. The first that is there counts."""
+
+
+_PLURAL = ("ground_truths", "references")
+_TEXTS = ("text", "page_content", "content")
 
 
 class RowPlace(NamedTuple):
@@ -74,12 +85,16 @@ def case_of(record: Mapping[str, Any], place: RowPlace) -> Case:
             "a question (input, question, user_input, query) or an answer",
         )
     key = cells.text("key") or row_key(place.row)
+    expected = cells.answers()
     return Case(
         key=key,
         question=question or "",
         answer=answer,
-        expected=cells.text("expected"),
+        expected=expected[0] if expected else None,
+        references=expected[1:],
         contexts=cells.passages(),
+        reference_contexts=cells.texts("reference_contexts"),
+        reference_ids=cells.ids("reference_ids"),
         condition=cells.condition(),
         schema=cells.object("schema"),
         categories=cells.texts("categories"),
@@ -110,10 +125,8 @@ class _Cells:
         return NAMES[field][0], None
 
     def text(self, field: str) -> str | None:
-        """Return a text; a list of one text, as `ground_truths` is, counts as its text."""
+        """Return a text; a list of one text counts as its text."""
         name, value = self._find(field)
-        if name == "ground_truths" and isinstance(value, str):
-            value = self._list_or_object(name, value)
         if isinstance(value, list | tuple) and len(value) == 1:
             (value,) = value
         if value is None or value == []:
@@ -123,6 +136,26 @@ class _Cells:
         if not isinstance(value, str):
             raise self._place.refuse(name, value, "text")
         return value
+
+    def answers(self) -> tuple[str, ...]:
+        """Return every right answer; a text is one, and names in the plural hold a list."""
+        name, value = self._find("expected")
+        if name in _PLURAL and isinstance(value, str):
+            value = self._list_or_object(name, value)
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            if not all(isinstance(v, str | int | float) and v is not True for v in value):
+                raise self._place.refuse(name, value, "text, or a list of texts")
+            return tuple(dict.fromkeys(map(str, value)))
+        text = self.text("expected") if not isinstance(value, str) else value
+        return () if text is None else (text,)
+
+    def ids(self, field: str) -> tuple[str, ...]:
+        """Return a list of ids, which may be written as numbers."""
+        name, value = self._parsed(field)
+        items = [] if value in (None, "") else value if isinstance(value, list) else [value]
+        if not all(isinstance(item, str | int) for item in items):
+            raise self._place.refuse(name, value, "a list of ids")
+        return tuple(map(str, items))
 
     def number(self, field: str) -> float | None:
         """Return a finite number that is not negative."""
@@ -180,20 +213,30 @@ class _Cells:
     def passages(self) -> tuple[Passage, ...] | None:
         """Return the passages, or None where the record says nothing about them."""
         name, value = self._parsed("contexts")
+        ids = self.ids("context_ids")
         if value is None or value == "":
-            return None
+            return tuple(Passage("", id) for id in ids) if ids else None
         if isinstance(value, Mapping):  # Open RAG Eval: passages by id
             value = [{"id": str(key), "text": text} for key, text in value.items()]
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, Sequence):
             raise self._place.refuse(name, value, "a list of passages")
-        return tuple(self._passage(name, item) for item in items)
+        found = tuple(self._passage(name, item) for item in items)
+        if not ids:
+            return found
+        if len(ids) != len(found):
+            expected = f"{len(found)} ids, one per passage"
+            raise self._place.refuse(NAMES["context_ids"][0], list(ids), expected)
+        return tuple(Passage(p.text, id) for p, id in zip(found, ids, strict=True))
 
     def _passage(self, name: str, item: Any) -> Passage:
         if isinstance(item, str):
             return Passage(item)
-        if isinstance(item, Mapping) and isinstance(item.get("text"), str):
-            return Passage(item["text"], None if item.get("id") is None else str(item["id"]))
+        if isinstance(item, Mapping):
+            text = next((item[n] for n in _TEXTS if isinstance(item.get(n), str)), None)
+            key = next((item[n] for n in ("id", "doc_id") if item.get(n) is not None), None)
+            if text is not None:
+                return Passage(text, None if key is None else str(key))
         raise self._place.refuse(name, item, "texts, or objects with text and id")
 
     def relationships(self) -> tuple[Relationship, ...]:

@@ -19,13 +19,17 @@ from guardrail_offline.datasets.cases import (
     model_json,
     models_of,
 )
-from guardrail_offline.datasets.columns import RowPlace, case_of
+from guardrail_offline.datasets.columns import RowPlace
 from guardrail_offline.datasets.literals import is_json
+from guardrail_offline.datasets.suites import RecordReader
 from guardrail_service.errors import ConfigurationError
 
+RECORDS = ("results", "input_data", "examples", "goldens", "test_cases")
+"""Keys under which RAGChecker, LlamaIndex, LangSmith and DeepEval keep their records."""
 
-def read_json(path: Path) -> Lab:
-    """Return a test lab, a test suite, or a list of records.
+
+def read_json(path: Path, reader: RecordReader | None = None) -> Lab:
+    """Return a test lab, a test suite, a list of records, or an object that holds one.
 
     Raises:
         ConfigurationError: If it is none of them; messages name the place.
@@ -35,12 +39,17 @@ def read_json(path: Path) -> Lab:
     except (OSError, ValueError, RecursionError) as error:
         expected = "a test suite or test lab in JSON"
         raise ConfigurationError(str(path), type(error).__name__, expected) from error
+    reader = reader or RecordReader()
     if isinstance(content, list):
-        return _lab(path, {}, content)
+        return _lab(path, {}, content, reader)
     if isinstance(content, Mapping) and "tests" in content:
-        return _lab(path, content, _suite_records(path, content["tests"]))
+        return _lab(path, content, _suite_records(path, content["tests"]), reader)
     if isinstance(content, Mapping) and ("dataset" in content or "raw_dataset" in content):
-        return _lab(path, content, _lab_records(path, content))
+        return _lab(path, content, _lab_records(path, content), reader)
+    if isinstance(content, Mapping):
+        for name in RECORDS:
+            if isinstance(content.get(name), list):
+                return _lab(path, {}, content[name], reader)
     found = (
         "an object with " + ", ".join(list(content)[:6])
         if isinstance(content, Mapping)
@@ -64,8 +73,11 @@ def lab_json(lab: Lab) -> dict[str, Any]:
     }
 
 
-def _lab(path: Path, content: Mapping[str, Any], records: Iterable[Any]) -> Lab:
-    cases = tuple(_cases(path, records))
+def _lab(
+    path: Path, content: Mapping[str, Any], records: Iterable[Any], reader: RecordReader
+) -> Lab:
+    cases = tuple(_cases(path, records, reader))
+    reader.finish(str(path))
     return Lab(
         cases=_with_own_keys(cases),
         models=models_of(cases, _models(path, content.get("models") or [])),
@@ -86,13 +98,13 @@ def _models(path: Path, models: Any) -> Iterator[Model]:
         yield model_from_json(model)
 
 
-def _cases(path: Path, records: Iterable[Any]) -> Iterator[Case]:
+def _cases(path: Path, records: Iterable[Any], reader: RecordReader) -> Iterator[Case]:
     for number, record in enumerate(records, start=1):
         if not isinstance(record, Mapping):
             raise ConfigurationError(
                 f"{path}: row {number}", type(record).__name__, "a JSON object"
             )
-        yield case_of(record, RowPlace(str(path), number))
+        yield from reader.cases(record, RowPlace(str(path), number))
 
 
 def _suite_records(path: Path, tests: Any) -> Iterator[Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from guardrail_offline.datasets.cases import Case, Lab, Model
-from guardrail_offline.datasets.columns import RowPlace, case_of
+from guardrail_offline.datasets.columns import RowPlace
 from guardrail_offline.datasets.h2o_labs import read_json
+from guardrail_offline.datasets.suites import RecordReader
 from guardrail_offline.datasets.tables import read_records
 from guardrail_service.errors import ConfigurationError
 
@@ -27,16 +28,27 @@ class LabSource:
         models: What the lab says about the systems under test; those it does not mention are
             known only by the cases.
         sha256: Of the file, or of the names and contents of a folder's files.
+        reader: Knows which columns nothing read, once all cases were read.
     """
 
     name: str
     cases: Callable[[], Iterator[Case]]
     models: tuple[Model, ...]
     sha256: str
+    reader: RecordReader = field(default_factory=RecordReader)
+
+    @property
+    def ignored(self) -> list[str]:
+        """Return the columns that were met and that nothing reads."""
+        return sorted(self.reader.ignored)
 
 
-def open_lab(path: Path) -> LabSource:
+def open_lab(path: Path, reader: RecordReader | None = None) -> LabSource:
     """Return the lab of a file or folder.
+
+    Args:
+        path: Where it lies.
+        reader: Knows the columns of a lab with names of its own.
 
     Raises:
         ConfigurationError: If there is none, or it is not readable. Tables are checked row by row
@@ -45,11 +57,13 @@ def open_lab(path: Path) -> LabSource:
     if not path.exists():
         raise ConfigurationError(str(path), "no such file", "a test lab or test suite")
     digest = file_sha256(path)
+    reader = reader or RecordReader()
     if path.suffix.lower() == ".json":
-        lab = read_json(path)
+        lab = read_json(path, reader)
         located = [_located(case, path, row) for row, case in enumerate(lab.cases, start=1)]
-        return LabSource(lab.name or path.stem, lambda: iter(located), lab.models, digest)
-    return LabSource(path.stem, lambda: _rows(path), (), digest)
+        name = lab.name or path.stem
+        return LabSource(name, lambda: iter(located), lab.models, digest, reader)
+    return LabSource(path.stem, lambda: _rows(path, reader), (), digest, reader)
 
 
 def lab_source(lab: Lab) -> LabSource:
@@ -71,9 +85,11 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _rows(path: Path) -> Iterator[Case]:
+def _rows(path: Path, reader: RecordReader) -> Iterator[Case]:
     for number, record in enumerate(read_records(path), start=1):
-        yield _located(case_of(record, RowPlace(str(path), number)), path, number)
+        for case in reader.cases(record, RowPlace(str(path), number)):
+            yield _located(case, path, number)
+    reader.finish(str(path))
 
 
 def _located(case: Case, lab: Path, row: int) -> Case:

@@ -16,6 +16,7 @@ from typing import Any
 
 from guardrail_offline.datasets.labs import LabSource
 from guardrail_offline.evaluators.configured import Configured, config_sha256
+from guardrail_offline.runs.conversations import Conversations
 from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
 from guardrail_offline.runs.pool import Pool
@@ -136,9 +137,10 @@ def _manifest(
     options: RunOptions,
     fingerprints: Mapping[str, str],
 ) -> dict[str, Any]:
+    mapping = {"mapping": dict(lab.reader.mapping)} if lab.reader.mapping else {}
     return {
         "schema_version": "1",
-        "lab": {"name": lab.name, "sha256": lab.sha256},
+        "lab": {"name": lab.name, "sha256": lab.sha256, **mapping},
         "evaluators": {one.id: one.as_json() for one in configured},
         "config_sha256": config_sha256(configured, fingerprints),
         "fingerprints": dict(fingerprints),
@@ -219,8 +221,9 @@ def _findings(
 ) -> Summary:
     """Write what takes the cases of a question together, then problems, insights and summary."""
     flips, notes = _flip_tally(configured), NotableCases(configured)
-    runs = 1
+    conversations, runs = Conversations(configured), 1
     for group in _groups(layout, plan):
+        conversations.add(group)
         flips.add(group)
         notes.add(group)
         runs = max(runs, runs_of(group))
@@ -235,6 +238,8 @@ def _findings(
     found = [*problems(tallies, plan.models), *flip_problems(flipped)]
     write_json(layout.out / "flips.json", flipped)
     write_json(layout.out / "problems.json", found)
+    if conversations.records:
+        write_json(layout.out / "conversations.json", conversations.records)
     write_json(layout.out / "insights.json", insights(tallies, plan.models, notes))
     summary = _summary(plan, tallies, len(found), len(flipped["flips"]))
     write_json(layout.out / SUMMARY, asdict(summary))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from guardrail_offline.datasets.cases import Case, Model, case_json, model_from_json
+from guardrail_offline.datasets.cases import OPTIONAL, Case, Model, case_json, model_from_json
 from guardrail_offline.evaluators.result import (
     Result,
     Score,
@@ -23,7 +23,9 @@ from guardrail_offline.evaluators.result import (
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Direction, MetricSpec
 
-_FIELDS = frozenset({*case_json(Case("", "")), "missing", "actual_output_meta", "details"})
+_FIELDS = frozenset(
+    {*case_json(Case("", "")), *OPTIONAL, "missing", "actual_output_meta", "details"}
+)
 """The fields of a row of the file, other than metrics."""
 
 

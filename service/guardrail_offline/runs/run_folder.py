@@ -19,6 +19,7 @@ SUMMARY = "summary.json"
 OUTPUTS = frozenset({
     MANIFEST, SUMMARY, "scores.parquet", "open_rag_eval.csv", "leaderboards.json",
     "leaderboards.md", "flips.json", "problems.json", "insights.json",
+    "conversations.json",
 })  # fmt: skip
 """Files of a run, beside its result files and shards."""
 _WANTED = "an empty folder, or a run to go on with"
@@ -50,6 +51,8 @@ def planned(lab: LabSource, layout: Layout, manifest: dict[str, Any]) -> ShardPl
         raise ConfigurationError(str(layout.out), "other files", _WANTED)
     plan = cut(lab, layout, manifest["shard_rows"])
     described = asdict(plan) | {"models": [model_json(model) for model in plan.models]}
+    if not plan.ignored_columns:
+        del described["ignored_columns"]
     write_json(path, manifest | {"plan": described})
     return plan
 
@@ -96,7 +99,8 @@ def _recorded(path: Path) -> tuple[dict[str, Any], ShardPlan]:
         found = json.loads(path.read_text("utf-8"))
         plan = found.pop("plan")
         models = tuple(model_from_json(model) for model in plan["models"])
-        return found, ShardPlan(int(plan["cases"]), int(plan["shards"]), models)
+        ignored = tuple(map(str, plan.get("ignored_columns", ())))
+        return found, ShardPlan(int(plan["cases"]), int(plan["shards"]), models, ignored)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigurationError(str(path), "no manifest of a run", _WANTED) from error
 

@@ -29,11 +29,12 @@ MAX_SHARDS = 200
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """The cut of a lab into shards."""
+    """The cut of a lab into shards, and the columns of the lab that nothing read."""
 
     cases: int
     shards: int
     models: tuple[Model, ...]
+    ignored_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ def cut(lab: LabSource, layout: Layout, shard_rows: int) -> ShardPlan:
             models.setdefault(case.model, grouped)
             line = dumps({"index": index, "case": case_json(grouped)}) + "\n"
             files[_shard_of(grouped.group, shards)].write(line)
-    return ShardPlan(count, shards, models_of(models.values(), lab.models))
+    known = models_of(models.values(), lab.models)
+    return ShardPlan(count, shards, known, tuple(lab.ignored))
 
 
 def read_cases(path: Path) -> Iterator[tuple[int, Case]]:

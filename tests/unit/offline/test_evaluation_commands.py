@@ -229,3 +229,55 @@ def test_a_wrong_argument_ends_with_two_and_one_line(
     shown = run(*(places.get(word, word) for word in words))
     assert shown.exit_code == 2
     assert found in shown.output
+
+
+def test_columns_that_nothing_reads_are_named_once_and_can_be_mapped(tmp_path: Path) -> None:
+    """On standard error and in the manifest; a mapping is part of what was run."""
+    path = tmp_path / "lab.jsonl"
+    row = {"question": "When?", "ground_truth": "nine", "mine": "nine", "other": {"deep": 1}}
+    path.write_text(json.dumps(row) + "\n")
+    words = ["evaluate", str(path), "-e", "rouge", "--workers", "1"]
+    shown = run(*words, "-o", str(tmp_path / "a"))
+    assert "nothing reads the columns 'mine', 'other'; --map FIELD=COLUMN" in shown.output
+    mapped = run(*words, "-o", str(tmp_path / "b"), "--map", "answer=mine")
+    assert (mapped.exit_code, "the columns 'other';" in mapped.output) == (0, True)
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_text("utf-8"))
+    assert manifest["lab"]["mapping"] == {"answer": "mine"}
+    assert manifest["plan"]["ignored_columns"] == ["other"]
+    again = run(*words, "-o", str(tmp_path / "b"))
+    assert (again.exit_code, "a run with other lab" in again.output) == (2, True)
+    assert run(*words, "-o", str(tmp_path / "c"), "--map", "answer=none").exit_code == 2
+
+
+def test_a_conversation_has_its_mean_and_its_worst_turn(tmp_path: Path) -> None:
+    """In the direction of the metric."""
+    turns = [("When?", "nine"), ("Where?", "not here")]
+    messages = [
+        {"role": role, "content": text}
+        for pair in turns
+        for role, text in zip(("user", "assistant"), pair, strict=True)
+    ]
+    path = tmp_path / "lab.jsonl"
+    path.write_text(json.dumps({"id": "c", "turns": messages, "reference": "here"}) + "\n")
+    run("evaluate", str(path), "-e", "rouge,looping", "-o", str(tmp_path / "o"), "--workers", "1")
+    found = json.loads((tmp_path / "o" / "conversations.json").read_text("utf-8"))
+    (record,) = [one for one in found if one["metric"] == "rouge_1"]
+    assert record == {
+        "conversation": "c", "model": "", "turns": 2, "evaluator": "rouge", "metric": "rouge_1",
+        "judged": 1, "mean": pytest.approx(2 / 3), "worst": pytest.approx(2 / 3),
+        "worst_turn": "c@2",
+    }  # fmt: skip
+    page = (Path(__file__).parents[3] / "docs" / "results.md").read_text("utf-8")
+    table = page.split("## Conversations: ")[1].split("##")[0]
+    assert all(f"| `{key}` |" in table for key in record)
+
+
+def test_a_lab_is_converted_and_what_is_lost_is_said(tmp_path: Path) -> None:
+    """An ending that the suite does not read is refused."""
+    path, out = str(lab(tmp_path, "nine")), tmp_path / "checking.json"
+    shown = run("convert", path, "--to", "ragchecker", "-o", str(out))
+    assert (shown.exit_code, "no place for: model" in shown.output) == (0, True)
+    assert next(open_lab(out).cases()).answer == "nine"
+    assert run("convert", path, "-o", str(tmp_path / "h2o.json")).exit_code == 0
+    for words in (["--to", "ragas"], ["--to", "other"]):
+        assert run("convert", path, *words, "-o", str(out)).exit_code == 2

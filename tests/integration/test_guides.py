@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
@@ -42,13 +43,14 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-SETUP, SOCKET, CIRCUIT, FUNCTION, VALUE = parts("middleware.md")
+SETUP, SOCKET, CIRCUIT, FUNCTION, VALUE, FLASK, PLAIN = parts("middleware.md")
 (STREAM,) = parts("streaming.md")
 
 
 ABOUT = [
     (QUESTION, POOL, SETUP), (None, POOL, SETUP), (QUESTION, POOL, SOCKET),
-    (QUESTION, POOL, FUNCTION), ("How long may I stay?", HOTEL, STREAM),
+    (QUESTION, POOL, FUNCTION), (QUESTION, POOL, FLASK), (QUESTION, POOL, PLAIN),
+    ("How long may I stay?", HOTEL, STREAM),
 ]  # fmt: skip
 """Question and passage of each block's answers."""
 
@@ -119,6 +121,7 @@ def either(cell: str, answer: str) -> set[str]:
 
 def run(code: str, address: str, **names: Any) -> dict[str, Any]:
     """Execute a block with what it takes for granted and return its names."""
+    names["__name__"] = __name__
     exec(compile(code.replace(ADDRESS, address), "docs", "exec"), names)  # noqa: S102 - our own
     return names
 
@@ -223,6 +226,45 @@ def test_the_guarded_function_that_retrieves(
     monkeypatch.setenv("GUARDRAIL_URL", guard.address)
     ask = run(FUNCTION[0] + VALUE[0], "", retrieve=lambda _: [found])["ask"]
     assert ask(question=QUESTION) == {"text": text, "sources": [found]}
+
+
+@pytest.mark.parametrize("row", FLASK[1], ids=first)
+def test_the_guarded_application_of_flask(row: list[str], guard: Served, made: Any) -> None:
+    """A reply in JSON and a stream of text."""
+    case, reads, decision, streamed = row
+    answer = (quoted(case) or [POOL])[0]
+    app = run(
+        FLASK[0],
+        NOBODY if "down" in case else guard.address,
+        retrieve=lambda _: [POOL],
+        model=lambda _: words(answer),
+    )["app"]
+    with httpx.Client(transport=httpx.WSGITransport(app), base_url="http://h") as reader:
+        reply = reader.post("/ask", json={"question": QUESTION})
+        stream = reader.post("/stream", json={"question": QUESTION})
+    assert reply.json()["answer"] == (quoted(reads) or [answer])[0]
+    assert reply.headers["x-guardrail-decision"] == decision
+    assert stream.text in either(streamed, answer)
+    assert stream.headers["x-guardrail-decision"] == "streaming"
+
+
+@pytest.mark.parametrize("row", PLAIN[1], ids=first)
+def test_the_guarded_application_without_a_framework(
+    row: list[str], guard: Served, made: Any
+) -> None:
+    """Its passages stand in the environment."""
+    case, reads, decision = row
+    answer = (quoted(case) or [POOL])[0]
+    app = run(
+        PLAIN[0],
+        NOBODY if "down" in case else guard.address,
+        retrieve=lambda _: [POOL],
+        model=lambda _: words(answer),
+    )["application"]
+    with httpx.Client(transport=httpx.WSGITransport(app), base_url="http://h") as reader:
+        reply = reader.post("/any/path", json={"question": QUESTION})
+    assert reply.json() == {"answer": (quoted(reads) or [answer])[0]}
+    assert (reply.status_code, reply.headers["x-guardrail-decision"]) == (200, decision)
 
 
 @pytest.mark.parametrize("row", STREAM[1], ids=first)

@@ -27,6 +27,7 @@ from guardrail_service.errors import ConfigurationError, MissingExtra
 if TYPE_CHECKING:
     from guardrail_offline.runs.bounds import BoundCheck
     from guardrail_offline.runs.execution import Summary
+    from guardrail_offline.runs.result_files import ResultLayout
     from guardrail_offline.runs.run_comparison import Comparison
 
 LabArgument = Annotated[
@@ -150,9 +151,10 @@ def evaluate(
     no_judge: Annotated[
         bool, typer.Option("--no-judge", help="Use no judge; the only mode of this version.")
     ] = False,
-    texts: Annotated[
-        bool, typer.Option(help="Repeat question, answer and passages in every result file.")
-    ] = True,
+    texts: Annotated[bool, typer.Option(help="Keep question, answer and passages.")] = True,
+    layout: Annotated[
+        str, typer.Option(help="keys: texts stand once, in cases.jsonl. h2o: in every result row.")
+    ] = "keys",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; as many as cores if unset.")
     ] = None,
@@ -205,6 +207,7 @@ def evaluate(
                 step_limit,
                 begin,
                 advance,
+                _layout(layout),
             ),
         )
     boards = json.loads((out_dir / "leaderboards.json").read_text("utf-8"))
@@ -318,6 +321,15 @@ def perturb(
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _layout(name: str) -> ResultLayout:
+    from guardrail_offline.runs.result_files import LAYOUTS
+
+    for layout in LAYOUTS:
+        if name == layout:
+            return layout
+    raise ConfigurationError("--layout", repr(name), " or ".join(LAYOUTS))
 
 
 def _status(summary: Summary, found: Iterable[BoundCheck], asked: Iterable[str]) -> int:

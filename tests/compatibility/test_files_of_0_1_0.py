@@ -17,6 +17,8 @@ import pytest
 from fastapi.testclient import TestClient
 from pyarrow import parquet
 
+from guardrail_offline.datasets.cases import question_group
+from guardrail_offline.runs.result_files import read_run
 from guardrail_service.detectors.hallucination.reading import READING_VERSION
 from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION
 from guardrail_service.inference import memory
@@ -95,6 +97,27 @@ def test_an_unfinished_run_is_gone_on_with(tmp_path: Path) -> None:
     found, expected = content_of(begun), content_of(WRITTEN / "expected")
     assert found["work/scores-00002.jsonl"] == expected["scores-00002.jsonl"]
     assert expected["summary.json"].items() <= found["summary.json"].items()
+
+
+def test_a_finished_run_is_opened(tmp_path: Path) -> None:
+    """By what reads results, with the whole case in every row; it has no file of cases."""
+    run = WRITTEN / "finished"
+    results = read_run(run)["looping"]
+    first = results.rows[0]
+    assert len(results.rows) == written("finished/summary.json")["cases"] == 6
+    assert (first.key, first.group, first.record["context"][0][:6]) == (
+        "q0", question_group(first.record["input"]), "Guests",
+    )  # fmt: skip
+    lab = tmp_path / "lab.jsonl"
+    lab.write_text("\n".join((WRITTEN / "small.jsonl").read_text("utf-8").splitlines()[:6]))
+    now = tmp_path / "now"
+    assert here("evaluate", lab, "--out", now, "-e", "looping", "--workers", "1").exit_code == 0
+    compared = here("compare", run, now, "--json")
+    content = json.loads(compared.stdout)
+    assert (compared.exit_code, content["matched_by"]) == (0, "key")
+    assert {d["questions"] for d in content["differences"]} == {6}
+    drawn = here("calibrate", "sample", run, "--out", tmp_path / "cases.jsonl", "--n", "2")
+    assert drawn.exit_code == 0, drawn.output
 
 
 def test_fitted_thresholds_are_served_and_checked(tmp_path: Path) -> None:

@@ -25,7 +25,11 @@ TABLES = {
 """By heading, the keys of the table under it with their examples."""
 FILES = {title.strip("`") for title in TABLES if title.startswith("`")}
 ROW = "A row of `results`"
-TEXTS = set(re.findall(r"^\| `(\w+)` \* \|", PAGE, re.MULTILINE))
+CASE = "`cases.jsonl`"
+OPTIONAL, TEXTS = (
+    set(re.findall(r"^\| `(\w+)` \* \|", PAGE.split(heading)[1].split("\n##")[0], re.MULTILINE))
+    for heading in (f"### {ROW}", f"## {CASE}")
+)
 IDS = ["rouge", "no_answer", "classification", "hallucination", "bias"]
 
 
@@ -86,13 +90,20 @@ def test_a_result_file_has_the_keys_of_its_tables(out: Path) -> None:
         assert union(about["metrics_meta"]) == keys("An entry of `metrics_meta`")
         assert keys("An entry of `models`") <= union(content["models"])
         metrics = {meta["key"] for meta in about["metrics_meta"]}
-        columns = {f"{key}_score" if key in keys(ROW) else key for key in metrics}
-        found = union(content["results"])
-        assert columns <= found
-        rows |= found - columns
+        taken = keys(ROW) | keys(CASE)
+        columns = {f"{key}_score" if key in taken else key for key in metrics}
+        assert all(columns | keys(ROW) - OPTIONAL <= row.keys() for row in content["results"])
+        rows |= union(content["results"]) - columns
+    assert rows == keys(ROW)
+
+
+def test_a_case_has_its_texts_or_what_identifies_it(out: Path) -> None:
+    """Once, whatever the number of evaluators."""
+    cases = load(out / "cases.jsonl")
     assert TEXTS
-    assert rows in (keys(ROW), keys(ROW) - TEXTS)
-    assert (rows == keys(ROW)) == load(out / "manifest.json")["texts"]
+    has_texts = load(out / "manifest.json")["texts"]
+    assert union(cases) == (keys(CASE) if has_texts else keys(CASE) - TEXTS)
+    assert len(cases) == load(out / "summary.json")["cases"]
 
 
 def test_the_tables_have_the_columns_of_the_page(out: Path) -> None:

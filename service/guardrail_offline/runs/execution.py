@@ -21,6 +21,7 @@ from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
 from guardrail_offline.runs.pool import Pool
 from guardrail_offline.runs.problems import problems
+from guardrail_offline.runs.result_files import ResultLayout
 from guardrail_offline.runs.run_folder import SUMMARY, is_cut, planned, sweep
 from guardrail_offline.runs.score_tables import (
     OPEN_RAG_EVAL,
@@ -57,9 +58,10 @@ class RunOptions:
         step_limit_s: Longest an evaluator may take for the cases of one question. One that takes
             longer is ended, and its cases of that shard get the state `error`. None sets none.
         shard_rows: Cases a shard has at least about; smaller shards lose less when stopped.
-        texts: Whether result files repeat question, answer and passages.
+        texts: Whether question, answer and passages are kept.
         advance: Called with the number of cases of each finished shard.
         begin: Called with the number of cases before the first.
+        layout: Of the result files: `keys`, or `h2o` for the whole case in every row.
     """
 
     out: Path
@@ -70,6 +72,7 @@ class RunOptions:
     step_limit_s: float | None = None
     begin: Callable[[int], None] = lambda _cases: None
     advance: Callable[[int], None] = lambda _cases: None
+    layout: ResultLayout = "keys"
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,7 @@ def _manifest(
         "fingerprints": dict(fingerprints),
         "shard_rows": options.shard_rows,
         "texts": options.texts,
+        **({"layout": options.layout} if options.layout != "keys" else {}),
     }
 
 
@@ -192,7 +196,13 @@ def _assemble(
     options: RunOptions,
 ) -> Summary:
     tallies = [EvaluatorTally(one) for one in configured]
-    files = ResultFiles(layout.out / "results", configured, fingerprints, texts=options.texts)
+    files = ResultFiles(
+        layout.out / "results",
+        configured,
+        fingerprints,
+        texts=options.texts,
+        layout=options.layout,
+    )
     with long_table(layout.out / "scores.parquet") as table:
         for scored in _in_order(layout, plan):
             files.add(scored)

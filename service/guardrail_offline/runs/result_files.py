@@ -1,7 +1,7 @@
 """The file that keeps the results of one evaluator: written row by row, and read back.
 
 It has H2O Eval Studio's root keys `results`, `models` and `evaluator`. `docs/results.md` describes
-its layout.
+its two layouts: rows with the key of their case, or with the whole case.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from guardrail_offline.datasets.cases import OPTIONAL, Case, Model, case_json, model_from_json
 from guardrail_offline.evaluators.result import (
@@ -64,31 +64,51 @@ class EvaluatorResults:
     about: Mapping[str, Any]
 
 
-def row_json(case: Case, result: Result, *, texts: bool = True) -> dict[str, Any]:
+ResultLayout = Literal["keys", "h2o"]
+LAYOUTS: tuple[ResultLayout, ...] = ("keys", "h2o")
+CASES = "cases.jsonl"
+"""The file with the cases of a run whose rows have their keys only."""
+_EVERY = "*"
+_TEXTS = frozenset({
+    "input", "corpus", "context", "expected_output", "output_condition", "output_schema",
+    "actual_output", "actual_output_artifacts", "test_key", "test_case_key", *OPTIONAL,
+})  # fmt: skip
+
+
+def case_row(case: Case, *, texts: bool = True) -> dict[str, Any]:
+    """Return a case as a run keeps it, or what identifies and groups it."""
+    row = case_json(case)
+    return row if texts else {key: value for key, value in row.items() if key not in _TEXTS}
+
+
+def row_json(
+    case: Case, result: Result, *, texts: bool = True, layout: ResultLayout = "h2o"
+) -> dict[str, Any]:
     """Return one row of a result file: the case, a number or null per metric, and why null.
 
     Args:
         case: What was judged.
         result: What was found.
-        texts: Whether to keep question, answer and passages; without them a large run stays small.
+        texts: Whether a whole case has question, answer and passages.
+        layout: `h2o` for the whole case, `keys` for its key and its model's.
     """
-    row = case_json(case)
-    if not texts:
-        row = {key: row[key] for key in ("key", "model_key", "group", "categories", "cost")}
-        row |= {
-            "actual_duration": case.duration_s,
-            "relationships": case_json(case)["relationships"],
-        }
-    row |= {column(key): json_number(score.value) for key, score in result.scores.items()}
-    row["missing"] = {
+    numbers = {column(key): json_number(score.value) for key, score in result.scores.items()}
+    missing = {
         key: {"state": score.state.value, "reason": score.reason}
         for key, score in result.scores.items()
         if score.value is None
     }
-    row["actual_output_meta"] = [dict(span) for span in result.spans]
-    if result.details:
-        row["details"] = dict(result.details)
-    return row
+    spans = [dict(span) for span in result.spans]
+    details = {"details": dict(result.details)} if result.details else {}
+    if layout == "h2o":
+        kept = {"missing": missing, "actual_output_meta": spans}
+        return {**case_row(case, texts=texts), **numbers, **kept, **details}
+    row = {"key": case.key, "model_key": case.model, **numbers, **details}
+    if missing:
+        reasons = list(missing.values())
+        alike = len(missing) == len(result.scores) and all(one == reasons[0] for one in reasons)
+        row["missing"] = {_EVERY: reasons[0]} if alike else missing
+    return row | ({"actual_output_meta": spans} if spans else {})
 
 
 def read_run(folder: Path) -> dict[str, EvaluatorResults]:
@@ -100,16 +120,39 @@ def read_run(folder: Path) -> dict[str, EvaluatorResults]:
     paths = sorted((folder / "results").glob("*.json"))
     if not paths:
         raise ConfigurationError(str(folder), "no results/*.json", "a folder of guardrail evaluate")
-    files = [read_results(path) for path in paths]
+    cases = _read_cases(folder)
+    files = [read_results(path, cases) for path in paths]
     return {results.evaluator: results for results in files}
 
 
-def read_results(path: Path) -> EvaluatorResults:
-    """Return one result file.
+def _read_cases(folder: Path) -> dict[str, Mapping[str, Any]]:
+    """Return the cases of a run by key; none where its rows have them."""
+    path = folder / CASES
+    if not path.exists():
+        return {}
+    try:
+        with path.open(encoding="utf-8") as lines:
+            records = [json.loads(line) for line in lines]
+        return {record["key"]: record for record in records}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        expected = "a case with a key per line"
+        raise ConfigurationError(str(path), type(error).__name__, expected) from error
+
+
+def read_results(
+    path: Path, cases: Mapping[str, Mapping[str, Any]] | None = None
+) -> EvaluatorResults:
+    """Return one result file; its rows have their whole cases, wherever the run keeps them.
+
+    Args:
+        path: In the folder `results` of a run.
+        cases: Of the run by key, if they were read already.
 
     Raises:
         ConfigurationError: If it is no JSON or lacks a key; the message names the key.
     """
+    if cases is None:
+        cases = _read_cases(path.absolute().parent.parent)
     where = str(path)
     try:
         content = json.loads(path.read_text("utf-8"))
@@ -121,7 +164,7 @@ def read_results(path: Path) -> EvaluatorResults:
         if key not in content:
             raise ConfigurationError(where, f"no key {key!r}", "results, models and evaluator")
     try:
-        return _results(content)
+        return _results(content, cases)
     except (KeyError, TypeError, ValueError) as error:
         found = (
             f"{type(error).__name__} {error}" if isinstance(error, KeyError) else "another shape"
@@ -129,7 +172,9 @@ def read_results(path: Path) -> EvaluatorResults:
         raise ConfigurationError(where, found, "the layout of docs/results.md") from error
 
 
-def _results(content: Mapping[str, Any]) -> EvaluatorResults:
+def _results(
+    content: Mapping[str, Any], cases: Mapping[str, Mapping[str, Any]]
+) -> EvaluatorResults:
     about = content["evaluator"]
     metrics = {meta["key"]: _metric(meta) for meta in about["metrics_meta"]}
     return EvaluatorResults(
@@ -137,7 +182,7 @@ def _results(content: Mapping[str, Any]) -> EvaluatorResults:
         h2o_id=about["h2o_id"],
         metrics=metrics,
         fingerprints=about["fingerprints"],
-        rows=tuple(_scored(row, metrics) for row in content["results"]),
+        rows=tuple(_scored(row, cases, metrics) for row in content["results"]),
         models=tuple(model_from_json(model) for model in content["models"]),
         about=about,
     )
@@ -167,9 +212,16 @@ def _metric(meta: Mapping[str, Any]) -> MetricSpec:
     )
 
 
-def _scored(row: Mapping[str, Any], metrics: Iterable[str]) -> ResultRow:
+def _scored(
+    row: Mapping[str, Any], cases: Mapping[str, Mapping[str, Any]], metrics: Iterable[str]
+) -> ResultRow:
+    if "group" not in row:  # a row with keys only
+        if row["key"] not in cases:
+            raise KeyError(f"{row['key']} in {CASES}")
+        row = {"missing": {}, "actual_output_meta": [], **cases[row["key"]], **row}
     missing = row["missing"]
-    scores = {key: score_from_json(row[column(key)], missing.get(key, {})) for key in metrics}
+    every = missing.get(_EVERY, {})
+    scores = {key: score_from_json(row[column(key)], missing.get(key, every)) for key in metrics}
     return ResultRow(row["key"], row["model_key"], row["group"], scores, row)
 
 

@@ -19,7 +19,7 @@ SUMMARY = "summary.json"
 OUTPUTS = frozenset({
     MANIFEST, SUMMARY, "scores.parquet", "open_rag_eval.csv", "leaderboards.json",
     "leaderboards.md", "flips.json", "problems.json", "insights.json",
-    "conversations.json",
+    "conversations.json", "cases.jsonl",
 })  # fmt: skip
 """Files of a run, beside its result files and shards."""
 _WANTED = "an empty folder, or a run to go on with"

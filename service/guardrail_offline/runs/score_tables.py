@@ -12,7 +12,15 @@ from typing import IO, Any
 
 from guardrail_offline.datasets.cases import Model, model_json
 from guardrail_offline.evaluators.configured import Configured
-from guardrail_offline.runs.result_files import ResultWriter, metric_json, row_json
+from guardrail_offline.evaluators.result import dumps
+from guardrail_offline.runs.result_files import (
+    CASES,
+    ResultLayout,
+    ResultWriter,
+    case_row,
+    metric_json,
+    row_json,
+)
 from guardrail_offline.runs.shards import ScoredCase, whole_file
 from guardrail_service.errors import MissingExtra
 
@@ -21,7 +29,7 @@ LONG = ("key", "model_key", "group", "evaluator", "metric", "value", "state", "r
 
 
 class ResultFiles:
-    """One result file per evaluator, written row by row."""
+    """One result file per evaluator, written row by row, and where they need it the cases."""
 
     def __init__(
         self,
@@ -30,20 +38,28 @@ class ResultFiles:
         fingerprints: Mapping[str, str],
         *,
         texts: bool,
+        layout: ResultLayout = "keys",
     ) -> None:
         self._configured = [one for one in configured if one.common.save_llm_result]
         self._fingerprints = fingerprints
         self._texts = texts
+        self._layout: ResultLayout = layout
         self._stack = ExitStack()
         self._writers = {
             one.id: ResultWriter(self._stack.enter_context(whole_file(folder / f"{one.id}.json")))
             for one in self._configured
         }
+        self._cases: IO[str] | None = None
+        if layout == "keys":
+            self._cases = self._stack.enter_context(whole_file(folder.parent / CASES))
 
     def add(self, scored: ScoredCase) -> None:
         """Write one case's row to every file."""
+        if self._cases is not None:
+            self._cases.write(dumps(case_row(scored.case, texts=self._texts)) + "\n")
         for one in self._configured:
-            row = row_json(scored.case, scored.results[one.id], texts=self._texts)
+            result = scored.results[one.id]
+            row = row_json(scored.case, result, texts=self._texts, layout=self._layout)
             self._writers[one.id].add(row)
 
     def close(self, models: Sequence[Model]) -> None:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrail_offline.datasets.cases import Case, Model, model_json
+from guardrail_offline.datasets.cases import Case, Model, case_json, model_json
+from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.result import Result, Score, dumps, result_from_json, result_json
 from guardrail_offline.runs.result_files import (
+    EvaluatorResults,
+    ResultLayout,
     ResultWriter,
     metric_json,
     read_results,
     read_run,
     row_json,
 )
+from guardrail_offline.runs.score_tables import ResultFiles
+from guardrail_offline.runs.shards import ScoredCase
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Direction, MetricSpec, NoValue, State
 
@@ -98,6 +104,53 @@ def test_a_result_file_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert tuple(results.metrics.values()) == METRICS
     assert results.fingerprints == {"grounding": "abc"}
     assert results.models == (Model("m", "M"),)
+
+
+def both(folder: Path, layout: ResultLayout) -> dict[str, EvaluatorResults]:
+    """Write a run of two cases in one layout and read it."""
+    configured = configure(["rouge", "bias"])
+    files = ResultFiles(folder / "results", configured, {}, texts=True, layout=layout)
+    keys = {one.id: one.evaluator.spec.keys for one in configured}
+    found = {
+        "rouge": Result.of(dict.fromkeys(keys["rouge"], 0.5)),
+        "bias": Result.missing(keys["bias"], State.UNVERIFIED, "missing_input"),
+    }
+    some = Result(
+        found["rouge"].scores | {"rouge_1": Score.missing(State.ERROR, "row_failed")},
+        [{"start": 0, "end": 1, "score": 0.5}],
+    )
+    files.add(ScoredCase(0, CASE, found))
+    files.add(ScoredCase(1, replace(CASE, key="k2"), found | {"rouge": some}))
+    files.close([])
+    return read_run(folder)
+
+
+def test_both_layouts_are_read_as_the_same_run(tmp_path: Path) -> None:
+    """Scores, reasons, spans and the whole case of every row; texts stand once in one of them."""
+    one, other = both(tmp_path / "a", "keys"), both(tmp_path / "b", "h2o")
+    for name, results in one.items():
+        for row, same in zip(results.rows, other[name].rows, strict=True):
+            assert row.scores == same.scores
+            assert (row.key, row.model, row.group) == (same.key, same.model, same.group)
+            keys = {*case_json(CASE), "actual_output_meta"}
+            assert {k: row.record[k] for k in keys} == {k: same.record[k] for k in keys}
+    rows = json.loads((tmp_path / "a" / "results" / "bias.json").read_text())["results"]
+    assert rows[0]["missing"] == {"*": {"state": "unverified", "reason": "missing_input"}}
+    assert not {"input", "actual_output", "actual_output_meta"} & rows[0].keys()
+    assert len((tmp_path / "a" / "cases.jsonl").read_text().splitlines()) == 2
+    assert not (tmp_path / "b" / "cases.jsonl").exists()
+    alone = read_results(tmp_path / "a" / "results" / "rouge.json")
+    assert alone.rows[1].record["input"] == CASE.question
+
+
+@pytest.mark.parametrize("content", ["no json\n", '{"no": "key"}\n', None])
+def test_rows_without_their_cases_are_refused(tmp_path: Path, content: str | None) -> None:
+    """A run whose cases are gone or not readable is not read half."""
+    both(tmp_path, "keys")
+    path = tmp_path / "cases.jsonl"
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(ConfigurationError, match=r"cases.jsonl.*; expected"):
+        read_run(tmp_path)
 
 
 def test_a_row_without_texts_keeps_what_identifies_and_groups_it() -> None:

@@ -52,7 +52,14 @@ _SHORT_ANSWER = 200
 """Answers up to this length are read as a reply to the cue in their question."""
 _THOUSANDS_REACH, _UNIT_REACH = 16, 5
 _OTHER_REACH = 24
-
+_TAX_GROUPS = compile_regex(
+    r"\d{10,11}|\d{2,3} ?/ ?\d{3} ?/ ?\d{5}|\d{3} ?/ ?\d{4} ?/ ?\d{4}|\d{5} ?/ ?\d{5}"
+    r"|\d{2,3} \d{3} \d{5}|\d{4} ?0 ?\d{3} ?\d{4} ?\d",
+    "tax groups",
+)
+"""A German tax number: of each state, or the thirteen digits of all of them."""
+_BLANKS_REACH = 16
+"""How near its cue must be where blanks group it, as they do in telephone numbers."""
 
 _ORDER = {type_: index for index, type_ in enumerate(TYPES)}
 
@@ -248,6 +255,8 @@ class _Context:
             distance = self._distance(rule.type, start, end)
             if distance is None or self._something_else(start, distance):
                 continue
+            if rule.type == "de_tax_number" and not self._is_tax_number(value, start, distance):
+                continue
             if rule.check is None or rule.check(value if shape in _DATES else compact):
                 yield Finding(rule.type, start, end, rule.validated, distance)
 
@@ -305,6 +314,21 @@ class _Context:
             if at < len(starts) and starts[at] - end <= after:
                 found.append(max(0, starts[at] - end) + 1)
         return min(found, default=None)
+
+    def _is_tax_number(self, value: str, start: int, distance: int) -> bool:
+        """Return whether it is grouped as German tax numbers are, and no word names it a phone's.
+
+        Those numbers have no check digit that could be told without the office's state.
+        """
+        if not _TAX_GROUPS.fullmatch(value) or (" " in value and distance > _BLANKS_REACH):
+            return False
+        return "/" in value or not self._is_between("phone", start, distance)
+
+    def _is_between(self, type_: str, start: int, distance: int) -> bool:
+        """Return whether a cue of a type stands before a place, nearer than a distance."""
+        starts, ends = self._cues.get(type_, ([], []))
+        at = bisect_left(starts, start)
+        return bool(at) and max(0, start - ends[at - 1]) < distance
 
     def _something_else(self, start: int, distance: int) -> bool:
         """Return whether a nearer word says that it is an order number, a version or the like."""

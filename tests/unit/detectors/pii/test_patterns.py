@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from guardrail_service.detectors.pii.data_types import NATIONAL_IDS, TYPES, canonical, resolve
 from guardrail_service.detectors.pii.rules import CUES, PATTERNS, RULES
+from guardrail_service.detectors.pii.scan import find
 from guardrail_service.text.patterns.search import Pattern, PatternSet
 from guardrail_service.text.patterns.slow_regexes import superlinear, unbounded_repeat
 
@@ -51,6 +52,33 @@ def test_both_gates_agree_on_any_text(parts: list[str]) -> None:
 
 
 _HYPERSCAN, _KEYWORDS = PatternSet(PATTERNS, "hyperscan"), PatternSet(PATTERNS, "keywords")
+
+
+TAX = {
+    "Steuernummer: 013 815 08153": "013 815 08153",
+    "My tax number is 181/815/08155, phone 0221 12345678.": "181/815/08155",
+    "tax number 5133081508159": "5133081508159",
+    "tax number 2181 0815 0815 5": "2181 0815 0815 5",
+    "Call us about your tax number 93815/08152.": "93815/08152",
+    "Ihre Steuer-Nr. ist 2181508150.": "2181508150",
+    "Tel. 0221 12345678, tax number 1234567890": "1234567890",
+    "If you have lost your tax number, call 030 9018 2000.": None,
+    "If you have lost your tax number, call 03090182000.": None,
+    "For tax number questions phone 030 901 82000.": None,
+    "Questions about your tax number? Call 0800 1234567.": None,
+    "For tax number issues dial 1 800 829 1040.": None,
+    "Questions about your tax number? Call 202-555-0143.": None,
+    "The tax number office can be reached at (030) 9024 2500.": None,
+    "Bei Fragen zur Steuernummer rufen Sie 0221 12345678 an.": None,
+    "Your tax number is wrong in letter 030-901820-12.": None,
+}
+
+
+@pytest.mark.parametrize("text", TAX, ids=[str(number) for number in range(len(TAX))])
+def test_a_telephone_number_is_no_tax_number(text: str) -> None:
+    """Digits are a German tax number if they are grouped as one and nothing nearer says "call"."""
+    found = [text[f.start : f.end] for f in find(text) if f.type == "de_tax_number"]
+    assert found == ([TAX[text]] if TAX[text] else [])
 
 
 def test_rules_name_published_types_and_existing_shapes() -> None:

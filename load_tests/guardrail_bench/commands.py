@@ -228,7 +228,7 @@ def bench_stages(
 def bench_scenarios(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="hostile, slow, headers, burst, mixed or kinds; all if none."),
+        typer.Argument(help="hostile, callers, slow, headers, burst, mixed or kinds; all if none."),
     ] = None,
     short: Annotated[
         bool, typer.Option("--short", help="A few seconds each, outcomes only: no times.")

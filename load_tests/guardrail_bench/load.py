@@ -113,15 +113,22 @@ class Generator:
         bodies: What to send.
         patience_s: A request without a reply for this long counts as hung.
         sleep: How a refused caller waits; tests pass their own.
+        key: The callers' key; empty: none.
     """
 
     def __init__(
-        self, address: str, bodies: Bodies, patience_s: float, sleep: Sleep = asyncio.sleep
+        self,
+        address: str,
+        bodies: Bodies,
+        patience_s: float,
+        sleep: Sleep = asyncio.sleep,
+        key: str = "",
     ) -> None:
         self._address = address
         self._bodies = bodies
         self._patience_s = patience_s
         self._sleep = sleep
+        self._key = key
         self._idle: list[LoadConnection] = []
 
     async def closed_loop(
@@ -186,7 +193,7 @@ class Generator:
 
     @contextmanager
     def _connection(self) -> Iterator[LoadConnection]:
-        connection = self._idle.pop() if self._idle else LoadConnection(self._address)
+        connection = self._idle.pop() if self._idle else LoadConnection(self._address, self._key)
         yield connection
         self._idle.append(connection)
 
@@ -209,12 +216,14 @@ class LoadConnection:
 
     Args:
         address: `http://host:port`, as the service prints it.
+        key: Sent with every request; empty: none.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, key: str = "") -> None:
         parts = urlsplit(address)
         self._host = parts.hostname or "127.0.0.1"
         self._port = parts.port or 80
+        self._key = f"Authorization: Bearer {key}\r\n" if key else ""
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(self, path: str, body: bytes) -> HttpReply:
@@ -226,7 +235,7 @@ class LoadConnection:
         """
         head = (
             f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
+            f"Content-Length: {len(body)}\r\n{self._key}\r\n"
         )
         if self._streams is None:
             self._streams = await asyncio.open_connection(self._host, self._port)

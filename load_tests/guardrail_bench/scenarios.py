@@ -43,6 +43,8 @@ PART = "bench scenarios"
 PATIENCE_S = 30.0
 ORDINARY_DEADLINE_MS = 1_000
 HOSTILE_DEADLINE_MS = 200
+ONE_KEY, CROWD_KEY = "of-an-ordinary-caller", "of-a-crowd"
+"""Of the service of `callers`; elsewhere nobody has a key, and all have one address."""
 
 
 class Size(NamedTuple):
@@ -83,12 +85,14 @@ class Bench:
 
     def __init__(self, name: str, server: Server, size: Size) -> None:
         self.name = name
+        self.key = ONE_KEY if name == "callers" else ""
         self.server = server
         self.size = size
         self.results: list[Expectation] = []
         texts = read_texts(default_texts_file())
         self.chat = SampleSource(texts, SAMPLES["chat"], "warm", 17)
         self._report = SampleSource(texts, SAMPLES["report"], "cold", 17)
+        self._new = SampleSource(texts, SAMPLES["chat"], "cold", 17)
 
     def outcome(self, what: str, found: object, expected: str, *, met: bool) -> None:
         """Note who was answered, and how."""
@@ -106,13 +110,17 @@ class Bench:
         body = {**self.chat.sample(number), "deadline_ms": ORDINARY_DEADLINE_MS}
         return json.dumps(body).encode()
 
+    def chat_body(self, number: int) -> bytes:
+        """Return a short chat answer over passages that are new, without a deadline."""
+        return json.dumps(self._new.sample(number)).encode()
+
     def report_body(self, number: int) -> bytes:
         """Return a long report over passages that are new, without a deadline."""
         return json.dumps(self._report.sample(number)).encode()
 
     async def warm_up(self) -> None:
         """Show the service the chat's passages."""
-        connection = LoadConnection(self.server.address)
+        connection = LoadConnection(self.server.address, self.key)
         for body in self.chat.shelf():
             await connection.post(PATH, json.dumps(body).encode())
         connection.close()
@@ -121,17 +129,21 @@ class Bench:
         """Return ordinary requests that arrive one after another, whatever becomes of them."""
         count = int(self.size.seconds * self.size.per_second)
         arrivals = [place / self.size.per_second for place in range(count)]
-        generator = Generator(self.server.address, self.ordinary_body, PATIENCE_S)
+        generator = Generator(self.server.address, self.ordinary_body, PATIENCE_S, key=self.key)
         try:
             return await generator.open_loop(arrivals, first)
         finally:
             generator.close()
 
     async def callers(
-        self, bodies: Callable[[int], bytes], count: int, most: int | None = None
+        self,
+        bodies: Callable[[int], bytes],
+        count: int,
+        most: int | None = None,
+        key: str = "",
     ) -> list[LoadRequest]:
         """Return the requests of callers that come again as soon as they are answered."""
-        generator = Generator(self.server.address, bodies, PATIENCE_S)
+        generator = Generator(self.server.address, bodies, PATIENCE_S, key=key)
         try:
             return await generator.closed_loop(count, self.size.seconds, 0, most)
         finally:
@@ -205,6 +217,19 @@ async def hostile(bench: Bench) -> None:
     due = HOSTILE_DEADLINE_MS
     bench.within("hostile alone, worst", max(r.client_ms or 0 for r in alone), due + 500)
     bench.within("hostile beside nine others, worst", max(r.client_ms or 0 for r in ten), due + 2e3)
+
+
+async def callers(bench: Bench) -> None:
+    """Forty callers with one key send what they can, beside an ordinary caller with another key."""
+    quiet = await bench.ordinary(0)
+    beside, crowd = await asyncio.gather(
+        bench.ordinary(10_000), bench.callers(bench.chat_body, 40, key=CROWD_KEY)
+    )
+    bench.nobody_lost("crowd", crowd)
+    bench.nobody_lost("ordinary beside", beside)
+    refused = tally(beside).refused / max(1, len(beside))
+    bench.outcome("ordinary refused", f"{refused:.1%}", "<= 5%", met=refused <= 0.05)
+    bench.within("ordinary beside, p95 (at most twice its quiet one)", p95(beside), 2 * p95(quiet))
 
 
 async def slow(bench: Bench) -> None:
@@ -320,9 +345,11 @@ async def kinds(bench: Bench) -> None:
     connection.close()
 
 
+ENVIRONMENT = {"callers": {"GUARDRAIL_API_KEYS": f"{ONE_KEY},{CROWD_KEY}"}}
 Scenario = Callable[[Bench], Awaitable[None]]
 SCENARIOS: dict[str, Scenario] = {
     "hostile": hostile,
+    "callers": callers,
     "slow": slow,
     "headers": headers,
     "burst": burst,
@@ -341,7 +368,7 @@ def run(names: Sequence[str], *, is_short: bool, note: Callable[[str], None]) ->
     results: list[Expectation] = []
     for name in names:
         note(name)
-        with serving((), None) as server:
+        with serving((), None, ENVIRONMENT.get(name)) as server:
             bench = Bench(name, server, SHORT if is_short else FULL)
             asyncio.run(_run(SCENARIOS[name], bench))
         results += bench.results

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -107,12 +107,17 @@ def loop_lag_ms(metrics: dict[str, float]) -> float | None:
 
 
 @contextmanager
-def serving(arguments: Sequence[str], cores: Collection[int] | None) -> Iterator[Server]:
+def serving(
+    arguments: Sequence[str],
+    cores: Collection[int] | None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
     """Run `guardrail serve` on a free port until the block ends.
 
     Args:
         arguments: Further options of `guardrail serve`.
         cores: Where it may run; None leaves it to the system.
+        environment: Variables of its own.
 
     Raises:
         MissingExtra: If psutil is not installed.
@@ -136,7 +141,7 @@ def serving(arguments: Sequence[str], cores: Collection[int] | None) -> Iterator
         # A file, not a pipe: a pipe that nobody empties stops the service, and log lines are
         # part of what a request costs.
         with log.open("wb") as stream, pinned(cores):
-            process = start(command, stream)
+            process = start(command, stream, environment)
         try:
             server = Server(psutil.Process(process.pid), _address(process, log))
             server.get("/readyz")
@@ -163,11 +168,14 @@ def busy_share() -> float:
     return float(psutil.cpu_percent(interval=0.5)) / 100
 
 
-def start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+def start(
+    command: Sequence[str], output: IO[bytes], environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """Start a command of ours; it inherits this process's cores."""
     kept = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    kept |= {"PYTHONUNBUFFERED": "1", **(environment or {})}
     return subprocess.Popen(  # noqa: S603 - our own command
-        command, stdout=output, stderr=subprocess.STDOUT, env={**kept, "PYTHONUNBUFFERED": "1"}
+        command, stdout=output, stderr=subprocess.STDOUT, env=kept
     )
 
 

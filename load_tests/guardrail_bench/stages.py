@@ -36,7 +36,8 @@ from guardrail_service.guard import check as check_module
 from guardrail_service.guard import guard as guard_module
 from guardrail_service.guard.guard import Guard
 from guardrail_service.inference.models.session import Session
-from guardrail_service.inference.queue.backlog import PATIENCE_S, RowDone
+from guardrail_service.inference.queue.backlog import RowDone
+from guardrail_service.inference.queue.cost import PATIENCE_S
 from guardrail_service.inference.queue.scheduler import Scheduler, Ticket
 from guardrail_service.inference.tokenizer import Tokenizer
 from guardrail_service.server.runtime import READS

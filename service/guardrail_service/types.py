@@ -170,6 +170,8 @@ class Coverage:
 
 TENANT: ContextVar[str] = ContextVar("tenant", default="")
 """Whose rows are made in this context, where outputs are kept apart (GUARDRAIL_TENANT_CACHE)."""
+CALLER: ContextVar[str] = ContextVar("caller", default="")
+"""Whose work is done in this context: a key or, without keys, an address. Callers take turns."""
 
 
 @dataclass(frozen=True, slots=True)

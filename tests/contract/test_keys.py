@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,32 @@ def test_one_key_cannot_take_every_place(tiny: Path, configs: tuple[Path, Path])
             pass
         with service._places(2, "10.0.0.1"), service._places(2, "10.0.0.1"):
             pass
+        assert not service._of
+    finally:
+        service.close()
+
+
+@pytest.mark.parametrize("first", ["key a", "10.0.0.1"])
+def test_callers_that_compete_leave_places_free(
+    tiny: Path, configs: tuple[Path, Path], first: str
+) -> None:
+    """Two that want everything have three sevenths each; one alone may have it all."""
+    limits = Limits(concurrent_requests=14, requests_per_key=14)
+    runtime = Runtime(Settings(model_pack=str(tiny), config=configs, workers=1, limits=limits))
+    service = Service(runtime)
+    try:
+        with ExitStack() as held:
+            for _ in range(6):
+                held.enter_context(service._places(1, first))
+                held.enter_context(service._places(1, "key b"))
+            for caller in (first, "key b"):
+                with pytest.raises(Overloaded, match="part of 14 beside other callers"):
+                    service._places(1, caller).__enter__()
+            with service._places(1, "key c"):
+                pass
+        with ExitStack() as held:
+            for _ in range(14):
+                held.enter_context(service._places(1, first))
         assert not service._of
     finally:
         service.close()

@@ -21,12 +21,13 @@ from guardrail_service.errors import (
 from guardrail_service.guard.check import Check, CheckClock, redact
 from guardrail_service.guard.overrides import Override, overridden
 from guardrail_service.guard.waiting import Cancellation, Turn, Turns
-from guardrail_service.inference.queue.backlog import BACKGROUND_S, order_of
+from guardrail_service.inference.queue.cost import BACKGROUND_S, QueuePlace, Urgency, place_of
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.policy.decide import Policy, decide, findings
 from guardrail_service.text.budget import FREE_S, Budget, spending
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import (
+    CALLER,
     Action,
     Mode,
     Passage,
@@ -89,7 +90,7 @@ class Guard:
         self._max_sentences = max_sentences
         self._warming = tuple(warming)
         self._cpu_s = cpu_s
-        self.turns = Turns()
+        self.turns = Turns(shares=scheduler.shares)
 
     def check(
         self,
@@ -144,9 +145,9 @@ class Guard:
         due = _due(rules, deadline_ms, clock.monotonic)
         costs = self._scheduler.costs
         cost_ms = costs.estimate(CHECK, size(sample))
-        order = order_of(due, clock.monotonic, cost_ms=cost_ms)
+        place = place_of(Urgency(due, caller=CALLER.get()), clock.monotonic, cost_ms)
         is_large = size(sample) > SMALL_CHARS and costs.estimate(TEXT, size(sample)) > LARGE_MS
-        with self._turn(order, due, cancellation) as turn:
+        with self._turn(place, due, cancellation) as turn:
             working_ms = time.thread_time() * -1e3
             segmented = SegmentedSample(sample, self._windowers, self._languages)
             free_s = 0.0 if is_large else FREE_S
@@ -184,8 +185,8 @@ class Guard:
             Cancelled: If the caller left.
             NotReady: If the service shut down first.
         """
-        order = order_of(None, time.monotonic(), BACKGROUND_S)
-        with self._turn(order, None, cancellation):
+        urgency = Urgency(patience_s=BACKGROUND_S, caller=CALLER.get())
+        with self._turn(place_of(urgency, time.monotonic()), None, cancellation):
             given = Sample("", contexts=tuple(contexts))
             sample = SegmentedSample(given, self._windowers, self._languages)
             self._limit_sentences(sample)
@@ -251,8 +252,10 @@ class Guard:
         return policy
 
     @contextmanager
-    def _turn(self, order: float, due: float | None, cancellation: Cancellation) -> Iterator[Turn]:
-        turn = self.turns.turn(order, due)
+    def _turn(
+        self, place: QueuePlace, due: float | None, cancellation: Cancellation
+    ) -> Iterator[Turn]:
+        turn = self.turns.turn(place, due)
         cancellation.attach(turn)
         with turn:
             if cancellation.cancelled:

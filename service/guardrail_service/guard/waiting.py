@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import threading
 import time
@@ -10,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from guardrail_service.inference.queue.backlog import FairQueue
+from guardrail_service.inference.queue.cost import QueuePlace, Shares
 from guardrail_service.inference.queue.scheduler import Ticket
 
 AT_ONCE = 2
@@ -31,33 +32,43 @@ class Turns:
     Args:
         at_once: How many threads compute at the same time, besides those that take very long.
         patience_s: How long a thread may compute until it does not count any more, seconds.
+        shares: What callers have had; computing counts as well. None: nobody has had anything.
     """
 
-    def __init__(self, at_once: int = AT_ONCE, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        at_once: int = AT_ONCE,
+        patience_s: float = PATIENCE_S,
+        shares: Shares | None = None,
+    ) -> None:
         self._at_once = at_once
         self._patience_s = patience_s
+        self.shares = Shares() if shares is None else shares
         self._lock = threading.Lock()
         self._held: dict[_Claim, _Held] = {}
-        self._waiting: list[tuple[float, int, _Claim]] = []
+        self._waiting = FairQueue[_Claim](self.shares)
         self._sequence = itertools.count()
         self._is_closed = False
 
-    def turn(self, order: float, due: float | None) -> Turn:
+    def turn(self, place: QueuePlace, due: float | None) -> Turn:
         """Return a turn that is not taken yet.
 
         Args:
-            order: The least comes first.
+            place: The first comes first.
             due: Monotonic second as of which there is no more waiting: what is known by then must
                 go out, so the turn is taken whether or not there is a place. None: never.
         """
-        return Turn(self, order, due)
+        return Turn(self, place, due)
 
-    def take(self, claim: _Claim, order: float, due: float | None) -> bool:
+    def take(self, claim: _Claim, place: QueuePlace, due: float | None) -> bool:
         """Wait for a place; return whether there is one, or False: due, cancelled or closed."""
         with self._lock:
             if self._is_closed:
                 return False
-            heapq.heappush(self._waiting, (order, next(self._sequence), claim))
+            if not self._waiting.lanes and self._has_room(place, time.monotonic()):
+                self._hold(claim, place)
+                return True
+            self._waiting.push(claim, place, next(self._sequence))
             self._grant()
         try:
             while not claim.is_over:
@@ -65,6 +76,7 @@ class Turns:
                 with self._lock:
                     if is_woken or (due is not None and time.monotonic() >= due):
                         claim.is_over = True
+                        self._waiting.remove((claim,))
                     else:
                         self._grant()
         except BaseException:  # an interrupt: the place would be nobody's
@@ -77,16 +89,19 @@ class Turns:
         """Give a place to the most urgent who waits."""
         with self._lock:
             self._held.pop(claim, None)
-            self._grant()
+            if self._waiting.lanes:
+                self._waiting.remove((claim,))
+                self._grant()
 
     def close(self) -> None:
         """Let everybody through, now and later: the service ends, and so does every check."""
         with self._lock:
             self._is_closed = True
-            for _, _, claim in self._waiting:
+            claims = list(self._waiting)
+            self._waiting.remove(claims)
+            for claim in claims:
                 claim.is_over = True
                 claim.woken.set()
-            self._waiting.clear()
 
     @property
     def is_closed(self) -> bool:
@@ -96,7 +111,7 @@ class Turns:
     def waiting(self) -> int:
         """Return how many threads wait for a place."""
         with self._lock:
-            return sum(not claim.is_over for _, _, claim in self._waiting)
+            return len(self._waiting)
 
     def _until_next_s(self, due: float | None) -> float:
         """Return the seconds until somebody no longer counts, or it is due."""
@@ -107,48 +122,49 @@ class Turns:
         next_s = min((end - now for end in ends if end > now), default=self._patience_s)
         return next_s if due is None else max(0.0, min(next_s, due - now))
 
-    def is_passed(self, order: float) -> bool:
-        """Return whether who computes in this order should give way to somebody."""
+    def is_passed(self, place: QueuePlace) -> bool:
+        """Return whether who computes at this place should give way to somebody."""
         now = time.monotonic()
         with self._lock:
-            first = self._first()
-            if first is not None and first < order:
+            first = self._waiting.first() if self._waiting.lanes else None
+            if first is not None and self.shares.ahead_s(first[0], place) > 0:
                 return True
-            return any(self._is_far(held, order, now) for held in self._held.values())
+            return any(self._is_far(held, place, now) for held in self._held.values())
 
     def _grant(self) -> None:
         """Hand out the places that are free, those of whom takes long among them."""
         now = time.monotonic()
-        while (order := self._first()) is not None and self._has_room(order, now):
-            _, _, claim = heapq.heappop(self._waiting)
-            claim.is_over = claim.is_granted = True
-            self._held[claim] = _Held(now, order)
-            claim.woken.set()
+        while self._waiting.lanes and (first := self._waiting.first()) is not None:
+            place, claim = first
+            if not self._has_room(place, now):
+                return
+            self._waiting.pop()
+            self._hold(claim, place)
 
-    def _first(self) -> float | None:
-        """Return the order of the most urgent who waits; those who no longer do leave."""
-        while self._waiting and self._waiting[0][2].is_over:
-            heapq.heappop(self._waiting)
-        return self._waiting[0][0] if self._waiting else None
+    def _hold(self, claim: _Claim, place: QueuePlace) -> None:
+        claim.is_over = claim.is_granted = True
+        self._held[claim] = _Held(time.monotonic(), place)
+        claim.woken.set()
 
-    def _has_room(self, order: float, now: float) -> bool:
-        taken = sum(self._counts(held, order, now) for held in self._held.values())
-        far = any(self._is_far(held, order, now) for held in self._held.values())
+    def _has_room(self, place: QueuePlace, now: float) -> bool:
+        taken = sum(self._counts(held, place, now) for held in self._held.values())
+        far = any(self._is_far(held, place, now) for held in self._held.values())
         return taken < self._at_once and not far
 
-    def _counts(self, held: _Held, order: float, now: float) -> bool:
-        times = _STUCK_TIMES if held.order <= order else 1.0
+    def _counts(self, held: _Held, place: QueuePlace, now: float) -> bool:
+        times = _STUCK_TIMES if self.shares.ahead_s(held.place, place) >= 0 else 1.0
         return now - held.since < times * self._patience_s
 
-    def _is_far(self, held: _Held, order: float, now: float) -> bool:
-        return held.order + _FAR_S < order and now - held.since < self._patience_s
+    def _is_far(self, held: _Held, place: QueuePlace, now: float) -> bool:
+        is_far = self.shares.ahead_s(held.place, place) > _FAR_S
+        return is_far and now - held.since < self._patience_s
 
 
 class _Held(NamedTuple):
-    """Since when somebody computes, monotonic seconds, and in which order it came."""
+    """Since when somebody computes, monotonic seconds, and at which place."""
 
     since: float
-    order: float
+    place: QueuePlace
 
 
 class Turn:
@@ -158,23 +174,26 @@ class Turn:
         waited_ms: How long it has waited for places.
     """
 
-    def __init__(self, turns: Turns, order: float, due: float | None) -> None:
+    def __init__(self, turns: Turns, place: QueuePlace, due: float | None) -> None:
         self.waited_ms = 0.0
         self._turns = turns
-        self._order = order
+        self._place = place
         self._due = due
         self._lock = threading.Lock()
         self._claim = _Claim()
         self._is_cancelled = False
         self._has_place = False  # may compute; not if it was due before there was a place
+        self._charged_s = 0.0  # up to this second of its thread's processor time
 
     def __enter__(self) -> Turn:
         """Wait for a place."""
+        self._charged_s = time.thread_time()
         self._take()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Give it back."""
+        """Give it back, and let the caller pay."""
+        self._charge()
         self._give()
 
     @contextmanager
@@ -188,7 +207,8 @@ class Turn:
 
     def give_way(self) -> None:
         """Let those compute who are more urgent, and wait for a place again."""
-        if self._has_place and self._turns.is_passed(self._order):
+        self._charge()
+        if self._has_place and self._turns.is_passed(self._place):
             with self.away():
                 pass
 
@@ -205,13 +225,19 @@ class Turn:
                 return
             self._claim = claim
         started = time.monotonic()
-        self._has_place = self._turns.take(claim, self._order, self._due)
+        self._has_place = self._turns.take(claim, self._place, self._due)
         self.waited_ms += (time.monotonic() - started) * 1e3
 
     def _give(self) -> None:
         if self._has_place:
             self._has_place = False
             self._turns.give(self._claim)
+
+    def _charge(self) -> None:
+        """Let the caller pay for what this thread has computed."""
+        now = time.thread_time()
+        self._turns.shares.charge(self._place.caller, (now - self._charged_s) * 1e3)
+        self._charged_s = now
 
 
 class _Claim:

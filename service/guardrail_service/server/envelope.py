@@ -25,7 +25,7 @@ from guardrail_service.errors import (
 )
 from guardrail_service.server.error_replies import error_response
 from guardrail_service.server.telemetry import log_request
-from guardrail_service.types import TENANT
+from guardrail_service.types import CALLER, TENANT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,7 +158,8 @@ class Envelope:
     async def serve(self, exchange: _Exchange) -> None:
         """Check key and body, then hand on."""
         scope = exchange.scope
-        scope["state"]["caller"] = self._authorize(exchange)
+        scope["state"]["caller"] = caller = self._authorize(exchange)
+        CALLER.set(caller)
         if scope["path"] == STREAM_ROUTE:
             await self._app(scope, exchange.receive, exchange.send)
             return

@@ -47,6 +47,9 @@ from guardrail_service.server.translate import (
 T = TypeVar("T")
 STARTED = 256
 """Threads that run before the first request; of more, the others start when they are needed."""
+HELD_PER_FREE = 3
+"""Places that one caller may hold for each that is free, while others hold some: one beside little
+else has three quarters of all, two that want everything three sevenths each."""
 Caller = str
 """`key` and its id, or an address where there are no keys."""
 Gone = Callable[[], Awaitable[None]]
@@ -175,17 +178,24 @@ class Service:
                 del self._of[caller]
 
     def _limit_caller(self, count: int, caller: Caller) -> None:
+        """Refuse a caller beyond its limit, or its part of the places while others hold some.
+
+        That part is so many times the places that would be left, so there are always some left.
+        """
         held = self._of[caller]
         if caller.startswith(KEY):
             kind, allowed = "key", self._limits.requests_per_key
         else:
             kind, allowed = "address", self._limits.requests_per_address
+        left = self._limits.concurrent_requests - self._running - count
+        found = f"{held} answers of this {kind} are being judged and {count} more would pass its"
         if allowed and held and held + count > allowed:
-            raise Overloaded(
-                f"{held} answers of this {kind} are being judged and {count} more would pass its "
-                f"limit of {allowed}; try again later",
-                retry_after_s=self.runtime.scheduler.backlog_s(),
-            )
+            reason = f"{found} limit of {allowed}"
+        elif held and self._running > held and held + count > HELD_PER_FREE * left:
+            reason = f"{found} part of {self._limits.concurrent_requests} beside other callers"
+        else:
+            return
+        raise Overloaded(f"{reason}; try again later", self.runtime.scheduler.backlog_s())
 
     @contextmanager
     def _expected(

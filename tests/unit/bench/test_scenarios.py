@@ -79,7 +79,7 @@ def test_an_unknown_scenario_is_named() -> None:
     """With those that there are."""
     shown = CliRunner().invoke(bench_app, ["scenarios", "flood"])
     assert shown.exit_code != 0
-    assert "one of hostile, slow" in " ".join(shown.output.split())
+    assert "one of hostile, callers" in " ".join(shown.output.split())
 
 
 def test_held_connections_are_closed_in_the_end() -> None:

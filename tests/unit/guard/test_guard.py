@@ -38,6 +38,7 @@ from guardrail_service.guard import check as module
 from guardrail_service.guard.guard import Guard
 from guardrail_service.guard.overrides import Override
 from guardrail_service.guard.waiting import Cancellation, Turns
+from guardrail_service.inference.queue.cost import QueuePlace
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.policy.decide import Cut, Policy, Rule
 from guardrail_service.text.sample import SegmentedSample, TokenSpan
@@ -482,7 +483,7 @@ def test_a_check_cancelled_while_it_waits_for_its_turn_ends_at_once(
     made = bench(Fake("risk", rows("a"), scores()))
     made.guard.turns = Turns(1, patience_s=30)
     cancellation = Cancellation()
-    with ThreadPoolExecutor(1) as pool, made.guard.turns.turn(0.0, None):
+    with ThreadPoolExecutor(1) as pool, made.guard.turns.turn(QueuePlace(0.0), None):
         judging = pool.submit(made.check, cancellation=cancellation)
         until(lambda: made.guard.turns.waiting() == 1)
         cancellation.cancel()
@@ -498,7 +499,7 @@ def test_at_its_deadline_a_check_that_got_no_turn_says_what_it_can(
     pattern = Fake("pattern", rows(), scores(0.9), cost="pattern")
     made = bench(Fake("model", rows("a"), scores()), pattern)
     made.guard.turns = Turns(1, patience_s=30)
-    with made.guard.turns.turn(0.0, None):
+    with made.guard.turns.turn(QueuePlace(0.0), None):
         verdict = made.check(deadline_ms=100)
     assert verdict.detectors["pattern"].metrics["good"].score == 0.9
     assert verdict.detectors["model"].state is State.NOT_EVALUATED
@@ -516,7 +517,7 @@ def test_a_check_cancelled_on_its_way_back_ends_at_once(bench: Callable[..., Ben
         judging = pool.submit(made.check, cancellation=cancellation)
         assert made.model.entered.wait(30)
         until(lambda: not made.guard.turns._held)
-        with made.guard.turns.turn(0.0, None):
+        with made.guard.turns.turn(QueuePlace(0.0), None):
             cancellation.cancel()
             with pytest.raises(Cancelled):
                 judging.result(30)
@@ -534,7 +535,7 @@ def test_who_waits_for_a_turn_when_the_service_ends_computes_nothing(
 
     made = bench(Fake("risk", note, scores()))
     made.guard.turns = Turns(1, patience_s=30)
-    with ThreadPoolExecutor(1) as pool, made.guard.turns.turn(0.0, None):
+    with ThreadPoolExecutor(1) as pool, made.guard.turns.turn(QueuePlace(0.0), None):
         judging = pool.submit(made.check)
         until(lambda: made.guard.turns.waiting() == 1)
         made.guard.turns.close()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from guardrail_service.guard.waiting import Turn, Turns, _Held
+from guardrail_service.inference.queue.cost import QueuePlace
 from tests.waiting import until
 
 BUDGET_S = 30.0
@@ -26,7 +27,7 @@ class Queue:
 
     def add(self, name: str, order: float, due: float | None = None) -> tuple[Turn, Future[None]]:
         """Let a thread ask for a turn; return when it waits for it."""
-        turn = self._turns.turn(order, due)
+        turn = self._turns.turn(QueuePlace(order), due)
 
         def work() -> None:
             with turn:
@@ -44,7 +45,7 @@ def huge(turns: Turns, pool: ThreadPoolExecutor) -> Iterator[None]:
     leave = threading.Event()
 
     def work() -> None:
-        with turns.turn(5.0, None):
+        with turns.turn(QueuePlace(5.0), None):
             assert leave.wait(BUDGET_S)
 
     done = pool.submit(work)
@@ -63,7 +64,7 @@ def test_no_more_threads_compute_than_there_are_places() -> None:
 
     def work(_: int) -> None:
         nonlocal inside, most
-        with turns.turn(0.0, None) as turn:
+        with turns.turn(QueuePlace(0.0), None) as turn:
             for _ in range(3):
                 with lock:
                     inside += 1
@@ -85,7 +86,7 @@ def test_the_most_urgent_comes_first_and_equals_in_their_order() -> None:
     turns = Turns(1, patience_s=BUDGET_S)
     with ThreadPoolExecutor(8) as pool:
         queue = Queue(turns, pool)
-        with turns.turn(0.0, None):
+        with turns.turn(QueuePlace(0.0), None):
             for name, order in (("late", 9.0), ("first", 1.0), ("second", 1.0), ("urgent", 0.5)):
                 queue.add(name, order)
             assert queue.got == []
@@ -97,11 +98,11 @@ def test_who_is_away_leaves_the_place_to_others_and_waits_to_come_back() -> None
     turns, taken = Turns(1, patience_s=BUDGET_S), threading.Event()
 
     def other() -> None:
-        with turns.turn(0.0, None):
+        with turns.turn(QueuePlace(0.0), None):
             taken.set()
             until(lambda: turns.waiting() == 1)  # who was away is back
 
-    with ThreadPoolExecutor(1) as pool, turns.turn(5.0, None) as turn:
+    with ThreadPoolExecutor(1) as pool, turns.turn(QueuePlace(5.0), None) as turn:
         with turn.away():
             before = turn.waited_ms
             done = pool.submit(other)
@@ -116,14 +117,14 @@ def test_the_wait_to_come_back_ends_with_the_caller_too() -> None:
     turns, taken, leave = Turns(1, patience_s=BUDGET_S), threading.Event(), threading.Event()
 
     def other() -> None:
-        with turns.turn(0.0, None):
+        with turns.turn(QueuePlace(0.0), None):
             taken.set()
             until(lambda: turns.waiting() == 1)
             turn.cancel()
             assert leave.wait(BUDGET_S)
 
     with ThreadPoolExecutor(1) as pool:
-        with turns.turn(5.0, None) as turn:
+        with turns.turn(QueuePlace(5.0), None) as turn:
             with turn.away():
                 done = pool.submit(other)
                 assert taken.wait(BUDGET_S)
@@ -139,8 +140,8 @@ def test_a_place_that_frees_before_the_deadline_is_taken() -> None:
     """Although the deadline is nearer than the patience of one who comes now."""
     turns = Turns(1, patience_s=10.0)
     with ThreadPoolExecutor(1) as pool, huge(turns, pool):
-        turns._held = dict.fromkeys(turns._held, _Held(time.monotonic() - 9.7, 5.0))
-        with turns.turn(0.0, time.monotonic() + 9.0) as turn:
+        turns._held = dict.fromkeys(turns._held, _Held(time.monotonic() - 9.7, QueuePlace(5.0)))
+        with turns.turn(QueuePlace(0.0), time.monotonic() + 9.0) as turn:
             assert turn._has_place
     assert not turns._held
 
@@ -148,7 +149,7 @@ def test_a_place_that_frees_before_the_deadline_is_taken() -> None:
 def test_at_its_deadline_a_check_goes_on_without_a_place() -> None:
     """It must say what it knows then; the place it did not get is not given back."""
     turns = Turns(1, patience_s=BUDGET_S)
-    with ThreadPoolExecutor(1) as pool, turns.turn(0.0, None):
+    with ThreadPoolExecutor(1) as pool, turns.turn(QueuePlace(0.0), None):
         queue = Queue(turns, pool)
         queue.add("due", 0.0, due=time.monotonic() + 0.01)[1].result(BUDGET_S)
         assert queue.got == ["due"]
@@ -161,7 +162,7 @@ def test_who_is_cancelled_does_not_wait() -> None:
     turns = Turns(1, patience_s=BUDGET_S)
     with ThreadPoolExecutor(4) as pool:
         queue = Queue(turns, pool)
-        with turns.turn(0.0, None):
+        with turns.turn(QueuePlace(0.0), None):
             turn, future = queue.add("gone", 0.0)
             turn.cancel()
             future.result(BUDGET_S)
@@ -179,7 +180,7 @@ def test_huge_samples_do_not_keep_everybody_waiting() -> None:
     entered = threading.Semaphore(0)
 
     def enter(order: float) -> None:
-        with turns.turn(order, None):
+        with turns.turn(QueuePlace(order), None):
             entered.release()
             assert leave.wait(BUDGET_S)
 
@@ -197,7 +198,7 @@ def test_who_may_be_passed_gives_way_while_it_computes() -> None:
     turns = Turns(1, patience_s=BUDGET_S)
     with ThreadPoolExecutor(4) as pool:
         queue = Queue(turns, pool)
-        with turns.turn(5.0, None) as turn:
+        with turns.turn(QueuePlace(5.0), None) as turn:
             queue.add("later", 9.0)
             turn.give_way()
             assert queue.got == []
@@ -214,7 +215,7 @@ def test_beside_a_far_more_urgent_one_nobody_computes() -> None:
     turns = Turns(2, patience_s=BUDGET_S)
     with ThreadPoolExecutor(4) as pool:
         queue = Queue(turns, pool)
-        with turns.turn(0.0, None):
+        with turns.turn(QueuePlace(0.0), None):
             queue.add("huge", 30.0)
             queue.add("like it", 0.5)[1].result(BUDGET_S)
             assert queue.got == ["like it"]
@@ -226,7 +227,9 @@ def test_behind_huge_samples_small_ones_follow_each_other_at_once() -> None:
     """They do not wait for the patience each, however often somebody more urgent gives up."""
     turns = Turns(1, patience_s=BUDGET_S)
     with ThreadPoolExecutor(4) as pool, huge(turns, pool):
-        turns._held = dict.fromkeys(turns._held, _Held(0.0, 5.0))  # it has computed for very long
+        turns._held = dict.fromkeys(
+            turns._held, _Held(0.0, QueuePlace(5.0))
+        )  # it has computed for very long
         queue = Queue(turns, pool)
         started = time.monotonic()
         for n in range(20):
@@ -253,11 +256,11 @@ def test_when_the_service_ends_nobody_waits() -> None:
     turns = Turns(1, patience_s=BUDGET_S)
     with ThreadPoolExecutor(1) as pool:
         queue = Queue(turns, pool)
-        with turns.turn(0.0, None):
+        with turns.turn(QueuePlace(0.0), None):
             _, waiting = queue.add("waiting", 0.0)
             turns.close()
             waiting.result(BUDGET_S)
-            with turns.turn(0.0, None):
+            with turns.turn(QueuePlace(0.0), None):
                 queue.got.append("later")
     assert queue.got == ["waiting", "later"]
     assert not turns._held
@@ -266,6 +269,10 @@ def test_when_the_service_ends_nobody_waits() -> None:
 def test_a_turn_ends_with_an_error_too() -> None:
     """Or the place would be lost."""
     turns = Turns(1, patience_s=BUDGET_S)
-    with pytest.raises(ValueError, match="broken"), turns.turn(0.0, None) as turn, turn.away():
+    with (
+        pytest.raises(ValueError, match="broken"),
+        turns.turn(QueuePlace(0.0), None) as turn,
+        turn.away(),
+    ):
         raise ValueError("broken")
     assert not turns._held

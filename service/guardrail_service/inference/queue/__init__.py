@@ -10,6 +10,7 @@
     share      an equal row that waits or runs gets one more waiter: one job, several waiters
        |
     order      by deadline, but at least as urgent as one due a second after it came;
+       |       callers take turns by what their work has cost of late;
        |       a row that reads others' outputs is held until those have ended
        v
     [ backlog ]
@@ -21,5 +22,6 @@
     wake       every waiter gets the outputs; rows that were held for this one may start
 
 `scheduler.py` submits, admits, runs and wakes; `backlog.py` shares and orders; `batch.py` says
-which rows may share a call; `cost.py` what a row will take. See docs/decisions/0010-scheduler.md.
+which rows may share a call; `cost.py` what a row will take and what callers have had. See
+docs/decisions/0010-scheduler.md.
 """

@@ -5,52 +5,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from guardrail_service.inference.queue.batch import Batch
-from guardrail_service.inference.queue.cost import RowCost
+from guardrail_service.inference.queue.cost import QueuePlace, RowCost, Shares, Urgency, place_of
 from guardrail_service.types import Role, Row, RowOutput, RowResult
-
-PATIENCE_S = 1.0
-"""A row is as urgent as its deadline, but at least as one due this long after it came. So nothing
-starves: after one second a row without a deadline is ahead of everything that comes later."""
-BACKGROUND_S = 30.0
-"""The same for work that nobody waits for, such as encoding passages ahead of traffic."""
-PASSED = 5.0
-"""By how many times its own cost work lets other work pass, so that ordinary requests do not stand
-behind huge ones. It is fixed on arrival, so none waits for ever."""
-
-
-class Urgency(NamedTuple):
-    """The settings that the rows of one submission share.
-
-    Attributes:
-        deadline: Monotonic second after which a row not yet started is dropped; None: never.
-        owner: Whose rows these are; rows of one owner never stand in each other's way. None: alone.
-        patience_s: How long the rows may be overtaken by more urgent ones.
-    """
-
-    deadline: float | None = None
-    owner: object | None = None
-    patience_s: float = PATIENCE_S
-
-
-def order_of(
-    deadline: float | None, now: float, patience_s: float = PATIENCE_S, cost_ms: float = 0.0
-) -> float:
-    """Return the place of work among others, a monotonic second; the least comes first.
-
-    Args:
-        deadline: Monotonic second as of which it is of no use; None: never.
-        now: When it came.
-        patience_s: How long others may pass it because they are more urgent.
-        cost_ms: What it takes; for `PASSED` times as long others may pass it as well.
-    """
-    due = now + patience_s if deadline is None else min(deadline, now + patience_s)
-    return due + PASSED * cost_ms / 1e3
 
 
 class Submission:
@@ -70,7 +32,7 @@ class Submission:
         self._now = now
         self._after = after
         self._sequence = sequence
-        self._order = order_of(request.deadline, now, request.patience_s, cost_ms)
+        self._place = place_of(request, now, cost_ms)
         self._barriers = {role: Barrier(0, []) for role in after.values()}
 
     def place(self, row: Row, cost: RowCost, future: Future[RowDone]) -> None:
@@ -80,10 +42,10 @@ class Submission:
         job = self._backlog.find(row, self._now)
         if job is not None:
             job.waiters.append(waiter)
-            self._backlog.hasten(job, self._order)
+            self._backlog.hasten(job, self._place)
         else:
             sequence = next(self._sequence)
-            job = RowJob(row, self._order, sequence, cost, self._request.owner, [waiter])
+            job = RowJob(row, self._place, sequence, cost, self._request.owner, [waiter])
             needs = self._after.get(row.role)
             self._backlog.add(job, None if needs is None else self._barriers[needs])
         barrier = self._barriers.get(row.role)
@@ -123,20 +85,22 @@ class RowJob:
     """A distinct row on its way through the scheduler, with everybody who waits for it."""
 
     row: Row
-    order: float
+    place: QueuePlace
+    """The first of those at which it waits."""
     sequence: int
     cost: RowCost
     owner: object
     waiters: list[Waiter]
     barriers: list[Barrier] = field(default_factory=list)
-    is_held: bool = False
     is_single: bool = False
     """Whether the row was in a call that failed as a whole, and must not share one again."""
     run: ModelCall | None = None
     """The call it is in; None while it waits."""
+    shared: dict[str, QueuePlace] = field(default_factory=dict)
+    """Where it waits besides, for other callers that want it too."""
 
     def __lt__(self, other: RowJob) -> bool:
-        return (self.order, self.sequence) < (other.order, other.sequence)
+        return (self.place.order, self.sequence) < (other.place.order, other.sequence)
 
     def succeed(self, result: RowResult) -> None:
         """Give the outputs to everybody who still waits; the first one is told the times."""
@@ -200,6 +164,96 @@ def cancel(future: Future[RowDone]) -> None:
         future.set_running_or_notify_cancel()
 
 
+T = TypeVar("T", bound=Hashable)
+_Entry = tuple[float, int, float, T]
+"""Order, sequence, slack and the work."""
+_LEFT = 64
+"""Entries of work that has gone, which may stay in the lanes."""
+
+
+class FairQueue(Generic[T]):
+    """Work that waits, by caller and order. Not thread-safe alone.
+
+    Attributes:
+        lanes: By caller, a heap of what waits; empty if nothing does.
+
+    Args:
+        shares: What callers have had.
+    """
+
+    def __init__(self, shares: Shares) -> None:
+        self.lanes: dict[str, list[_Entry[T]]] = {}
+        self._shares = shares
+        self._items: dict[T, float] = {}
+        self._entries = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
+
+    def __contains__(self, item: T) -> bool:
+        return item in self._items
+
+    def push(self, item: T, place: QueuePlace, sequence: int, cost_ms: float = 0.0) -> None:
+        """Let work wait at a place; work that waits at several is served at the first of them.
+
+        Args:
+            item: The work.
+            place: Where.
+            sequence: Decides between equal orders of one caller.
+            cost_ms: What its caller pays when it is served.
+        """
+        if place.caller not in self.lanes:
+            self._shares.enter(place.caller)
+            self.lanes[place.caller] = []
+        self._items[item] = cost_ms
+        heapq.heappush(self.lanes[place.caller], (place.order, sequence, place.slack_s, item))
+        self._entries += 1
+
+    def first(self) -> tuple[QueuePlace, T] | None:
+        """Return the work that comes next and its place; None if nothing waits."""
+        if not self.lanes:
+            return None
+        if len(self.lanes) == 1:
+            caller = next(iter(self.lanes))
+        else:
+            had = self._shares.had
+            caller = min(self.lanes, key=lambda c: (had(c) + self.lanes[c][0][2], self.lanes[c][0]))
+        order, _, slack_s, item = self.lanes[caller][0]
+        return QueuePlace(order, slack_s, caller), item
+
+    def pop(self) -> tuple[QueuePlace, T] | None:
+        """Take the work that comes next."""
+        found = self.first()
+        if found is not None:
+            self.take(found[1], found[0].caller)
+        return found
+
+    def take(self, item: T, caller: str) -> None:
+        """Take some work out at a caller's cost."""
+        with self._shares.lock:
+            self._shares.accounts[caller] += self._items[item] / 1e3
+        self.remove((item,))
+
+    def remove(self, items: Iterable[T]) -> None:
+        """Take some work out, wherever it waits."""
+        for item in items:
+            self._items.pop(item, None)
+        if self._entries > 2 * len(self._items) + _LEFT:  # or what has gone stays in memory
+            for caller, lane in self.lanes.items():
+                self.lanes[caller] = [entry for entry in lane if entry[3] in self._items]
+                heapq.heapify(self.lanes[caller])
+        for caller, lane in list(self.lanes.items()):
+            while lane and lane[0][3] not in self._items:
+                heapq.heappop(lane)
+            if not lane:
+                del self.lanes[caller]
+                self._shares.leave(caller)
+        self._entries = sum(map(len, self.lanes.values()))
+
+
 STUCK_S = 2.0
 """A row that has run this long and twenty times its estimate is taken for stuck: the longest row
 of the embedded pack takes 0.1 s."""
@@ -210,22 +264,30 @@ held meanwhile, for a fraction of a millisecond."""
 
 
 class Backlog:
-    """Every row that is queued, held back or running. The scheduler locks around each call."""
+    """Every row that is queued, held back or running. The scheduler locks around each call.
 
-    def __init__(self) -> None:
+    Attributes:
+        running: The calls that run.
+        lanes: By caller, what could start now; empty if nothing could.
+
+    Args:
+        shares: What callers have had; rows that run count.
+        batches: By role, how several rows run in one call; the rows of other roles run alone.
+    """
+
+    def __init__(
+        self, shares: Shares | None = None, batches: Mapping[Role, Batch] | None = None
+    ) -> None:
+        self._batches = dict(batches or {})
         self.running: set[ModelCall] = set()
-        self._queue: list[RowJob] = []
+        self._queue = FairQueue[RowJob](shares or Shares())
+        self.lanes = self._queue.lanes
         self._held: set[RowJob] = set()
         self._by_row: dict[Row, RowJob] = {}
         self._by_owner: Counter[object] = Counter()
 
     def __len__(self) -> int:
         return len(self._queue) + len(self._held)
-
-    @property
-    def is_ready(self) -> bool:
-        """Return whether a job could start now."""
-        return bool(self._queue)
 
     def find(self, row: Row, now: float) -> RowJob | None:
         """Return the job of an equal row, unless it is stuck: a stuck one helps nobody."""
@@ -241,30 +303,43 @@ class Backlog:
         self._by_row[job.row] = job
         self._by_owner[job.owner] += 1
         if barrier is not None and barrier.left:
-            job.is_held = True
             barrier.jobs.append(job)
             self._held.add(job)
         else:
-            heapq.heappush(self._queue, job)
+            self._wait(job)
 
-    def hasten(self, job: RowJob, order: float) -> None:
+    def hasten(self, job: RowJob, place: QueuePlace) -> None:
         """Let a waiting job be as urgent as a further request needs it."""
-        if order < job.order:
-            job.order = order
-            if job.run is None and not job.is_held:
-                heapq.heapify(self._queue)
+        is_first = place.caller == job.place.caller
+        known = job.place if is_first else job.shared.get(place.caller)
+        if known is not None and known.order <= place.order:
+            return
+        if is_first:
+            job.place = place
+        else:
+            job.shared[place.caller] = place
+        if job in self._queue:
+            self._queue.push(job, place, job.sequence, job.cost.ms)
 
-    def pop(self, now: float) -> ModelCall | None:
-        """Return a call of the most urgent job that somebody still waits for; or None."""
-        while self._queue:
-            job = heapq.heappop(self._queue)
+    def pop(self, now: float, workers: int = 1) -> ModelCall | None:
+        """Return a call of the most urgent job that somebody still waits for; or None.
+
+        Args:
+            now: Monotonic second.
+            workers: How many share what waits, where one call takes several rows.
+        """
+        while (found := self._queue.pop()) is not None:
+            place, job = found
             if self._is_wanted(job, now):
                 job.run = ModelCall([job], now)
+                job.place = place
                 self.running.add(job.run)
+                if (batch := self._batches.get(job.row.role)) is not None:
+                    self._fill(job.run, batch, max(1, workers - self.stuck(now)))
                 return job.run
         return None
 
-    def fill(self, run: ModelCall, batch: Batch, workers: int) -> None:
+    def _fill(self, run: ModelCall, batch: Batch, workers: int) -> None:
         """Add waiting rows that may be in the same call, most urgent first, up to its budget.
 
         Every worker gets its share of the rows that wait: on a processor two calls side by side
@@ -276,20 +351,16 @@ class Backlog:
         alike = [job for job in self._queue if _is_alike(job, first)]
         share = math.ceil((len(alike) + 1) / workers)
         sizes = [first.cost.tokens]
-        taken: set[RowJob] = set()
         for job in heapq.nsmallest(_LOOKED_AT, alike):
             if len(run.jobs) == share:
                 break
             size = job.cost.tokens
             if batch.holds([*sizes, size]):
-                taken.add(job)
+                self._queue.take(job, job.place.caller)
                 if self._is_wanted(job, run.started):
                     sizes.append(size)
                     run.jobs.append(job)
                     job.run = run
-        if taken:
-            self._queue = [job for job in self._queue if job not in taken]
-            heapq.heapify(self._queue)
 
     def finish(self, run: ModelCall) -> None:
         """Take the jobs of a call that ended off the books and start what waited for them."""
@@ -307,7 +378,7 @@ class Backlog:
             job.forget_late(now)
             if job.waiters:
                 self._by_owner[job.owner] += 1
-                heapq.heappush(self._queue, job)
+                self._wait(job)
             else:
                 self._close(job)
         run.jobs = []
@@ -333,12 +404,18 @@ class Backlog:
         """Return whether nothing waits, and nothing runs that somebody waits for."""
         return not len(self) and not any(job.waiters for job in self._started())
 
-    def ahead_ms(self, order: float, now: float) -> float:
-        """Return the milliseconds of one thread until work of this order could start."""
-        waiting = sum(job.cost.ms for job in self._queue if job.order <= order)
-        waiting += sum(job.cost.ms for job in self._held if job.order <= order)
-        running = sum(run.left_ms(now) for run in self.running)
-        return waiting + running
+    def waiting(self) -> list[tuple[QueuePlace, float]]:
+        """Return the place and the estimated milliseconds of every row that waits."""
+        return [(job.place, job.cost.ms) for job in (*self._queue, *self._held)]
+
+    def running_ms(self, now: float) -> float:
+        """Return the milliseconds of one thread that what runs still takes."""
+        return sum(run.left_ms(now) for run in self.running)
+
+    def may_pass_limit(self, caller: str, rows: int, limit: int) -> bool:
+        """Return whether so many more rows are within a caller's share of the rows that wait."""
+        held = Counter(place.caller for place, _ in self.waiting())
+        return held[caller] + rows <= limit / len(held.keys() | {caller})
 
     def stuck(self, now: float) -> int:
         """Return how many workers hold a stuck call."""
@@ -359,8 +436,7 @@ class Backlog:
         gone = set(jobs)
         if not gone:
             return
-        self._queue = [job for job in self._queue if job not in gone]
-        heapq.heapify(self._queue)
+        self._queue.remove(gone)
         self._held -= gone
         for job in gone:
             self._by_owner[job.owner] -= 1
@@ -381,8 +457,11 @@ class Backlog:
         for job in barrier.jobs:
             if job in self._held:
                 self._held.discard(job)
-                job.is_held = False
-                heapq.heappush(self._queue, job)
+                self._wait(job)
+
+    def _wait(self, job: RowJob) -> None:
+        for place in (job.place, *job.shared.values()):
+            self._queue.push(job, place, job.sequence, job.cost.ms)
 
 
 def is_stuck(run: ModelCall | None, now: float) -> bool:

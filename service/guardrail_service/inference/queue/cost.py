@@ -1,11 +1,19 @@
-"""Cost of rows: milliseconds = a * size + b for each kind of work, learned while it runs."""
+"""The cost of work, learned while it runs; what callers have had of it; the place that follows.
+
+Milliseconds are a * size + b for each kind of work. Work has its place by deadline and cost. A
+caller's account grows by what its work takes, in seconds of one thread. Where several callers wait,
+the one goes first whose account plus the slack of its most urgent work is least; among the work of
+one caller only the order counts. So one caller alone, or all behind one address, wait for nobody.
+A small request passes huge ones of other callers as well, whose slack is long. Nothing starves: who
+is passed does not pay meanwhile.
+"""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -143,3 +151,149 @@ class CostModel:
         """Return the milliseconds per token of rows with so many tokens together."""
         calls = math.ceil(total / budget)
         return self.estimate(role, total / calls) * calls / total
+
+
+PATIENCE_S = 1.0
+"""A row is as urgent as its deadline, but at least as one due this long after it came. So nothing
+starves: after one second a row without a deadline is ahead of everything that comes later."""
+BACKGROUND_S = 30.0
+"""The same for work that nobody waits for, such as encoding passages ahead of traffic."""
+PASSED = 5.0
+"""By how many times its own cost work lets other work pass, so that ordinary requests do not stand
+behind huge ones. It is fixed on arrival, so none waits for ever."""
+CREDIT_S = 1.0
+"""How far a caller that asked for little may be behind the others, seconds of one thread: so much
+of its work goes first when it comes again. As long as urgent work may pass other work."""
+_MOST_SLACK_S = 3.0
+"""How much sooner than a huge request of another caller a small one comes, at the most: no caller
+waits for long because the first of its requests is huge. More than `CREDIT_S` and its patience."""
+_KNOWN = 1024
+"""Accounts beyond which those that say nothing more are dropped."""
+
+
+class QueuePlace(NamedTuple):
+    """The place of work among others.
+
+    Attributes:
+        order: Among work of its caller the least comes first; a monotonic second.
+        slack_s: How many seconds of another caller's work may pass it, if both had as much before.
+        caller: Whose work it is; callers take turns.
+    """
+
+    order: float
+    slack_s: float = 0.0
+    caller: str = ""
+
+
+class Urgency(NamedTuple):
+    """The settings that the rows of one submission share.
+
+    Attributes:
+        deadline: Monotonic second after which a row not yet started is dropped; None: never.
+        owner: Whose rows these are; rows of one owner never stand in each other's way. None: alone.
+        patience_s: How long the rows may be overtaken by more urgent ones.
+        caller: Who sent it; callers take turns.
+    """
+
+    deadline: float | None = None
+    owner: object | None = None
+    patience_s: float = PATIENCE_S
+    caller: str = ""
+
+
+def place_of(request: Urgency, now: float, cost_ms: float = 0.0) -> QueuePlace:
+    """Return the place of work among others.
+
+    Args:
+        request: How urgent it is, and whose.
+        now: When it came, a monotonic second.
+        cost_ms: What it takes; for `PASSED` times as long others may pass it as well.
+    """
+    due = now + request.patience_s
+    if request.deadline is not None:
+        due = min(request.deadline, due)
+    order = due + PASSED * cost_ms / 1e3
+    return QueuePlace(order, min(order - now, _MOST_SLACK_S), request.caller)
+
+
+class Shares:
+    """Accounts of what each caller has had, in seconds of one thread. Thread-safe.
+
+    Attributes:
+        lock: Held while accounts change.
+        accounts: By caller; only differences mean something.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.accounts: dict[str, float] = {}
+        self._waiting: Counter[str] = Counter()
+        self._level = 0.0  # what those who waited last had had, at the least
+
+    def charge(self, caller: str, spent_ms: float) -> None:
+        """Add what work took."""
+        with self.lock:
+            self.accounts[caller] = self.had(caller) + spent_ms / 1e3
+
+    def enter(self, caller: str) -> None:
+        """Note that a caller waits in a queue; who comes anew keeps no more credit than allowed."""
+        with self.lock:
+            self._rise()
+            had = self.had(caller)
+            is_new = not self._waiting[caller]
+            self.accounts[caller] = max(had, self._level - CREDIT_S) if is_new else had
+            self._waiting[caller] += 1
+            if len(self.accounts) > _KNOWN:
+                self._forget()
+
+    def leave(self, caller: str) -> None:
+        """Note that it waits there no longer."""
+        with self.lock:
+            self._rise()
+            self._waiting[caller] -= 1
+            if not self._waiting[caller]:
+                del self._waiting[caller]
+
+    def had(self, caller: str) -> float:
+        """Return what a caller has had."""
+        return self.accounts.get(caller, self._level - CREDIT_S)
+
+    def ahead_s(self, one: QueuePlace, other: QueuePlace) -> float:
+        """Return by how many seconds one place is ahead of another; negative if it is behind."""
+        if one.caller == other.caller:
+            return other.order - one.order
+        return self.had(other.caller) + other.slack_s - self.had(one.caller) - one.slack_s
+
+    def ahead_ms(
+        self, place: QueuePlace, own_ms: float, works: Iterable[tuple[QueuePlace, float]]
+    ) -> float:
+        """Return the milliseconds of one thread that come before work at a place is done.
+
+        Args:
+            place: Of the work that asks.
+            own_ms: What it takes itself: those who are level with its caller get as much meanwhile.
+            works: QueuePlace and milliseconds of what waits.
+        """
+        before = 0.0
+        others: dict[str, tuple[QueuePlace, float]] = {}
+        for at, ms in works:
+            if at.caller == place.caller:
+                before += ms if at.order <= place.order else 0.0
+            else:
+                first, total = others.get(at.caller, (at, 0.0))
+                others[at.caller] = (first if first.slack_s <= at.slack_s else at, total + ms)
+        level_ms = before + own_ms
+        for first, total in others.values():
+            before += min(total, max(0.0, level_ms + self.ahead_s(first, place) * 1e3))
+        return before
+
+    def _rise(self) -> None:
+        """Move the level up to those who wait: nobody who comes anew is far behind them."""
+        if self._waiting:
+            self._level = max(self._level, min(map(self.had, self._waiting)))
+
+    def _forget(self) -> None:
+        """Drop the accounts that say no more than none would."""
+        least = self._level - CREDIT_S
+        known = self.accounts.items()
+        self.accounts = {c: had for c, had in known if had > least or c in self._waiting}

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import itertools
 import logging
-import math
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from guardrail_service.errors import NotReady, Overloaded, RowFailed, raised_at
 from guardrail_service.inference.queue.backlog import (
-    PATIENCE_S,
     Backlog,
     ModelCall,
     RowDone,
     Submission,
-    Urgency,
-    order_of,
 )
 from guardrail_service.inference.queue.batch import Batch
-from guardrail_service.inference.queue.cost import CostModel, RowCost
-from guardrail_service.types import TENANT, Role, Row, RowOutput, RowResult
+from guardrail_service.inference.queue.cost import (
+    PATIENCE_S,
+    CostModel,
+    QueuePlace,
+    RowCost,
+    Shares,
+    Urgency,
+    place_of,
+)
+from guardrail_service.types import CALLER, TENANT, Role, Row, RowOutput, RowResult
 
 _LOG = logging.getLogger(__name__)
 Runner = Callable[[Row], RowResult]
@@ -121,7 +126,7 @@ class Ticket:
 class _Expected(NamedTuple):
     """A request that was let in and has not submitted its rows yet."""
 
-    order: float
+    place: QueuePlace
     cost_ms: float
 
 
@@ -144,6 +149,7 @@ class Scheduler:
         batches: By role, how several rows run in one call; the rows of other roles run alone.
 
     Attributes:
+        shares: What callers have had; who computes for them counts that as well.
         draining: Whether the service ends: no new sample is taken, and those that were taken may
             still submit rows.
     """
@@ -166,8 +172,10 @@ class Scheduler:
         self._after = dict(after or {})
         self._max_queued_rows = max_queued_rows
         self._clock = clock
-        self.costs = CostModel() if costs is None else costs
-        self._backlog = Backlog()
+        self._costs = CostModel() if costs is None else costs
+        self._seen = deque[tuple[Role, int, float]]()
+        self.shares = Shares()
+        self._backlog = Backlog(self.shares, batches)
         self._expected: dict[object, _Expected] = {}
         self._sequence = itertools.count()
         self._changed = threading.Condition()
@@ -204,7 +212,8 @@ class Scheduler:
         for row in rows:
             self._runners[row.role]
         known = self._known(rows)
-        request = Urgency(deadline, object() if owner is None else owner, patience_s)
+        owner = object() if owner is None else owner
+        request = Urgency(deadline, owner, patience_s, CALLER.get())
         costs = self.costs.rows(rows, self._budgets)
         with self._changed:
             self._expected.pop(request.owner, None)
@@ -218,17 +227,25 @@ class Scheduler:
                 the sample has been read costs nothing.
         """
         now = self._clock()
+        request = Urgency(deadline, owner, caller=CALLER.get())
         with self._changed:
-            self._admit_in_time(cost_ms, cost_ms, deadline, owner, now)
-            order = order_of(deadline, now, cost_ms=cost_ms)
+            self._admit_in_time(cost_ms, cost_ms, request, now)
             # No more than its deadline leaves of it: what is huge ends then, done or not.
             spent_ms = cost_ms if deadline is None else min(cost_ms, (deadline - now) * 1e3)
-            self._expected[owner] = _Expected(order, max(0.0, spent_ms))
+            self._expected[owner] = _Expected(place_of(request, now, cost_ms), max(0.0, spent_ms))
 
     def forget(self, owner: object) -> None:
         """No longer count what an owner was expected to submit."""
         with self._changed:
             self._expected.pop(owner, None)
+
+    @property
+    def costs(self) -> CostModel:
+        """Return the costs of work; what has run since somebody asked is learned now."""
+        with suppress(IndexError):  # two may ask at the same time
+            while self._seen:
+                self._costs.learn(*self._seen.popleft())
+        return self._costs
 
     def depth(self) -> int:
         """Return how many rows are waiting."""
@@ -249,8 +266,7 @@ class Scheduler:
         """Return in about how many seconds everything that waits or runs now will be done."""
         now = self._clock()
         with self._changed:
-            waiting = self._backlog.ahead_ms(math.inf, now) + self._expected_ms(math.inf, None)
-            return waiting / 1e3 / self._free_workers(now)
+            return self._left_ms(now) / 1e3 / self._free_workers(now)
 
     def healthy(self) -> bool:
         """Return whether every worker is alive."""
@@ -309,8 +325,8 @@ class Scheduler:
             if result is None and self._backlog.find(row, now) is None
         ]
         if new:
-            self._admit_count(len(new), sum(new), request.owner, now)
-            self._admit_in_time(sum(new), max(new), request.deadline, request.owner, now)
+            self._admit_count(len(new), sum(new), request, now)
+            self._admit_in_time(sum(new), max(new), request, now)
         futures: list[RowFuture] = [
             Future() if result is None else Known(result.outputs) for result in known
         ]
@@ -322,11 +338,13 @@ class Scheduler:
         self._changed.notify(len(new))
         return Ticket(futures, self._drop, sum(new))
 
-    def _admit_count(self, rows: int, cost_ms: float, owner: object, now: float) -> None:
-        waiting = self._backlog.of_others(owner)
+    def _admit_count(self, rows: int, cost_ms: float, request: Urgency, now: float) -> None:
+        waiting = self._backlog.of_others(request.owner)
         excess = waiting + rows - self._max_queued_rows
-        if waiting and excess > 0:
-            per_row_ms = max(cost_ms / rows, self._backlog.ahead_ms(math.inf, now) / waiting)
+        if not waiting or excess <= 0:
+            return
+        if not self._backlog.may_pass_limit(request.caller, rows, self._max_queued_rows):
+            per_row_ms = max(cost_ms / rows, self._left_ms(now) / waiting)
             raise Overloaded(
                 f"{waiting} rows are waiting and {rows} more would pass the limit of "
                 f"{self._max_queued_rows}; try again later",
@@ -334,16 +352,18 @@ class Scheduler:
             )
 
     def _admit_in_time(
-        self, cost_ms: float, longest_ms: float, deadline: float | None, owner: object, now: float
+        self, cost_ms: float, longest_ms: float, request: Urgency, now: float
     ) -> None:
         """Refuse what would be done in time on an idle service and will not be behind others."""
-        if deadline is None:
+        if request.deadline is None:
             return
-        left_ms = (deadline - now) * 1e3
+        left_ms = (request.deadline - now) * 1e3
         if max(longest_ms, cost_ms / max(1, len(self._threads))) > left_ms:
             return  # not in time on an idle service either: it gets what is known by then
-        order = order_of(deadline, now, cost_ms=cost_ms)
-        ahead_ms = self._backlog.ahead_ms(order, now) + self._expected_ms(order, owner)
+        works = self._backlog.waiting()
+        works += [(e.place, e.cost_ms) for o, e in self._expected.items() if o is not request.owner]
+        ahead_ms = self.shares.ahead_ms(place_of(request, now, cost_ms), cost_ms, works)
+        ahead_ms += self._backlog.running_ms(now)
         workers = self._free_workers(now)
         late_ms = ahead_ms / workers + max(longest_ms, cost_ms / workers) - left_ms
         if ahead_ms > 0 and late_ms > 0:
@@ -353,12 +373,11 @@ class Scheduler:
                 retry_after_s=late_ms / 1e3,
             )
 
-    def _expected_ms(self, order: float, owner: object | None) -> float:
-        return sum(
-            found.cost_ms
-            for key, found in self._expected.items()
-            if found.order <= order and key is not owner
-        )
+    def _left_ms(self, now: float) -> float:
+        """Return the milliseconds of one thread that everything takes that waits, runs or comes."""
+        waiting = sum(cost_ms for _, cost_ms in self._backlog.waiting())
+        expected = sum(found.cost_ms for found in self._expected.values())
+        return waiting + expected + self._backlog.running_ms(now)
 
     def _free_workers(self, now: float) -> int:
         """Return how many workers can be counted on."""
@@ -372,8 +391,9 @@ class Scheduler:
 
     def _work(self) -> None:
         try:
-            while (run := self._next()) is not None:
-                self._run(run)
+            run: ModelCall | None = None
+            while run is not None or (run := self._next()) is not None:
+                run = self._run(run)
         except BaseException as error:  # noqa: BLE001 - a fault of the scheduler's own: say so
             _LOG.critical("worker stopped: %s at %s", type(error).__name__, raised_at(error))
             self._died()
@@ -391,18 +411,19 @@ class Scheduler:
         """Return a call of the most urgent job that somebody still waits for; None when stopped."""
         with self._changed:
             while not self._stopped:
-                now = self._clock()
-                run = self._backlog.pop(now)
+                run = self._backlog.pop(self._clock(), self._alive)
                 if run is not None:
-                    if (batch := self._batches.get(run.jobs[0].row.role)) is not None:
-                        self._backlog.fill(run, batch, self._free_workers(now))
                     return run
                 self._changed.notify_all()  # what was dropped on the way may have been the last
-                self._changed.wait_for(lambda: self._stopped or self._backlog.is_ready)
+                self._changed.wait_for(lambda: self._stopped or bool(self._backlog.lanes))
             return None
 
-    def _run(self, run: ModelCall) -> None:
-        """Run a call and answer everybody who waits for its rows; a row that fails, fails alone."""
+    def _run(self, run: ModelCall) -> ModelCall | None:
+        """Run a call and answer everybody who waits for its rows; a row that fails, fails alone.
+
+        Returns:
+            The call that comes next, if one waits already.
+        """
         outcome = self._outcome([job.row for job in run.jobs])
         now = self._clock()
         with self._changed:
@@ -414,6 +435,7 @@ class Scheduler:
                 run.jobs[0].fail(outcome)
                 self._backlog.finish(run)
             self._changed.notify_all()
+            return None if self._stopped else self._backlog.pop(now, self._alive)
 
     def _outcome(self, rows: Sequence[Row]) -> list[RowResult] | RowFailed:
         role = rows[0].role
@@ -440,4 +462,4 @@ class Scheduler:
         role, size = run.jobs[0].row.role, run.tokens
         self._backlog.finish(run)
         if has_computed:
-            self.costs.learn(role, size, (now - run.started) * 1e3)
+            self._seen.append((role, size, (now - run.started) * 1e3))

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 import pytest
 
 from guardrail_service.inference.queue.backlog import STUCK_S, Backlog, Barrier, RowJob, Waiter
-from guardrail_service.inference.queue.cost import RowCost
+from guardrail_service.inference.queue.cost import QueuePlace, RowCost
 from guardrail_service.types import Row
 
 NOW = 100.0
@@ -16,7 +16,9 @@ NOW = 100.0
 def job(text: str, order: float = NOW, owner: object = "me", cost_ms: float = 10.0) -> RowJob:
     """Return a job that one request waits for."""
     waiter = Waiter(Future(), due=float("inf"), submitted=NOW)
-    return RowJob(Row("embedding", text), order, 0, RowCost(10, cost_ms), owner, [waiter])
+    return RowJob(
+        Row("embedding", text), QueuePlace(order), 0, RowCost(10, cost_ms), owner, [waiter]
+    )
 
 
 def backlog(*jobs: RowJob) -> Backlog:
@@ -46,17 +48,14 @@ def test_rows_of_others_are_those_of_another_owner() -> None:
     assert made.of_others("new") == 0
 
 
-def test_ahead_is_what_is_as_urgent_or_more_and_what_runs() -> None:
+def test_what_waits_counts_whole_and_what_runs_with_what_is_left() -> None:
     """Held rows count like queued ones; of a running row, what is left of its estimate."""
-    made = backlog(job("runs", NOW - 2), job("sooner", NOW - 1), job("later", NOW + 1))
+    made = backlog(job("runs", NOW - 2), job("sooner", NOW - 1))
     assert made.pop(NOW) is not None
-    text = job("text", NOW)
-    held = Barrier(1, [])
-    made.add(job("held", NOW), held)
-    made.add(text)
-    assert made.ahead_ms(NOW, NOW) == pytest.approx(10 + 10 + 10 + 10)
-    assert made.ahead_ms(NOW, NOW + 0.004) == pytest.approx(6 + 30)
-    assert made.ahead_ms(NOW + 1, NOW + 60) == pytest.approx(0 + 40)
+    made.add(job("held", NOW), Barrier(1, []))
+    assert made.waiting() == [(QueuePlace(NOW - 1), 10.0), (QueuePlace(NOW), 10.0)]
+    assert made.running_ms(NOW + 0.004) == pytest.approx(6.0)
+    assert made.running_ms(NOW + 60) == 0.0
 
 
 def test_a_row_is_stuck_after_seconds_and_many_times_its_estimate() -> None:

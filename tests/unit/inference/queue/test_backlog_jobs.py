@@ -9,7 +9,7 @@ import pytest
 
 from guardrail_service.errors import RowFailed
 from guardrail_service.inference.queue.backlog import ModelCall, RowDone, RowJob, Waiter, cancel
-from guardrail_service.inference.queue.cost import RowCost
+from guardrail_service.inference.queue.cost import QueuePlace, RowCost
 from guardrail_service.inference.queue.scheduler import Known, Ticket
 from guardrail_service.types import Row, RowResult
 
@@ -18,7 +18,7 @@ def job(*waiters: Waiter) -> RowJob:
     """Return a job that started at second 2."""
     return RowJob(
         Row("embedding", "text"),
-        0.0,
+        QueuePlace(0.0),
         0,
         RowCost(3, 1.0),
         None,

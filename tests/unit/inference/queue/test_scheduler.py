@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from guardrail_service.errors import NotReady, Overloaded, RowFailed
-from guardrail_service.inference.queue.backlog import BACKGROUND_S
-from guardrail_service.inference.queue.cost import CostModel
+from guardrail_service.inference.queue.cost import BACKGROUND_S, CostModel
 from guardrail_service.inference.queue.scheduler import Scheduler
-from guardrail_service.types import Row, RowResult
+from guardrail_service.types import CALLER, Row, RowResult
 from tests.waiting import until
 
 
@@ -489,6 +488,82 @@ def test_small_requests_pass_huge_ones() -> None:
     assert gate.ran == ["running", "small", *(f"huge-{n}" for n in range(10)), "too late"]
 
 
+@contextmanager
+def calling(name: str) -> Iterator[None]:
+    """Do what is in the block in the name of a caller."""
+    token = CALLER.set(name)
+    try:
+        yield
+    finally:
+        CALLER.reset(token)
+
+
+def test_a_caller_with_many_rows_does_not_hold_up_another_one() -> None:
+    """Also with a deadline that the crowd's work would make impossible, and without any."""
+    gate, clock = Gate(), Clock()
+    with scheduler(gate, clock=clock, costs=costs(50.0)) as s:
+        with calling("crowd"):
+            s.submit([row("running")])
+            assert gate.entered.wait(20)
+            for n in range(40):
+                s.submit([row(f"crowd {n}")])
+            with pytest.raises(Overloaded):
+                s.submit([row("refused")], clock.now + 1.2)
+        s.shares.charge("crowd", 1_000.0)
+        with calling("other"):
+            clock.now += 5.0
+            s.submit([row("due")], clock.now + 1.2)
+            s.submit([row("free")])
+        gate.open.set()
+    assert gate.ran[:4] == ["running", "due", "free", "crowd 0"]
+
+
+def test_work_that_is_coming_counts_for_its_caller() -> None:
+    """What a crowd is about to submit refuses its own further work and nobody else's."""
+    clock = Clock()
+    with scheduler(echo, clock=clock) as s:
+        with calling("crowd"):
+            for n in range(10):
+                s.expect(500.0, clock.now + 60.0, n)
+            with pytest.raises(Overloaded):
+                s.expect(500.0, clock.now + 2.0, "one more")
+        s.shares.charge("crowd", 2_000.0)
+        with calling("other"):
+            s.expect(500.0, clock.now + 2.0, "ordinary")
+
+
+def test_the_rows_that_wait_are_shared_between_callers() -> None:
+    """A caller that fills the queue is refused; another one gets its half, and no more."""
+    gate = Gate()
+    with scheduler(gate, max_rows=10) as s:
+        with calling("crowd"):
+            s.submit([row("running")])
+            assert gate.entered.wait(20)
+            s.submit([row(f"crowd {n}") for n in range(10)])
+            with pytest.raises(Overloaded):
+                s.submit([row("refused")])
+        with calling("other"):
+            s.submit([row(f"other {n}") for n in range(5)])
+            with pytest.raises(Overloaded):
+                s.submit([row("refused as well")])
+        gate.open.set()
+
+
+def test_a_row_that_two_callers_want_runs_when_the_first_of_them_has_its_turn() -> None:
+    """Whoever asked for it before."""
+    gate = Gate()
+    with scheduler(gate) as s:
+        with calling("crowd"):
+            s.submit([row("running")])
+            assert gate.entered.wait(20)
+            s.submit([row(f"crowd {n}") for n in range(10)])
+        with calling("other"):
+            s.submit([row("crowd 9")])
+        gate.open.set()
+    assert gate.ran[:3] == ["running", "crowd 9", "crowd 0"]
+    assert gate.ran.count("crowd 9") == 1
+
+
 def test_rows_of_one_owner_do_not_stand_in_each_others_way() -> None:
     """A batch of large items is one caller's work."""
     gate, batch = Gate(), object()
@@ -565,7 +640,7 @@ def test_with_the_last_worker_gone_nobody_waits(
         assert gate.entered.wait(20)
         queued = s.submit([row("queued")])
 
-        def broken(_now: float) -> None:
+        def broken(*_given: float) -> None:
             raise RuntimeError("secret")
 
         monkeypatch.setattr(s._backlog, "pop", broken)

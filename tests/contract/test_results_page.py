@@ -92,7 +92,8 @@ def test_a_result_file_has_the_keys_of_its_tables(out: Path) -> None:
         metrics = {meta["key"] for meta in about["metrics_meta"]}
         taken = keys(ROW) | keys(CASE)
         columns = {f"{key}_score" if key in taken else key for key in metrics}
-        assert all(columns | keys(ROW) - OPTIONAL <= row.keys() for row in content["results"])
+        assert all(keys(ROW) - OPTIONAL <= row.keys() for row in content["results"])
+        assert all(row.keys() & columns or row["missing"] for row in content["results"])
         rows |= union(content["results"]) - columns
     assert rows == keys(ROW)
 

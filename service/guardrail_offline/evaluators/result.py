@@ -99,13 +99,14 @@ def result_from_json(record: Mapping[str, Any]) -> Result:
     return Result(scores, record["spans"], record["details"])
 
 
-def dumps(value: Any) -> str:
+def dumps(value: Any, *, compact: bool = False) -> str:
     """Return strict JSON on one line, readable where its text can be written as UTF-8."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    separators = (",", ":") if compact else None
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=separators)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:  # a lone surrogate, which JSON can only hold escaped
-        return json.dumps(value, allow_nan=False)
+        return json.dumps(value, allow_nan=False, separators=separators)
     return text
 
 

@@ -103,10 +103,11 @@ def row_json(
     if layout == "h2o":
         kept = {"missing": missing, "actual_output_meta": spans}
         return {**case_row(case, texts=texts), **numbers, **kept, **details}
-    row = {"key": case.key, "model_key": case.model, **numbers, **details}
+    known = {key: value for key, value in numbers.items() if value is not None}
+    row = {"key": case.key, "model_key": case.model, **known, **details}
     if missing:
         reasons = list(missing.values())
-        alike = len(missing) == len(result.scores) and all(one == reasons[0] for one in reasons)
+        alike = all(one == reasons[0] for one in reasons)
         row["missing"] = {_EVERY: reasons[0]} if alike else missing
     return row | ({"actual_output_meta": spans} if spans else {})
 
@@ -221,21 +222,28 @@ def _scored(
         row = {"missing": {}, "actual_output_meta": [], **cases[row["key"]], **row}
     missing = row["missing"]
     every = missing.get(_EVERY, {})
-    scores = {key: score_from_json(row[column(key)], missing.get(key, every)) for key in metrics}
+    scores = {key: _score(row, column(key), missing.get(key, every)) for key in metrics}
     return ResultRow(row["key"], row["model_key"], row["group"], scores, row)
+
+
+def _score(row: Mapping[str, Any], name: str, why: Mapping[str, Any]) -> Score:
+    """Return a metric of a row; where it has none, `why` says so, or KeyError names it."""
+    value = row.get(name) if why else row[name]
+    return score_from_json(value, why)
 
 
 class ResultWriter:
     """Writes a result file row by row, so that no more than one row is in memory."""
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: IO[str], layout: ResultLayout = "h2o") -> None:
         self._write = stream.write
+        self._compact = layout == "keys"
         self._write('{\n"results": [')
         self._between = "\n"
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Write one row."""
-        self._write(self._between + dumps(row))
+        self._write(self._between + dumps(row, compact=self._compact))
         self._between = ",\n"
 
     def close(self, models: Sequence[Mapping[str, Any]], evaluator: Mapping[str, Any]) -> None:

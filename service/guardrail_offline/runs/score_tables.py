@@ -46,7 +46,9 @@ class ResultFiles:
         self._layout: ResultLayout = layout
         self._stack = ExitStack()
         self._writers = {
-            one.id: ResultWriter(self._stack.enter_context(whole_file(folder / f"{one.id}.json")))
+            one.id: ResultWriter(
+                self._stack.enter_context(whole_file(folder / f"{one.id}.json")), layout
+            )
             for one in self._configured
         }
         self._cases: IO[str] | None = None
@@ -56,7 +58,7 @@ class ResultFiles:
     def add(self, scored: ScoredCase) -> None:
         """Write one case's row to every file."""
         if self._cases is not None:
-            self._cases.write(dumps(case_row(scored.case, texts=self._texts)) + "\n")
+            self._cases.write(dumps(case_row(scored.case, texts=self._texts), compact=True) + "\n")
         for one in self._configured:
             result = scored.results[one.id]
             row = row_json(scored.case, result, texts=self._texts, layout=self._layout)

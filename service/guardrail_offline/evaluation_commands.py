@@ -139,8 +139,18 @@ def evaluate(
     lab: LabArgument,
     out_dir: Out,
     evaluators: Annotated[
-        str, typer.Option("--evaluators", "-e", help="Ids with commas, all, or deterministic.")
-    ] = "all",
+        str | None,
+        typer.Option(
+            "--evaluators", "-e", help="Ids with commas, all, or deterministic; all if unset."
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="Evaluators of a task: qa, summarization, translation, classification, agent or "
+            "retrieval. -e adds to them."
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="EVALUATOR.key=value, repeatable; *.key=value for all."),
@@ -189,10 +199,12 @@ def evaluate(
     from guardrail_offline.datasets.labs import open_lab
     from guardrail_offline.datasets.suites import RecordReader, mapping_of
     from guardrail_offline.evaluators.configured import configure
+    from guardrail_offline.evaluators.tasks import PREFIX
     from guardrail_offline.runs.bounds import bounds_of, checks
     from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 
-    configured = configure(_names(evaluators), set_ or (), settings)
+    names = _names(evaluators or ("" if task else "all")) + ([f"{PREFIX}{task}"] if task else [])
+    configured = configure(names, set_ or (), settings)
     bounds = bounds_of(fail_under or (), [one.evaluator.spec for one in configured])
     with late_progress_bar("evaluating") as (begin, advance):
         summary = evaluate_lab(
@@ -215,7 +227,7 @@ def evaluate(
     _warn_of_columns(out_dir)
     _write_ci_files(out_dir, summary, found, boards, junit, summary_file)
     _show(summary, found, out_dir, no_judge=no_judge, as_json=as_json)
-    raise typer.Exit(_status(summary, found, _names(evaluators)))
+    raise typer.Exit(_status(summary, found, names))
 
 
 @command
@@ -336,11 +348,13 @@ def _status(summary: Summary, found: Iterable[BoundCheck], asked: Iterable[str])
     """Return how `evaluate` ends. Evaluators of a group such as `all` need not apply to a lab."""
     from guardrail_offline.evaluators.catalogue import CATALOGUE
     from guardrail_offline.evaluators.configured import GROUPS
+    from guardrail_offline.evaluators.tasks import PREFIX
 
     outcomes = {check.outcome for check in found}
     if "missed" in outcomes:
         return EXIT_FLAGGED
-    named = {CATALOGUE.find(name).spec.id for name in asked if name not in GROUPS}
+    ids = [name for name in asked if name not in GROUPS and not name.startswith(PREFIX)]
+    named = {CATALOGUE.find(name).spec.id for name in ids}
     if outcomes - {"met"} or named.intersection(summary.declined) or summary.errors:
         return EXIT_INCOMPLETE
     return 0

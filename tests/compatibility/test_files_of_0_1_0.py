@@ -96,7 +96,8 @@ def test_an_unfinished_run_is_gone_on_with(tmp_path: Path) -> None:
     assert content_of(begun) == content_of(tmp_path / "unbroken")
     found, expected = content_of(begun), content_of(WRITTEN / "expected")
     assert found["work/scores-00002.jsonl"] == expected["scores-00002.jsonl"]
-    assert expected["summary.json"].items() <= found["summary.json"].items()
+    counted = {k: v for k, v in expected["summary.json"].items() if k != "problems"}
+    assert counted.items() <= found["summary.json"].items()
 
 
 def test_a_finished_run_is_opened(tmp_path: Path) -> None:

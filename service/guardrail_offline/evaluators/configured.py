@@ -11,7 +11,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from guardrail_offline.evaluators.catalogue import CATALOGUE, AnyEvaluator, Common
+from guardrail_offline.evaluators.catalogue import (
+    CATALOGUE,
+    AnyEvaluator,
+    Common,
+    EvaluatorSpec,
+)
+from guardrail_offline.evaluators.tasks import PREFIX, of_task
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.file import shipped_thresholds
@@ -48,12 +54,37 @@ class Configured:
             for metric in spec.metrics
         }
 
+    def deciding_thresholds(self) -> dict[str, float]:
+        """Return the cuts that say something about a system with the models that are asked here.
+
+        These are the run's own, the fitted ones of the shipped pack, and those of rules, whose
+        verdicts depend on no model. A suite's 0.75 belongs to the suite's own models, and for
+        ROUGE and BLEU to no task in particular.
+        """
+        spec = self.evaluator.spec
+        wanted = self.common.metric_threshold
+        own = wanted if isinstance(wanted, Mapping) else {spec.primary.key: wanted}
+        found = {}
+        for metric in spec.metrics:
+            ruled = (
+                metric.threshold if spec.run_class == "D" and _is_verdict(spec, metric) else None
+            )
+            cut = _first(own.get(metric.key), _shipped(self.id, metric), ruled)
+            if cut is not None:
+                found[metric.key] = cut
+        return found
+
     def as_json(self) -> dict[str, Any]:
         """Return what is recorded: the evaluator's own parameters and the common ones."""
         return {
             "parameters": self.parameters.model_dump(mode="json", by_alias=True),
             "settings": self.common.model_dump(mode="json"),
         }
+
+
+def _is_verdict(spec: EvaluatorSpec, metric: MetricSpec) -> bool:
+    """Return whether a metric counts right and wrong, rather than likeness."""
+    return metric.boolean or spec.id in ("classification", "agent_sanity_check")
 
 
 def configure(
@@ -63,7 +94,7 @@ def configure(
 
     Args:
         names: Ids of ours, of H2O or `suite:name`, or of a plug-in; `all` that are shipped;
-            `deterministic` for those of run class D.
+            `deterministic` for those of run class D; `task:NAME` for those of a task.
         assignments: Each `EVALUATOR.key=value`; the value is JSON, or text if it is none. The
             evaluator `*` stands for every one that has the key.
         file: JSON, {evaluator: {key: value}}; assignments come after it.
@@ -100,6 +131,8 @@ def _wanted(names: Sequence[str]) -> list[AnyEvaluator]:
     for name in names:
         if name == "all":
             chosen.update(shipped)
+        elif name.startswith(PREFIX):
+            chosen |= of_task(name.removeprefix(PREFIX), shipped.values())
         elif name == "deterministic":
             chosen.update(name for name, spec in shipped.items() if spec.run_class == "D")
         else:

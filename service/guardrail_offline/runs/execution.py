@@ -19,8 +19,9 @@ from guardrail_offline.evaluators.configured import Configured, config_sha256
 from guardrail_offline.runs.conversations import Conversations
 from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
+from guardrail_offline.runs.model_figures import ModelFigures
 from guardrail_offline.runs.pool import Pool
-from guardrail_offline.runs.problems import problems
+from guardrail_offline.runs.problems import WorstCases, problems
 from guardrail_offline.runs.result_files import ResultLayout
 from guardrail_offline.runs.run_folder import SUMMARY, is_cut, planned, sweep
 from guardrail_offline.runs.score_tables import (
@@ -232,7 +233,10 @@ def _findings(
     """Write what takes the cases of a question together, then problems, insights and summary."""
     flips, notes = _flip_tally(configured), NotableCases(configured)
     conversations, runs = Conversations(configured), 1
+    worst, figures = WorstCases(configured), ModelFigures()
     for group in _groups(layout, plan):
+        worst.add(group)
+        figures.add(group)
         conversations.add(group)
         flips.add(group)
         notes.add(group)
@@ -245,7 +249,7 @@ def _findings(
     from guardrail_offline.runs.flips import flip_problems
 
     flipped = flips.as_json()
-    found = [*problems(tallies, plan.models), *flip_problems(flipped)]
+    found = [*problems(tallies, plan.models, worst, figures), *flip_problems(flipped)]
     write_json(layout.out / "flips.json", flipped)
     write_json(layout.out / "problems.json", found)
     if conversations.records:

@@ -281,3 +281,24 @@ def test_a_lab_is_converted_and_what_is_lost_is_said(tmp_path: Path) -> None:
     assert run("convert", path, "-o", str(tmp_path / "h2o.json")).exit_code == 0
     for words in (["--to", "ragas"], ["--to", "other"]):
         assert run("convert", path, *words, "-o", str(out)).exit_code == 2
+
+
+def test_a_perfect_model_has_no_problem_of_accuracy(tmp_path: Path) -> None:
+    """Answers that are the expected ones, short as they are, with every evaluator of a task."""
+    rows = [
+        {
+            "question": f"When does door {n} open?",
+            "contexts": [f"Door {n} opens at {n} in the morning. It closes in the evening."],
+            "ground_truth": f"Door {n} opens at {n} in the morning.",
+            "answer": f"Door {n} opens at {n} in the morning.",
+        }
+        for n in range(2, 7)
+    ]
+    path = tmp_path / "lab.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["evaluate", str(path), "--task", "qa", "--workers", "1", "-o", str(tmp_path / "o")]
+    shown = run(*words)
+    assert shown.exit_code == 0, shown.output
+    found = json.loads((tmp_path / "o" / "problems.json").read_text("utf-8"))
+    assert {one["problem_type"] for one in found} <= {"data quality"}
+    assert run(*words[:3], "chess", "-o", str(tmp_path / "p")).exit_code == 2

@@ -9,6 +9,7 @@ import pytest
 
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.configured import config_sha256, configure
+from guardrail_offline.evaluators.tasks import TASKS
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.file import load_defaults
 from guardrail_service.server.runtime import default_thresholds_file
@@ -105,3 +106,18 @@ def test_the_hash_changes_with_parameters_and_models_and_not_with_order() -> Non
     assert (
         len({config_sha256(one, {}), config_sha256(one, {"a": "1"}), config_sha256(moved, {})}) == 3
     )
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_names_evaluators_that_are_there(task: str) -> None:
+    """And leaves out what belongs to another task."""
+    found = {one.id for one in configure([f"task:{task}"])}
+    assert set(TASKS[task]) <= found
+    assert ("summarization" in found) == (task == "summarization")
+    assert found | {"byop"} == {one.id for one in configure([f"task:{task}", "byop"])}
+
+
+def test_a_task_that_is_not_known_is_refused() -> None:
+    """With those that are."""
+    with pytest.raises(ConfigurationError, match="expected one of qa, summarization"):
+        configure(["task:chess"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
-from guardrail_offline.runs.problems import problems, severity
+from guardrail_offline.runs.model_figures import ModelFigures
+from guardrail_offline.runs.problems import WorstCases, problems, severity
 from guardrail_offline.runs.shards import ScoredCase
 from guardrail_offline.runs.totals import EvaluatorTally
-from guardrail_service.types import Direction, MetricSpec, State
+from guardrail_service.types import Direction, MetricSpec, Passage, State
 
 MODELS = (Model("a", "Model A"), Model("b", "Model B"))
 
@@ -61,8 +63,8 @@ def of_type(found: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 def test_a_mean_on_the_wrong_side_is_a_problem_with_its_numbers() -> None:
     """And the model on the right side has none."""
-    found = problems([tally("faithfulness", "*.min_test_cases=0", a=[0.9], b=[0.1, 0.3])], MODELS)
-    (only,) = found
+    given = ("*.min_test_cases=0", "faithfulness.metric_threshold=0.75")
+    (only,) = problems([tally("faithfulness", *given, a=[0.9], b=[0.1, 0.3])], MODELS)
     assert only["severity"] == "high"
     assert only["problem_code"] == "E0400"
     assert only["problem_attrs"] == {
@@ -82,7 +84,93 @@ def test_missing_input_and_few_cases_are_problems_of_the_data() -> None:
     found = problems([tally("faithfulness", a=[0.9, None, None])], MODELS)
     attributes = [one["problem_attrs"] for one in of_type(found, "data quality")]
     assert {a.get("reason") for a in attributes} == {"missing_input", None}
-    assert {"min_test_cases", "cases"} <= set(attributes[-1])
+    (few,) = [a for a in attributes if "min_test_cases" in a]
+    assert (few["cases"], few["min_test_cases"]) == ({"faithfulness": 1}, 20)
+    assert problems([tally("faithfulness", a=[None] * 20)], MODELS) == []
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "options", "count"),
+    [
+        ("rouge", (), 0),
+        ("bleu", (), 0),
+        ("faithfulness", (), 0),
+        ("summarization_judge", (), 0),
+        ("rouge", ("rouge.metric_threshold=0.5",), 1),
+        ("rouge", ('rouge.metric_threshold={"rouge_2": 0.5}',), 1),
+        ("groundedness", (), 1),
+        ("pii", (), 1),
+        ("classification", (), 1),
+    ],
+)
+def test_only_thresholds_that_mean_something_make_problems(
+    evaluator: str, options: tuple[str, ...], count: int
+) -> None:
+    """Given, fitted for this pack, or a rule's own verdict; not a suite's 0.75 for its models."""
+    found = problems([tally(evaluator, *options, a=[0.1] * 20)], MODELS)
+    assert len(found) == count
+
+
+def test_one_problem_names_all_failing_metrics_and_its_worst_cases() -> None:
+    """The primary metric leads; keys say where to look, at most ten, the worst first."""
+    cuts = 'rouge.metric_threshold={"rouge_l": 0.5, "rouge_1": 0.9, "rouge_2": 0.05}'
+    (configured,) = configure(["rouge"], [cuts])
+    worst = WorstCases([configured])
+    for n in range(15):
+        result = Result.of(dict.fromkeys(configured.evaluator.spec.keys, n / 100))
+        worst.add([ScoredCase(n, Case(f"k{n}", "q", "a", model="a"), {"rouge": result})])
+    numbers = [n / 100 for n in range(15)] + [0.2] * 5
+    (only,) = problems([tally("rouge", cuts, a=numbers)], MODELS, worst)
+    attributes = only["problem_attrs"]
+    assert (attributes["metric"], attributes["also_failing"]) == ("rouge_l", ["rouge_1"])
+    assert attributes["row_keys"] == [f"k{n}" for n in range(10)]
+
+
+def figures(**values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the problems of models that answered three questions each, with the same fields."""
+    noted = ModelFigures()
+    for model, fields in values.items():
+        for n in range(3):
+            noted.add([ScoredCase(n, Case(f"{model}{n}", "q", model=model, group=f"g{n}", **fields),
+                                  {})])  # fmt: skip
+    return problems([], MODELS, None, noted)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ({"duration_s": 1.0}, {"duration_s": 9.0}, ("efficiency", "high")),
+        ({"duration_s": 1.0}, {"duration_s": 2.5}, ("efficiency", "low")),
+        ({"cost": 0.01}, {"cost": 0.05}, ("cost", "medium")),
+        ({"duration_s": 1.0}, {"duration_s": 1.5}, None),
+        ({"duration_s": 1.0}, {}, None),
+        ({}, {"contexts": (Passage("x" * 40_000),)}, ("data quality", "medium")),
+    ],
+    ids=["slow", "slower", "expensive", "alike", "no data", "too long"],
+)
+def test_figures_of_a_model_are_problems_where_it_stands_out(
+    a: Mapping[str, Any], b: Mapping[str, Any], expected: tuple[str, str] | None
+) -> None:
+    """Against the other on the same questions, and only where the lab has them."""
+    found = figures(a=a, b=b)
+    assert [(one["problem_type"], one["severity"]) for one in found] == [expected] * bool(expected)
+    for one in found:
+        assert one["problem_attrs"]["model"] == "b"
+        assert one["problem_attrs"]["row_keys"] == ["b2", "b1", "b0"]
+        assert one["problem_code"]
+        assert one["actions_codes"]
+
+
+def test_an_agent_that_leaves_large_files_is_a_problem_of_storage() -> None:
+    """By the size that its evaluator measured."""
+    noted = ModelFigures()
+    keys = configure(["agent_sanity_check"])[0].evaluator.spec.keys
+    for model, size in (("a", 1.0), ("b", 100.0)):
+        result = Result.of(dict.fromkeys(keys, 0.5) | {"agent_data_size_mb": size})
+        case = Case(model, "q", model=model, group="g")
+        noted.add([ScoredCase(0, case, {"agent_sanity_check": result})])
+    (only,) = problems([], MODELS, None, noted)
+    assert (only["problem_type"], only["actions_codes"]) == ("storage", ["reduce_files"])
 
 
 def test_problems_come_worst_first() -> None:

@@ -45,6 +45,14 @@ class Body:
         """Drop what is held."""
 
 
+class NoBody(Body):
+    """Of a response that has none: not every server drops what an application says in it."""
+
+    async def feed(self, data: bytes, more: bool) -> None:
+        """Drop it."""
+        await self.send(b"", more)
+
+
 class EmptiedBody(Body):
     """A redirect: its reader is led on and shown nothing."""
 
@@ -164,6 +172,12 @@ class AmbiguousBody(UnreadBody):
     """A body about whose kind its headers say two things."""
 
     code = "ambiguous_headers"
+
+
+class ForeignStream(UnreadBody):
+    """A stream in a charset that its readers could take for another."""
+
+    code = bodies.CHARSET
 
 
 class EncodedStream(UnreadBody):

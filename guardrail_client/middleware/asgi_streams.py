@@ -18,8 +18,10 @@ from guardrail_client.middleware.asgi_bodies import (
     EmptiedBody,
     EncodedStream,
     FailureBody,
+    ForeignStream,
     JSONBody,
     LetPassBody,
+    NoBody,
     UnreadBody,
 )
 from guardrail_client.middleware.asgi_request import Guarded
@@ -322,7 +324,11 @@ class EventBody(StreamBody):
                 rest = self._lanes.repeats.passed(rest, held.others)
             except UnreadableBody as error:
                 self._let_pass(error)
-            await self.emit(rest)
+            await self.emit(rest or b"".join(map(self._so_far, held.snapshots)))
+
+    def _so_far(self, lane: Lane) -> bytes:
+        """Return what stands in for a snapshot that cannot say otherwise what was shown of it."""
+        return self.shown(lane, self._lanes.repeats.shown.get(lane, ""))
 
     def waits(self, held: WaitingEvent) -> bool:
         """Return whether what is not text waits: for all that it repeats, or ends, to be shown."""
@@ -391,7 +397,7 @@ def body_kind(guarded: Guarded) -> type[Body]:
     """Return how a response's body is treated."""
     status = guarded.start["status"]
     if replies.bodiless(guarded.scope["method"], status):
-        return Body
+        return NoBody
     if status < 400:
         return EmptiedBody if status >= 300 else _readable_kind(guarded)
     return FailureBody
@@ -401,7 +407,8 @@ def _readable_kind(guarded: Guarded) -> type[Body]:
     try:
         framing = bodies.framing(guarded.headers, guarded.route.types)
     except UnreadableBody as error:
-        return AmbiguousBody if error.code == AmbiguousBody.code else UnreadBody
+        named = {kind.code: kind for kind in (AmbiguousBody, ForeignStream)}
+        return named.get(error.code, UnreadBody)
     if bodies.is_encoded_stream(framing, guarded.headers):
         return EncodedStream
     return KINDS.get(framing, UnreadBody)

@@ -18,6 +18,9 @@ _OF_THE_BODY = frozenset(
 """Headers that describe a body byte for byte; wrong as soon as one byte differs."""
 _UNASKED = frozenset({b"accept-encoding", b"range", b"if-range"})
 """Request headers that would make a response that cannot be read whole."""
+_OF_PYTHON = frozenset({"idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf-7"})
+"""Codecs that browsers do not know as charsets, or no longer do."""
+CHARSET = "charset_of_stream"
 _WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
@@ -53,9 +56,14 @@ def media_type(headers: Iterable[Header]) -> str:
 
 def charset(headers: Iterable[Header]) -> str:
     """Return the charset a content type names; UTF-8 if it names none that can be read here."""
-    found = value(headers, b"content-type").partition("charset=")[2].partition(";")[0]
-    name = found.strip(' "')
+    name = next(iter(_charsets(headers)), "")
     return name if _is_charset(name) else "utf-8"
+
+
+def _charsets(headers: Iterable[Header]) -> list[str]:
+    """Return the charsets that a content type names."""
+    parameters = [part.partition("=") for part in value(headers, b"content-type").split(";")[1:]]
+    return [text.strip(' "') for name, _, text in parameters if name.strip() == "charset"]
 
 
 def encoder(name: str) -> codecs.IncrementalEncoder:
@@ -74,6 +82,14 @@ def _is_charset(name: str) -> bool:
     return True
 
 
+def _is_of_python(name: str) -> bool:
+    """Return whether only some readers know a charset, so that they would read another text."""
+    try:
+        return codecs.lookup(name).name in _OF_PYTHON
+    except (LookupError, ValueError):
+        return False
+
+
 def is_json(kind: str) -> bool:
     """Return whether a media type is JSON's."""
     return kind in ("application/json", "text/json") or (
@@ -85,11 +101,21 @@ def framing(headers: Iterable[Header], types: Mapping[str, Framing]) -> Framing:
     """Return how a body is read.
 
     Raises:
-        UnreadableBody: If its type says nothing about that.
+        UnreadableBody: If its type says nothing about that, or readers could differ about it.
     """
     headers = list(headers)
     single(headers, b"content-type")
     single(headers, b"content-encoding")
+    if len({*_charsets(headers)}) > 1:
+        raise UnreadableBody("ambiguous_headers")
+    found = _framing(headers, types)
+    foreign = any(_is_of_python(name) for name in _charsets(headers))
+    if (found in ("events", "lines", "parts") and not is_utf8(headers)) or foreign:
+        raise UnreadableBody(CHARSET)
+    return found
+
+
+def _framing(headers: Sequence[Header], types: Mapping[str, Framing]) -> Framing:
     kind = media_type(headers)
     if kind == "text/plain" and value(headers, b"x-vercel-ai-data-stream"):
         return "parts"
@@ -98,6 +124,11 @@ def framing(headers: Iterable[Header], types: Mapping[str, Framing]) -> Framing:
     if is_json(kind):
         return "json"
     raise UnreadableBody("unread_media_type")
+
+
+def is_utf8(headers: Iterable[Header]) -> bool:
+    """Return whether a body is in UTF-8, as those of JSON have to be: some readers follow it."""
+    return all(name in ("utf-8", "utf8", "us-ascii", "ascii") for name in _charsets(headers))
 
 
 def is_encoded_stream(framing: Framing, headers: Iterable[Header]) -> bool:

@@ -194,9 +194,17 @@ def snapshot(found: Found, whole: bytes, others: tuple[str, ...] = ()) -> Found:
 
 
 def _without_comments(event: bytes) -> bytes:
-    """Return an event's known fields: no reader shows the others, and a person may read them."""
-    known = (b"event", b"id", b"retry", b"data")
-    return b"\n".join(line for line in event.split(b"\n") if line.partition(b":")[0] in known)
+    """Return an event's known fields: no reader shows the others, and a person may read them.
+
+    Of names, ids and times only the last counts.
+    """
+    fields = [(line.partition(b":")[0], line) for line in event.split(b"\n")]
+    last = {name: at for at, (name, _) in enumerate(fields)}
+    return b"\n".join(
+        line
+        for at, (name, line) in enumerate(fields)
+        if name == b"data" or (name in (b"event", b"id", b"retry") and last[name] == at)
+    )
 
 
 def _odd_fields(event: bytes) -> tuple[str, ...]:
@@ -227,7 +235,7 @@ def _openai(event: bytes, document: Any, tool_calls: str, snapshots: bool) -> Fo
         choice.pop("logprobs", None)  # the tokens ahead of the text
     whole = _said(event, document, rest) if snapshots else b""
     for choice in rest["choices"]:
-        index = int(choice.get("index") or 0)
+        index = _index(choice.get("index"), 0)
         delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else {}
         for holder, names in ((choice, ("text",)), (delta, TEXT_FIELDS)):
             for name in names:
@@ -243,7 +251,7 @@ def _openai(event: bytes, document: Any, tool_calls: str, snapshots: bool) -> Fo
                 texts[index, name] = texts.get((index, name), "") + call["arguments"]
                 call["arguments"] = ""
     ends: frozenset[Key] = frozenset(
-        int(c.get("index") or 0) for c in rest["choices"] if c.get("finish_reason")
+        _index(c.get("index"), 0) for c in rest["choices"] if c.get("finish_reason")
     )
     left = with_data(event, compact(rest)) if _says_more(rest) else None
     others = tuple(text for text in _others(rest, OPENAI_CHAT) if text not in passing)
@@ -258,7 +266,20 @@ def _calls(delta: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, call in enumerate(calls if isinstance(calls, list) else ()):
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict) and isinstance(function.get("arguments"), str):
-            yield f"{TOOL_CALL}{int(call.get('index') or number)}", function
+            yield f"{TOOL_CALL}{_index(call.get('index'), number)}", function
+
+
+def _index(value: Any, otherwise: int) -> int:
+    """Return an index; another if there is none.
+
+    Raises:
+        UnreadableBody: If it is no number.
+    """
+    if value is None:
+        return otherwise
+    if not isinstance(value, int):
+        raise UnreadableBody("unread_index")
+    return value
 
 
 def _says_more(document: dict[str, Any]) -> bool:

@@ -53,7 +53,7 @@ def read_reply(
     Raises:
         UnreadableBody: If it cannot be checked.
     """
-    if bodies.charset(headers) not in ("utf-8", "utf8", "us-ascii", "ascii"):
+    if not bodies.is_utf8(headers):
         raise UnreadableBody("charset_of_json")  # some readers follow it, others do not
     encoding = bodies.single(headers, b"content-encoding")
     plain = bodies.decoded(data, encoding, route.max_bytes)

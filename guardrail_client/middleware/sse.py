@@ -180,12 +180,13 @@ def comment(text: str) -> bytes:
 
 
 def field_of(event: bytes, name: str) -> str | None:
-    """Return a field of an event; None if it has no such field."""
+    """Return a field of an event, the last if it is there twice; None if it has no such field."""
+    found = None
     for line in event.decode("utf-8", "replace").split("\n"):
         key, _, content = line.partition(":")
         if key == name:
-            return content.removeprefix(" ")
-    return None
+            found = content.removeprefix(" ")
+    return found
 
 
 def compact(document: Any) -> str:

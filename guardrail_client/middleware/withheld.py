@@ -62,6 +62,8 @@ class Withheld:
             if any(self.is_in(key) for key in value):
                 raise ValueError("withheld text stands in a key")
             return {key: self.removed_from(item) for key, item in value.items()}
+        if isinstance(value, int | float) and len(str(value)) >= SHORTEST:
+            return None if self.is_in(str(value)) else value
         return [self.removed_from(item) for item in value] if isinstance(value, list) else value
 
     def _from_string(self, text: str) -> str:

@@ -116,7 +116,7 @@ class _Guarded:
         first = next(chunks, b"")  # applications may say the status as late as here
         everything = _chained(first, chunks)
         if replies.bodiless(self._environ["REQUEST_METHOD"], self._code):
-            yield from self._begun(self._headers, everything)
+            yield from self._begun(self._headers, (b"" for _ in everything))
         elif self._code >= 400:
             yield from self._collected(everything, self._error)
         elif self._code >= 300:

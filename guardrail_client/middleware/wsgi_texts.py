@@ -34,7 +34,7 @@ class StreamedTexts:
         self._shape = event_reader.first_shape(framing, route.sse)
         self._lane: Lane = (0, "text")
         self._templates: dict[Lane, bytes] = {}
-        self._waiting: list[tuple[bytes, tuple[str, ...]]] = []
+        self._waiting: list[tuple[bytes, tuple[str, ...], tuple[Lane, ...]]] = []
         self._pieces = self._raw()
         self._ahead: tuple[Lane, str | None] | None = None
         self._begun_anew = 0
@@ -85,12 +85,17 @@ class StreamedTexts:
             UnreadableBody: If one says what was never checked.
         """
         while self._waiting and (decided or self._repeats.can_say(self._waiting[0][1])):
-            rest, others = self._waiting.pop(0)
+            rest, others, snapshots = self._waiting.pop(0)
             try:
                 rest = self._repeats.passed(rest, others)
             except UnreadableBody as error:
                 self._let_pass(error)
-            yield self._sent(rest)
+            yield self._sent(rest or b"".join(map(self._so_far, snapshots)))
+
+    def _so_far(self, lane: Lane) -> bytes:
+        """Return what stands in for a snapshot that cannot say otherwise what was shown of it."""
+        text = self._repeats.shown.get(lane, "")
+        return event_writer.fill(self._template(lane), self._route.sse, lane, text)
 
     def _let_pass(self, error: UnreadableBody) -> None:
         """Raise the error unless the route lets pass what cannot be checked."""
@@ -159,8 +164,8 @@ class StreamedTexts:
     def _sent(self, events: bytes) -> bytes:
         return self._events.sent(events) if isinstance(self._events, sse.JsonLines) else events
 
-    def _template(self) -> bytes:
-        return self._templates.get(self._lane) or event_reader.blank(self._shape)
+    def _template(self, lane: Lane | None = None) -> bytes:
+        return self._templates.get(lane or self._lane) or event_reader.blank(self._shape)
 
     def _raw(self) -> Iterator[tuple[Lane, str | None]]:
         if self._events is None:
@@ -192,7 +197,7 @@ class StreamedTexts:
             )
         except UnreadableBody as error:
             self._let_pass(error)
-            self._waiting.append((event + b"\n\n", ()))
+            self._waiting.append((event + b"\n\n", (), ()))
             return
         self._shape = found.shape or self._shape
         for lane, text in found.texts.items():
@@ -204,7 +209,8 @@ class StreamedTexts:
                 self._repeats.wrote(lane, text)
                 yield lane, text
         if found.rest is not None:
-            self._waiting.append((found.rest, found.others))
+            snapshots = tuple(found.texts) if found.is_snapshot else ()
+            self._waiting.append((found.rest, found.others, snapshots))
 
     def _news(self, lane: Lane, text: str) -> Iterator[tuple[Lane, str | None]]:
         """Yield what a snapshot adds to its text: everything, if it says something else."""

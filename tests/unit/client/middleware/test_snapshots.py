@@ -102,6 +102,21 @@ MADE = {
 }
 
 
+def parts(text: str) -> Any:
+    """Google's candidates, with the text in two parts."""
+    said = {"role": "model", "parts": [{"text": text[:20]}, {"text": text[20:]}]}
+    return {"candidates": [{"content": said, "index": 0}]}
+
+
+def of_parts(document: Any) -> str:
+    """Return what they say."""
+    found = document.get("candidates", [{}])[0].get("content", {}).get("parts", [])
+    return "".join(part.get("text", "") for part in found)
+
+
+MADE["parts"] = Repeated(parts, of_parts, "google")
+
+
 def so_far(text: str, size: int) -> list[str]:
     """Return the beginnings of a text, the last of them whole."""
     return [text[: at + size] for at in range(0, len(text), size)]

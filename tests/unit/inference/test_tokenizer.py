@@ -15,8 +15,14 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import RobertaProcessing, TemplateProcessing
 
-from guardrail_service.errors import PackError, RowFailed
-from guardrail_service.inference.tokenizer import KEPT_CHARS, Tokenizer
+from guardrail_service.errors import OutOfTime, PackError, RowFailed
+from guardrail_service.inference.tokenizer import (
+    KEPT_CHARS,
+    LONG_CHARS,
+    TOKENS_AT_ONCE,
+    Tokenizer,
+)
+from guardrail_service.text.budget import Budget, spending
 
 LIMIT = 32
 
@@ -162,3 +168,23 @@ def test_what_a_caller_does_to_a_row_stays_with_the_caller(tokenizer: Tokenizer)
     assert (
         len(tokenizer.ids("the pool opens")) == len(tokenizer.encoded("the pool opens").types) > 2
     )
+
+
+@pytest.mark.parametrize("count", [0, TOKENS_AT_ONCE, TOKENS_AT_ONCE + 1, 3 * TOKENS_AT_ONCE + 7])
+def test_a_long_text_has_the_tokens_that_the_library_gives(
+    tiny: Path, tokenizer: Tokenizer, count: int
+) -> None:
+    """It is tokenised beside other threads and copied in parts."""
+    text = "pool \U0001d41a " * (count // 2) + "pool" * (count % 2) + " " * LONG_CHARS
+    found = FastTokenizer.from_file(str(tiny / "tokenizer.json")).encode(
+        text, add_special_tokens=False
+    )
+    assert len(found.ids) == count
+    assert tokenizer.raw_ids(text) == found.ids
+    assert [(span.start, span.end) for span in tokenizer.tokens(text)] == found.offsets
+
+
+def test_a_long_text_ends_where_its_time_is_over(tokenizer: Tokenizer) -> None:
+    """Between two parts, at the latest."""
+    with spending(Budget(None, cpu_s=0.0)), pytest.raises(OutOfTime):
+        tokenizer.raw_ids("pool " * LONG_CHARS)

@@ -40,7 +40,9 @@ class Limits(BaseSettings):
     )
     concurrent_streams: int = Field(256, ge=1, description="Streams open at the same time.")
     cpu_s: float = Field(
-        20.0, gt=0, description="Seconds of processor time for either half of one check."
+        20.0,
+        gt=0,
+        description="Seconds of processor time for either half of a check; a sixth of its rows'.",
     )
     streams_per_caller: int = Field(
         224, ge=1, description="Streams of one key, or of one address where there are no keys."

@@ -20,6 +20,7 @@ from guardrail_service.errors import (
     raised_at,
 )
 from guardrail_service.guard.waiting import Cancellation, Turn
+from guardrail_service.inference.queue.backlog import RowDone
 from guardrail_service.inference.queue.scheduler import Known, RowFuture, Scheduler, Ticket
 from guardrail_service.policy.decide import Policy, Rule
 from guardrail_service.text.budget import Budget, check_time, spending
@@ -51,6 +52,8 @@ class CheckClock(NamedTuple):
         return cls(time.perf_counter() - waited, now - waited)
 
 
+ROWS_LOOK_S = 0.5
+"""Seconds between two looks at what the rows of a check have taken; it is limited to minutes."""
 _COST_ORDER = {"text": 0, "pattern": 1, "model": 2}
 
 
@@ -66,6 +69,7 @@ class Check:
         deadline: float | None,
         clock: CheckClock,
         budget: Callable[[], Budget],
+        rows_s: float = math.inf,
     ) -> None:
         self._started = clock.perf
         self._turn = turn
@@ -74,6 +78,8 @@ class Check:
         self._detectors = {rule.spec.id: registry[rule.spec.id] for rule in self._rules}
         self._deadline = deadline
         self._budget = budget
+        self._rows_s = rows_s
+        self._has_overspent = False
         self.was_ended = False
         """Whether the time was over before every detector was done."""
         self._outcomes: dict[str, Outcome] = {}
@@ -137,7 +143,7 @@ class Check:
 
     def timings(self) -> Timings:
         """Return where the time went, over the rows that ran. Waiting for turns is queueing."""
-        done = [future.result() for future in self._ticket.futures if _has_run(future)]
+        done = self._done()
         total = (time.perf_counter() - self._started) * 1e3
         queued = min((row.queue_ms for row in done if row.queue_ms), default=0.0)
         return Timings(
@@ -184,20 +190,39 @@ class Check:
         """Return whether rows are done in time; while they run, others may compute."""
         if not self._ticket.left(futures):
             return True
-        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         with self._turn.away():
-            return self._ticket.wait(futures, left)
+            while not self._ticket.wait(futures, self._until_look_s()):
+                self._has_overspent = self._rows_ms() > self._rows_s * 1e3
+                if self._has_overspent:
+                    self._ticket.cancel()
+                if self._has_overspent or self._is_late():
+                    return False
+        return True
+
+    def _until_look_s(self) -> float | None:
+        look_s = None if math.isinf(self._rows_s) else ROWS_LOOK_S
+        if self._deadline is None:
+            return look_s
+        left_s = max(0.0, self._deadline - time.monotonic())
+        return left_s if look_s is None else min(left_s, look_s)
+
+    def _rows_ms(self) -> float:
+        """Return what the rows took that ran for this check."""
+        return sum(row.tokenize_ms + row.inference_ms for row in self._done())
+
+    def _done(self) -> list[RowDone]:
+        return [future.result() for future in self._ticket.futures if _has_run(future)]
 
     def _is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline
 
     def _dropped(self) -> Outcome:
-        """Return what dropped rows mean: the deadline passed, the caller left or the service ends.
+        """Return what dropped rows mean: no time is left, the caller left or the service ends.
 
         Raises:
             NotReady: If the service shut down.
         """
-        if self._is_late():
+        if self._has_overspent or self._is_late():
             return _TOO_LATE
         if self._cancellation.cancelled:
             raise Cancelled("the caller left")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ from guardrail_service.errors import (
     UnknownPolicy,
 )
 from guardrail_service.guard import check as module
+from guardrail_service.guard import guard as guard_module
 from guardrail_service.guard.guard import Guard
 from guardrail_service.guard.overrides import Override
 from guardrail_service.guard.waiting import Cancellation, Turns
@@ -820,3 +822,34 @@ def test_a_sample_whose_time_is_over_is_told_so_and_no_detector_fails(
     assert (found.state, found.reason) == (State.NOT_EVALUATED, "deadline")
     assert verdict.status == "partial"
     assert made.model.ran == []
+
+
+class OneIsSlow(Model):
+    """A runner that ends the row `slow` when it is told to."""
+
+    def __call__(self, found: Row) -> RowResult:
+        """Answer as the others do."""
+        if found.text == "slow":
+            return super().__call__(found)
+        self.ran.append(found.text)
+        return RowResult({"sentence_embedding": np.array([1.0])}, 1.0, 2.0)
+
+
+def test_model_rows_end_without_a_deadline_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When those that ran have taken so many times what a half of the check may; the rest waits
+    for nobody, and detectors that had their rows keep their verdict."""
+    monkeypatch.setattr(module, "ROWS_LOOK_S", 0.01)
+    monkeypatch.setattr(guard_module, "ROWS_TIMES", 1e-4)
+    model = OneIsSlow()
+    model.open.clear()
+    made = Bench([Fake("quick", rows("a"), scores()), Fake("slow", rows("slow"), scores())], model)
+    made.guard._cpu_s = 20.0
+    try:
+        verdict = made.check(deadline_ms=math.inf)
+    finally:
+        model.open.set()
+        made.scheduler.close()
+    assert verdict.detectors["quick"].state is State.EVALUATED
+    found = verdict.detectors["slow"]
+    assert (found.state, found.reason) == (State.NOT_EVALUATED, "deadline")
+    assert verdict.status == "partial"

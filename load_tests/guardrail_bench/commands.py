@@ -91,7 +91,7 @@ def bench_latency(
     arrivals at shares of the capacity found. All of it takes about 30 minutes; a soak of
     20,000 about 10 more. Every finished part is in the JSON file at once; --resume goes on with it.
     """
-    from guardrail_bench import latency_report
+    from guardrail_bench import latency_report, stages
     from guardrail_bench.latency import LatencyPlan, run
     from guardrail_bench.latency_results import LatencySettings, read_report, write_report
     from guardrail_bench.samples import SCENARIOS, Passages, default_texts_file
@@ -124,6 +124,11 @@ def bench_latency(
     with ended_by_sigterm(), steps_bar(plan.steps()) as note:
         report = run(plan, previous, lambda r: write_report(r, to_file) if to_file else None, note)
     latency_report.publish(report, json_file, doc)
+    if str(json_file) != "-":
+        few = stages.StagesPlan(
+            "chat", 4, seed, texts or default_texts_file(), tuple(config or ()), pack
+        )
+        out.print(stages.budgets_line(stages.run(few, lambda _: None)))
 
 
 def _relative(path: Path) -> str:

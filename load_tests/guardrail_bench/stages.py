@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rich.table import Table
 
 from guardrail_bench.components import Planner
-from guardrail_bench.output import busy_warning, markdown_table, replace_part, write_json
+from guardrail_bench.output import busy_warning, markdown_table, replace_part, shown, write_json
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, read_texts
 from guardrail_bench.server import busy_share, machine
 from guardrail_service.commands.console import out
@@ -352,6 +352,24 @@ class StagesReport(BaseModel):
             "the whole check": median(one.total_ms for one in chosen),
             LOOKS: median(one.looks for one in chosen) * self.look_us / 1e3,
         }
+
+
+BUDGETS_SHARE = 0.01
+"""Share of an ordinary check that the looks at its time may take."""
+
+
+def budgets_line(report: StagesReport) -> str:
+    """Return what the looks at its time cost an ordinary check, and whether that is too much."""
+    found = {name: report.medians(name) for name in get_args(Passages)}
+    shares = [medians[LOOKS] / medians["the whole check"] for medians in found.values()]
+    costs = " and ".join(
+        f"{medians[LOOKS]:.2f} of {medians['the whole check']:.0f} ms ({name} passages)"
+        for name, medians in found.items()
+    )
+    met = shown(max(shares) <= BUDGETS_SHARE)
+    allowed = f"{max(shares):.1%}, where {BUDGETS_SHARE:.0%} is allowed: {met}"
+    title = SCENARIOS[report.scenario].title
+    return f"The budgets that end huge texts take {costs} of one check, {title}: {allowed}."
 
 
 def stages_rows(report: StagesReport) -> list[tuple[str, ...]]:

@@ -35,6 +35,7 @@ def test_a_measurement_is_whole_and_goes_on_where_it_stopped(
     cores = os.sched_getaffinity(0)
     first = here(*SMALL, *options, "--json", file, "--doc", page)
     assert first.exit_code == 0, first.output
+    assert "The budgets that end huge texts take" in first.output
     assert os.sched_getaffinity(0) == cores
     report = read_report(file)
     _check_run(report)

@@ -17,6 +17,7 @@ from guardrail_bench.stages import (
     StagesReport,
     StageTimes,
     Stopwatch,
+    budgets_line,
     counted_looks,
     look_us,
     stages_markdown,
@@ -128,3 +129,7 @@ def test_looks_at_the_time_are_counted_and_have_a_cost() -> None:
     )  # fmt: skip
     rows = {row[0]: row[1:] for row in stages_rows(report)}
     assert rows[LOOKS] == ("0.50", "1.0%", "0.50", "1.0%")
+    said = budgets_line(report)
+    assert "0.50 of 50 ms (cold passages) and 0.50 of 50 ms (warm passages)" in said
+    assert "1.0%, where 1% is allowed: met" in said
+    assert "missed" in budgets_line(report.model_copy(update={"look_us": 60.0}))

@@ -17,6 +17,7 @@ from typing import Any
 import re2
 
 from guardrail_service.detectors.no_answer import courtesy, gaps, phrases
+from guardrail_service.detectors.no_answer.speech import Speech, speech
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
@@ -179,6 +180,25 @@ _EMBEDDED = _any(
     ]
 )
 _LEADING = re2.compile("(?:(?:so|and|but|or|und|aber|et|mais|y|e|en|maar|ma|pero|mas) )+")
+_YES_OR_NO = frozenset(("yes", "no", "yeah", "yep", "nope"))
+_ASSENTS = _YES_OR_NO | {"sure", "certainly", "absolutely", "of course", "definitely"}
+_ASSENTS |= {"ok", "okay", "alright", "right", "great", "perfect", "wonderful", "lovely"}
+"""These say nothing, unless they answer a question; yes and no only beside courtesy."""
+_YES_OR_NO_WANTED = re2.compile(
+    r"^(?:(?:hi|hello|hey|so|and|but|or|ok|please|well|also)[ ,!]+(?:there[ ,!]+)?)*"
+    r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might|must|am) "
+    r"|\b(?:can|may|could|should|do|am|will) i\b|\b(?:is|are) (?:it|there|they)\b"
+)
+_TO_THE_SPEAKER = re2.compile(
+    r"^[^?]{0,20}\b(?:"
+    r"are you (?:there|here|a|an|the|real|human|able|still|sure|awake|listening|online)"
+    r"|(?:can|could|would|will) you (?:please )?(?:help|assist|hear|understand|do|speak|write"
+    r"|explain|summari[sz]e|list|give|show|describe|translate|compare))\b"
+)
+_ASKS_IF = re2.compile(r"\b(?:if|whether)\b")
+_DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_BEHIND_SIGNS = " \t\r\n\"'”’)*_"
+_PICTOGRAPH = re2.compile(r"[\p{So}\p{Sk}\x{200d}\x{fe0f}]+")
 _EDGES = " \t\r\n.,!?…。！？*_#>`~\"'“”‘’«»•-"
 
 
@@ -200,8 +220,13 @@ def is_abstention(sentences: Iterable[str], question: str | None) -> bool:
                 return False
             if _lacks_answer(clause, asked):
                 abstains = True
-            elif not _COURTESY.fullmatch(clause):
+                continue
+            if _COURTESY.fullmatch(clause):
+                continue
+            kind = speech(clause, asks=_asks(sentence), is_known=asked.knows)
+            if kind is None or (kind is Speech.LACKS and not asked.is_about(clause)):
                 return False
+            abstains = abstains or kind is Speech.LACKS
     return abstains
 
 
@@ -228,10 +253,22 @@ def claims_nothing(sentence: str, question: str | None) -> bool:
     for clause in _clauses(sentence):
         if len(clause) > MAX_CLAUSE_CHARS or not asked.has_numbers_of(clause):
             return False
-        if not (_COURTESY.fullmatch(clause) or _lacks_answer(clause, asked) or _is_gap(clause)):
+        if clause in _ASSENTS and not asked.wants_yes_or_no:
+            is_empty = is_empty and clause in _YES_OR_NO
+            continue
+        if not (
+            _COURTESY.fullmatch(clause)
+            or _lacks_answer(clause, asked)
+            or _is_gap(clause)
+            or speech(clause, asks=_asks(sentence), is_known=asked.knows)
+        ):
             return False
         is_empty = False
     return not is_empty or _is_softener(sentence)
+
+
+def _asks(sentence: str) -> bool:
+    return sentence.rstrip(_BEHIND_SIGNS).endswith(("?", "？"))
 
 
 def _is_softener(sentence: str) -> bool:
@@ -245,7 +282,16 @@ class _Question:
     def __init__(self, text: str | None) -> None:
         self._text = _plain(text or "")
         self._stems = {word[:_STEM] for word in _WORD.findall(self._text)}
+        self.wants_yes_or_no = _YES_OR_NO_WANTED.search(self._text) is not None and not (
+            _TO_THE_SPEAKER.search(self._text) and not _ASKS_IF.search(self._text)
+        )
         self._is_open = bool(_OPEN.fullmatch(self._text)) and not _CLOSED.fullmatch(self._text)
+
+    def knows(self, word: str) -> bool:
+        """Return whether the question has a word, or another form of it."""
+        if len(word) < _STEM:
+            return word in self._text.split()
+        return word[:_STEM] in self._stems
 
     def has_numbers_of(self, clause: str) -> bool:
         """Return whether every number of a clause occurs in the question."""
@@ -355,5 +401,8 @@ def _bare(clause: str) -> str:
 def _plain(text: str) -> str:
     """Return a text with one spelling of case, blanks and apostrophes, without marks around it."""
     text = text if text.isascii() else encodable(text)
-    text = unicodedata.normalize("NFC", text.casefold()).replace("’", "'").replace("**", "")
+    if not text.isascii():
+        text = _PICTOGRAPH.sub(" ", unicodedata.normalize("NFC", text)).replace("’", "'")
+        text = text.translate(_DIGITS)
+    text = text.casefold().replace("**", "")
     return " ".join(text.split()).strip(_EDGES)

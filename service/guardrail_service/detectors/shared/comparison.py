@@ -22,7 +22,7 @@ from guardrail_service.text.sample import SegmentedSample, Window
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short
 from guardrail_service.types import Outcome, Role, Row, RowOutput
 
-CLAIMS_VERSION = "rag-guardrail-claims/3"
+CLAIMS_VERSION = "rag-guardrail-claims/4"
 """Part of the evidence fingerprint: whoever changes a rule here changes scores and thresholds."""
 
 MIN_CLAIM_CHARS = 50

@@ -14,7 +14,7 @@ from guardrail_service.types import ROLES, Outcome, Passage, Sample, State
 from tests.unit.detectors.hallucination.test_detector import Words, view
 
 PASSAGE = Passage("Home 100 gives 100 Mbit/s for $39 a month, Home 500 gives 500 Mbit/s for $59.")
-TABLE = """Here are both plans:
+TABLE = """Nordnet sells both plans:
 
 | Plan | Speed | Monthly price |
 |:-----|------:|:-------------:|
@@ -40,7 +40,7 @@ def outcome(answer: str) -> Outcome:
         pytest.param(
             TABLE,
             [
-                "Here are both plans: Plan Home 100, Speed 100 Mbit/s, Monthly price $39",
+                "Nordnet sells both plans: Plan Home 100, Speed 100 Mbit/s, Monthly price $39",
                 "Plan Home 500, Speed 500 Mbit/s",
             ],
             id="bars",

@@ -44,6 +44,16 @@ def _alone(core: str) -> str:
     return rf"(?:\b|_)({core})" + ("" if core.endswith(r"\)") else r"(?:\b|_)")
 
 
+def _cue(type_: str, words: str) -> Pattern:
+    """Return a pattern for words that announce a type.
+
+    The gate looks for the words alone: with what stands beside them, hyperscan took 1.4 s instead
+    of 0.8 s at every start for all patterns of personal data.
+    """
+    regex = rf"{_LEFT}(?:{words}){_RIGHT}"
+    return Pattern(f"cue:{type_}", regex, ignore_case=True, gate=f"(?:{words})")
+
+
 def _apart(core: str, joints: str, digit: str = r"\d") -> str:
     """Return a pattern for a whole word that is not a stretch of a longer row of groups.
 
@@ -171,8 +181,7 @@ _CUES = {
     "ip_address": r"ip(?:v4)?(?: address)?|addr(?:ess)?|host|server|ping|client_ip|remote",
 }
 CUES: tuple[Pattern, ...] = tuple(
-    Pattern(f"cue:{type_}", rf"{_LEFT}(?:{words}){_RIGHT}", ignore_case=True)
-    for type_, words in (*_CUES.items(), *((n.id, n.cue) for n in NATIONAL))
+    _cue(type_, words) for type_, words in (*_CUES.items(), *((n.id, n.cue) for n in NATIONAL))
 )
 """Words that announce a type; a match is where they stand."""
 

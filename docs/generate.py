@@ -147,7 +147,9 @@ def performance_in_short(page: str) -> str:
                 ["", "new", "known"],
                 [[name, took["cold", name], took["warm", name]] for name in pipelines],
             ),
-            f"{count} of {len(targets)} targets below are missed: {'; '.join(missed)}.",
+            f"{count} of {len(targets)} targets below are missed: {'; '.join(missed)}."
+            if missed
+            else f"All {len(targets)} targets below are met.",
         ]
     )
 

@@ -243,7 +243,7 @@ def bench_scenarios(
 ) -> None:
     """Send what hostile callers send, and tell whether anybody else is worse off.
 
-    Starts a service of its own on 127.0.0.1 for each scenario; all take about four minutes. Ends
+    Starts a service of its own on 127.0.0.1 for each scenario; all take about five minutes. Ends
     with 1 if somebody got no answer or a wrong one; times are shown and not judged by the status.
     """
     from guardrail_bench import scenarios

@@ -28,7 +28,6 @@ from guardrail_client.middleware.asgi_request import Guarded
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.lanes import Lanes
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
-from guardrail_client.middleware.repeats import MAX_ANEW
 from guardrail_client.middleware.replies import LOG
 from guardrail_client.middleware.shapes import Framing
 from guardrail_client.middleware.stream_documents import Lane
@@ -44,13 +43,13 @@ class WaitingEvent(NamedTuple):
     Attributes:
         event: Without its texts.
         others: Strings in it that have to be known to repeat what may be shown.
-        is_end: Whether its reader may take it for the end of a text.
+        is_early: Whether its reader may take it for the end of a text that goes on.
         snapshots: Lanes of which it says all that was written so far.
     """
 
     event: bytes
     others: tuple[str, ...] = ()
-    is_end: bool = False
+    is_early: bool = False
     snapshots: frozenset[Lane] = frozenset()
 
 
@@ -218,7 +217,7 @@ class EventBody(StreamBody):
         self._templates: dict[Lane, bytes] = {}
         self._held: list[WaitingEvent] = []
         self._snapshots: set[Lane] = set()
-        self._begun_anew = 0
+        self._unsent = b""
         await super().begin()
 
     def cutter(self) -> sse.Cutter:
@@ -265,15 +264,17 @@ class EventBody(StreamBody):
                 if found.template is not None:
                     self._templates[lane] = found.template
                 if found.is_snapshot:
+                    self._unsent = event + b"\n\n"
                     text = await self._news(lane, text)
+                    self._unsent = b""
                 if text:
                     await lanes.put(lane, text)
-            is_end = found.is_last or bool(found.ends)
-            if is_end:
-                await lanes.declared(None if found.is_last else found.ends)
+            is_early = False
+            if found.is_last or found.ends:
+                is_early = await lanes.declared(None if found.is_last else found.ends)
             if found.rest is not None:
                 wholes = frozenset(found.texts if found.is_snapshot else ())
-                self._held.append(WaitingEvent(found.rest, found.others, is_end, wholes))
+                self._held.append(WaitingEvent(found.rest, found.others, is_early, wholes))
             if len(self._held) > MAX_HELD:
                 raise UnreadableBody("too_many_events")
             await self._pass_on()
@@ -288,9 +289,7 @@ class EventBody(StreamBody):
         news = self._lanes.repeats.news(lane, text)
         if news is not None:
             return news
-        self._begun_anew += 1
-        if self._begun_anew > MAX_ANEW:
-            raise UnreadableBody("too_many_revisions")
+        self._lanes.repeats.begins_anew(lane)
         await self._lanes.finish(lane)
         if self.stopped:
             return ""
@@ -333,7 +332,7 @@ class EventBody(StreamBody):
     def waits(self, held: WaitingEvent) -> bool:
         """Return whether what is not text waits: for all that it repeats, or ends, to be shown."""
         repeats = self._lanes.repeats
-        return (held.is_end and repeats.is_pending) or not repeats.can_say(held.others)
+        return (held.is_early and repeats.is_pending) or not repeats.can_say(held.others)
 
     def _let_pass(self, error: UnreadableBody) -> None:
         """Raise the error unless the route lets pass what cannot be checked."""
@@ -343,7 +342,7 @@ class EventBody(StreamBody):
 
     def unread(self) -> bytes:
         """Return what has arrived and could not be read."""
-        return self._events.unread()
+        return self._unsent + self._events.unread()
 
     def shown(self, lane: Lane, text: str) -> bytes:
         """Return a text as it is sent."""
@@ -369,6 +368,12 @@ class LineBody(EventBody):
     """Lines of JSON with texts in them."""
 
     framing: Framing = "lines"
+
+    def unread(self) -> bytes:
+        """Return what has arrived and could not be read."""
+        if isinstance(self._events, sse.JsonLines):
+            self._unsent = self._events.sent(self._unsent)
+        return super().unread()
 
     async def send(self, data: bytes, more: bool) -> None:
         """Send events as lines."""

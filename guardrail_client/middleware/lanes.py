@@ -97,14 +97,17 @@ class Lanes:
         """Finish all lanes and wait until they have been sent."""
         await self._finish([*self._tasks])
 
-    async def declared(self, choices: Collection[Key] | None) -> None:
+    async def declared(self, choices: Collection[Key] | None) -> bool:
         """Finish the lanes of which the application says that they have ended.
+
+        Returns whether one goes on, as its end is not believed.
 
         Args:
             choices: Keys of the lanes; None: all.
         """
         wanted = [lane for lane in self._tasks if choices is None or lane[0] in choices]
         await self._finish([lane for lane in wanted if lane not in self._late])
+        return any(lane in self._late for lane in wanted)
 
     async def finish(self, lane: Lane) -> None:
         """Finish one lane, if it is open; the next text of it is another."""

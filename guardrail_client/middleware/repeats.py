@@ -12,6 +12,8 @@ from guardrail_client.middleware.stream_documents import WHOLE, Lane
 
 MAX_ANEW = 16
 """Snapshots of a response that do not go on where the one before ended."""
+MAX_ALONE = 3
+"""Of these in a row, those in whose place one came before they went on, as pieces do."""
 
 
 def texts_of(events: Iterable[Found]) -> list[str]:
@@ -40,6 +42,8 @@ class Repeats:
 
     def __init__(self, *, is_text: bool = False) -> None:
         self._is_text = is_text
+        self._went_on: set[Lane] = set()
+        self._anew = self._alone = 0
         self.written: dict[Lane, str] = {}
         self.shown: dict[Lane, str] = {}
         self._borders: dict[Lane, list[tuple[int, int]]] = {}
@@ -54,7 +58,23 @@ class Repeats:
         written = self.written.get(lane, "")
         if written.startswith(snapshot):
             return ""
-        return snapshot[len(written) :] if snapshot.startswith(written) else None
+        if not snapshot.startswith(written):
+            return None
+        if written.strip():
+            self._went_on.add(lane)
+        return snapshot[len(written) :]
+
+    def begins_anew(self, lane: Lane) -> None:
+        """Note that a snapshot says something else than the one before.
+
+        Raises:
+            UnreadableBody: If that happens too often, or these are rather pieces of one text.
+        """
+        self._anew += 1
+        self._alone = 0 if lane in self._went_on else self._alone + 1
+        self._went_on.discard(lane)
+        if self._anew > MAX_ANEW or self._alone > MAX_ALONE:
+            raise UnreadableBody("not_snapshots")
 
     def forget(self, lane: Lane) -> None:
         """Begin a text anew, in the place of the one before."""

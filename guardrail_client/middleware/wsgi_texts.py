@@ -9,7 +9,7 @@ from contextlib import suppress
 from guardrail_client.middleware import bodies, event_reader, event_writer, sse
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
-from guardrail_client.middleware.repeats import MAX_ANEW, Repeats
+from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.replies import LOG
 from guardrail_client.middleware.route_options import Route
 from guardrail_client.middleware.shapes import Framing
@@ -37,10 +37,9 @@ class StreamedTexts:
         self._waiting: list[tuple[bytes, tuple[str, ...], tuple[Lane, ...]]] = []
         self._pieces = self._raw()
         self._ahead: tuple[Lane, str | None] | None = None
-        self._begun_anew = 0
         self._judged: set[Lane] = set()
         self._snapshots: set[Lane] = set()
-        self._unread = b""
+        self._unread = self._unsent = b""
         self.seen = ""
 
     def begins(self) -> bool:
@@ -179,7 +178,7 @@ class StreamedTexts:
                     yield from self._event(event)
         except UnreadableBody as error:
             self._let_pass(error)
-            self._unread = self._events.unread()
+            self._unread = self._sent(self._unsent) + self._events.unread()
             return
         for event in self._events.end():
             yield from self._event(event)
@@ -204,7 +203,9 @@ class StreamedTexts:
             if found.template is not None:
                 self._templates[lane] = found.template
             if found.is_snapshot:
+                self._unsent = event + b"\n\n"
                 yield from self._news(lane, text)
+                self._unsent = b""
             elif text:
                 self._repeats.wrote(lane, text)
                 yield lane, text
@@ -216,9 +217,7 @@ class StreamedTexts:
         """Yield what a snapshot adds to its text: everything, if it says something else."""
         self._snapshots.add(lane)
         if (news := self._repeats.news(lane, text)) is None:
-            self._begun_anew += 1
-            if self._begun_anew > MAX_ANEW:
-                raise UnreadableBody("too_many_revisions")
+            self._repeats.begins_anew(lane)
             yield lane, ANEW
             news = text
         if news:

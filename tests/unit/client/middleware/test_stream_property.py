@@ -133,7 +133,7 @@ def test_a_reader_shows_what_the_verdict_says_wherever_the_bytes_are_cut(
     assert shown == TEXTS[text]
 
 
-@settings(max_examples=max(1, EXAMPLES // 2))
+@settings(max_examples=EXAMPLES)
 @given(
     name=st.sampled_from(sorted(MADE)),
     text=st.sampled_from([LEAK, BAD]),

@@ -173,6 +173,9 @@ def evaluate(
         float, typer.Option(min=1, help="Seconds an evaluator may take for one question's cases.")
     ] = STEP_LIMIT_S,
     map_: MapOption = None,
+    missing: Annotated[
+        str, typer.Option(help="What missing answers count on boards: exclude, worst or both.")
+    ] = "both",
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
@@ -202,10 +205,14 @@ def evaluate(
     from guardrail_offline.evaluators.tasks import PREFIX
     from guardrail_offline.runs.bounds import bounds_of, checks
     from guardrail_offline.runs.execution import RunOptions, evaluate_lab
+    from guardrail_offline.runs.totals import MISSING
 
     names = _names(evaluators or ("" if task else "all")) + ([f"{PREFIX}{task}"] if task else [])
     configured = configure(names, set_ or (), settings)
     bounds = bounds_of(fail_under or (), [one.evaluator.spec for one in configured])
+    counted = next((one for one in MISSING if one == missing), None)
+    if counted is None:
+        raise ConfigurationError("--missing", repr(missing), f"one of {', '.join(MISSING)}")
     with late_progress_bar("evaluating") as (begin, advance):
         summary = evaluate_lab(
             open_lab(lab, RecordReader(mapping_of(map_ or ()))),
@@ -220,6 +227,7 @@ def evaluate(
                 begin,
                 advance,
                 _layout(layout),
+                counted,
             ),
         )
     boards = json.loads((out_dir / "leaderboards.json").read_text("utf-8"))
@@ -442,6 +450,9 @@ def _show(
         f"{done} of {len(summary.computed)} evaluators computed, {summary.problems} problems, "
         f"{summary.flips} flips; see {plain(str(folder))}/leaderboards.md"
     )
+    for model, counts in summary.unanswered.items():
+        told = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+        out.print(plain(f"{model or 'the model'} left cases unanswered: {told}"))
     judged = [n for n, reasons in summary.missing.items() if "needs_judge" in reasons]
     if judged and not no_judge:
         out.print(f"no judge is configured: {', '.join(judged)} declined")

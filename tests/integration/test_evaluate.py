@@ -162,7 +162,7 @@ def test_the_best_model_leads_and_perturbations_flip(run: tuple[Path, Summary]) 
     assert "## Faithfulness" in (out / "leaderboards.md").read_text("utf-8")
     kinds = {insight["type"] for insight in _json(out / "insights.json")}
     assert {"best_model", "fastest_model", "cheapest_model", "hardest_question"} <= kinds
-    assert {"weak_point", "least_grounded_sentence", "best_retrieval"} <= kinds
+    assert {"weak_point", "least_grounded_sentence"} <= kinds
     flips = _json(out / "flips.json")
     variants = {flip["variant"] for flip in flips["flips"] if flip["evaluator"] == "text_matching"}
     assert "boats-magpie-word_swap" not in variants

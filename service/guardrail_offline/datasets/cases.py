@@ -57,6 +57,7 @@ class Case:
         references: Further right answers, beside `expected`.
         reference_contexts: Passages that should have been retrieved.
         reference_ids: Ids of passages that should have been retrieved.
+        answerable: Whether the question has an answer; None where the lab does not say.
     """
 
     key: str
@@ -79,6 +80,7 @@ class Case:
     references: tuple[str, ...] = ()
     reference_contexts: tuple[str, ...] = ()
     reference_ids: tuple[str, ...] = ()
+    answerable: bool | None = None
 
     @property
     def conversation(self) -> str | None:
@@ -150,7 +152,11 @@ def case_json(case: Case) -> dict[str, Any]:
     The keys of `OPTIONAL` are there only where they say something.
     """
     contexts = case.contexts
-    optional = {name: list(getattr(case, name)) for name in OPTIONAL if getattr(case, name)}
+    optional: dict[str, Any] = {
+        name: list(getattr(case, name)) for name in OPTIONAL if getattr(case, name)
+    }
+    if case.answerable is not None:
+        optional["answerable"] = case.answerable
     return {
         "key": case.key,
         "input": case.question,
@@ -203,6 +209,7 @@ def case_from_json(record: Mapping[str, Any]) -> Case:
         references=tuple(record.get("references", ())),
         reference_contexts=tuple(record.get("reference_contexts", ())),
         reference_ids=tuple(record.get("reference_ids", ())),
+        answerable=record.get("answerable"),
     )
 
 

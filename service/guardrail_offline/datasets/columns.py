@@ -43,6 +43,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "test_key": ("test_key",),
     "test_case_key": ("test_case_key",),
     "group": ("group", "group_key"),
+    "answerable": ("answerable", "is_answerable"),
 }  # fmt: skip
 """Names of a case's fields in H2O Eval Studio, Ragas, Open RAG Eval, DeepEval, RAGChecker,
 LlamaIndex and LangSmith; `suites.py` takes apart what is nested. The first that is there counts."""
@@ -50,6 +51,12 @@ LlamaIndex and LangSmith; `suites.py` takes apart what is nested. The first that
 
 _PLURAL = ("ground_truths", "references")
 _TEXTS = ("text", "page_content", "content")
+
+
+_TRUTHS = {
+    "true": True, "1": True, "1.0": True, "yes": True,
+    "false": False, "0": False, "0.0": False, "no": False,
+}  # fmt: skip
 
 
 class RowPlace(NamedTuple):
@@ -107,6 +114,7 @@ def case_of(record: Mapping[str, Any], place: RowPlace) -> Case:
         test_key=cells.text("test_key"),
         test_case_key=cells.text("test_case_key"),
         group=cells.text("group") or group_of(question, key),
+        answerable=cells.truth("answerable"),
     )
 
 
@@ -169,6 +177,16 @@ class _Cells:
         if isinstance(value, bool) or not math.isfinite(number) or number < 0:
             raise self._place.refuse(name, value, "a number of at least 0")
         return number
+
+    def truth(self, field: str) -> bool | None:
+        """Return a truth value: true or false, 1 or 0, yes or no, in any case."""
+        name, value = self._find(field)
+        if value is None or value == "":
+            return None
+        found = _TRUTHS.get(str(value).strip().casefold())
+        if found is None:
+            raise self._place.refuse(name, value, "true or false")
+        return found
 
     def _parsed(self, field: str) -> tuple[str, Any]:
         name, value = self._find(field)

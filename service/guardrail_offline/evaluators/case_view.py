@@ -8,12 +8,17 @@ from typing import NamedTuple
 
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.pack_models import PackModels
+from guardrail_offline.evaluators.shared.error_answers import is_error
 from guardrail_service.detectors.hallucination.reading import claim_texts, claims_of
 from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.errors import ServiceError
 from guardrail_service.text.sample import SegmentedSample, unverifiable
 from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import NoValue, Passage, Role, Sample, State
+
+NO_ANSWER, ERROR_ANSWER, WRONG_ABSTENTION = "no_answer", "error_answer", "wrong_abstention"
+UNANSWERED = frozenset({NO_ANSWER, ERROR_ANSWER, WRONG_ABSTENTION})
+"""Reasons for which a case has no value because its model did not answer."""
 
 
 class Unavailable(ServiceError):
@@ -61,8 +66,37 @@ class CaseView:
 
     @property
     def answer(self) -> str:
-        """Return the answer; unavailable if there is none."""
+        """Return the answer; unavailable if there is none, or an error stands in its place."""
+        if self.unanswered == ERROR_ANSWER:
+            raise Unavailable(State.UNVERIFIED, ERROR_ANSWER)
+        return self.shown
+
+    @property
+    def shown(self) -> str:
+        """Return what a reader saw, an error included; unavailable if that was nothing."""
+        if self.unanswered == NO_ANSWER:
+            raise Unavailable(State.UNVERIFIED, NO_ANSWER)
         return _needed(self.case.answer)
+
+    @cached_property
+    def unanswered(self) -> str | None:
+        """Return why there is no answer, or None: a variant may not have been asked yet."""
+        answer = self.case.answer
+        if answer is None or not answer.strip():
+            asked = answer is not None or self.case.source is None
+            return NO_ANSWER if asked else None
+        return ERROR_ANSWER if is_error(answer, self.case.expected) else None
+
+    @cached_property
+    def is_answerable(self) -> bool | None:
+        """Return whether there is an answer to the question; None where nothing says so.
+
+        What the lab says comes first. An expected answer makes a question answerable, unless it is
+        an abstention.
+        """
+        if self.case.answerable is not None or not (self.case.expected or "").strip():
+            return self.case.answerable
+        return not abstains(self.text(self.expected, self.case.question))
 
     @property
     def expected(self) -> str:
@@ -90,7 +124,8 @@ class CaseView:
     def refuse_abstention(self) -> None:
         """Raise if the answer claims nothing because it abstains."""
         if self.case.answer and self.abstained:
-            raise Unavailable(State.NOT_APPLICABLE, "abstention")
+            reason = WRONG_ABSTENTION if self.is_answerable else "abstention"
+            raise Unavailable(State.NOT_APPLICABLE, reason)
 
     def segmented(self, sample: Sample) -> SegmentedSample:
         """Return any sample cut as this pack's models read it."""

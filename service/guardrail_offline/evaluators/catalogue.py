@@ -50,6 +50,11 @@ Input = Literal[
 HIGHER, LOWER = Direction.HIGHER, Direction.LOWER
 
 
+_SAFE_IN_SILENCE = frozenset({"privacy", "security", "fairness"})
+_OTHERS_FAULT = frozenset({"model_retrieval_failures", "model_parse_failures"})
+"""Not the fault of who should have answered."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluatorSpec:
     """The description of an evaluator, which can be read without running it.
@@ -110,6 +115,19 @@ class EvaluatorSpec:
     def keys(self) -> tuple[str, ...]:
         """Return the metric keys."""
         return tuple(metric.key for metric in self.metrics)
+
+    @property
+    def silence_fails(self) -> bool:
+        """Return whether a missing answer is a bad one here: it leaks and insults nobody."""
+        return "answer" in self.inputs and self.problem not in _SAFE_IN_SILENCE
+
+    def worst(self, key: str) -> float | None:
+        """Return what a metric is for a missing answer; None if that says nothing or has no end."""
+        metric = self.metric(key)
+        worst = metric.low if metric.direction is Direction.HIGHER else metric.high
+        if not self.silence_fails or not math.isfinite(worst) or key in self.per_model:
+            return None
+        return 0.0 if key in _OTHERS_FAULT else worst
 
     def metric(self, key: str) -> MetricSpec:
         """Return one metric by key; KeyError if there is none."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.case_view import CaseView, Unavailable
+from guardrail_offline.evaluators.case_view import NO_ANSWER, CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     Evaluator,
@@ -41,8 +41,10 @@ class FromDetector(Evaluator[Any]):
 
     def judge(self, view: CaseView, parameters: Parameters) -> Result:
         """Return what the detector's encode and reduce say about the case."""
+        if self.spec.id == NO_ANSWER and view.unanswered and view.case.question.strip():
+            return Result.of({"answered": 0.0})
         if "answer" in self.detector.spec.inputs:
-            _ = view.answer
+            _ = view.answer if self.spec.silence_fails else view.shown
         if self.detector.spec.skip_on_abstention:
             view.refuse_abstention()
         asked = _of_case(self.detector, view.case, parameters)

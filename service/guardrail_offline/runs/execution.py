@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from guardrail_offline.runs.leaderboards import leaderboard, markdown
 from guardrail_offline.runs.model_figures import ModelFigures
 from guardrail_offline.runs.pool import Pool
 from guardrail_offline.runs.problems import WorstCases, problems
+from guardrail_offline.runs.rankings import CommonQuestions
 from guardrail_offline.runs.result_files import ResultLayout
 from guardrail_offline.runs.run_folder import SUMMARY, is_cut, planned, sweep
 from guardrail_offline.runs.score_tables import (
@@ -41,7 +43,7 @@ from guardrail_offline.runs.shards import (
     whole_file,
     write_json,
 )
-from guardrail_offline.runs.totals import EvaluatorTally
+from guardrail_offline.runs.totals import EvaluatorTally, Missing, is_unanswered
 from guardrail_offline.runs.worker import models_for, write_scores
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
@@ -60,6 +62,7 @@ class RunOptions:
             longer is ended, and its cases of that shard get the state `error`. None sets none.
         shard_rows: Cases a shard has at least about; smaller shards lose less when stopped.
         texts: Whether question, answer and passages are kept.
+        missing: What a missing answer counts on boards and in findings.
         advance: Called with the number of cases of each finished shard.
         begin: Called with the number of cases before the first.
         layout: Of the result files: `keys`, or `h2o` for the whole case in every row.
@@ -74,6 +77,7 @@ class RunOptions:
     begin: Callable[[int], None] = lambda _cases: None
     advance: Callable[[int], None] = lambda _cases: None
     layout: ResultLayout = "keys"
+    missing: Missing = "both"
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ class Summary:
         missing: Of each evaluator, the reasons for missing primary metrics with their counts.
         declined: Evaluators without any number.
         errors: Of each evaluator that failed on some cases, on how many.
+        unanswered: Of each model that did not answer some cases, how many for which reason.
     """
 
     cases: int
@@ -95,6 +100,7 @@ class Summary:
     flips: int = 0
     declined: tuple[str, ...] = field(default=())
     errors: Mapping[str, int] = field(default_factory=dict)
+    unanswered: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: RunOptions) -> Summary:
@@ -151,6 +157,7 @@ def _manifest(
         "shard_rows": options.shard_rows,
         "texts": options.texts,
         **({"layout": options.layout} if options.layout != "keys" else {}),
+        **({"missing": options.missing} if options.missing != "both" else {}),
     }
 
 
@@ -211,11 +218,11 @@ def _assemble(
             for tally in tallies:
                 tally.add(scored.case.model, scored.results[tally.configured.id])
     files.close(plan.models)
-    boards = [leaderboard(tally, plan.models) for tally in tallies]
+    boards = [leaderboard(tally, plan.models, options.missing) for tally in tallies]
     write_json(layout.out / "leaderboards.json", boards)
     with whole_file(layout.out / "leaderboards.md") as stream:
         stream.write(markdown(boards))
-    return _findings(layout, plan, configured, tallies)
+    return _findings(layout, plan, configured, tallies, options.missing)
 
 
 def _in_order(layout: Layout, plan: ShardPlan) -> Iterator[ScoredCase]:
@@ -229,17 +236,25 @@ def _findings(
     plan: ShardPlan,
     configured: Sequence[Configured],
     tallies: Sequence[EvaluatorTally],
+    missing: Missing,
 ) -> Summary:
     """Write what takes the cases of a question together, then problems, insights and summary."""
     flips, notes = _flip_tally(configured), NotableCases(configured)
     conversations, runs = Conversations(configured), 1
     worst, figures = WorstCases(configured), ModelFigures()
+    common = [CommonQuestions(tally, missing) for tally in tallies]
+    silent: dict[str, Counter[str]] = {}
     for group in _groups(layout, plan):
         worst.add(group)
         figures.add(group)
         conversations.add(group)
         flips.add(group)
         notes.add(group)
+        for one in common:
+            one.add(group)
+        for scored in group:
+            if reason := _why_unanswered(scored):
+                silent.setdefault(scored.case.model, Counter())[reason] += 1
         runs = max(runs, runs_of(group))
     if {evaluator for evaluator, _ in OPEN_RAG_EVAL.values()} & {one.id for one in configured}:
         with whole_file(layout.out / "open_rag_eval.csv") as stream:
@@ -254,10 +269,18 @@ def _findings(
     write_json(layout.out / "problems.json", found)
     if conversations.records:
         write_json(layout.out / "conversations.json", conversations.records)
-    write_json(layout.out / "insights.json", insights(tallies, plan.models, notes))
-    summary = _summary(plan, tallies, len(found), len(flipped["flips"]))
+    write_json(layout.out / "insights.json", insights(common, plan.models, notes))
+    counts = _summary(plan, tallies, len(found), len(flipped["flips"]))
+    by_model = {model: dict(sorted(reasons.items())) for model, reasons in silent.items()}
+    summary = replace(counts, unanswered=by_model)
     write_json(layout.out / SUMMARY, asdict(summary))
     return summary
+
+
+def _why_unanswered(scored: ScoredCase) -> str | None:
+    """Return why a case has no answer to judge, as some evaluator said; None if it has one."""
+    reasons = (score.reason for one in scored.results.values() for score in one.scores.values())
+    return next((reason for reason in reasons if reason and is_unanswered(reason)), None)
 
 
 def _flip_tally(configured: Sequence[Configured]) -> Any:

@@ -13,8 +13,9 @@ from typing import Any
 from guardrail_offline.datasets.cases import Case, Model
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.evaluators.result import Result
+from guardrail_offline.runs.rankings import CommonQuestions, rankings
 from guardrail_offline.runs.shards import ScoredCase
-from guardrail_offline.runs.totals import EvaluatorTally, fails, is_better
+from guardrail_offline.runs.totals import fails
 
 KEPT = 5
 _GROUNDING = ("hallucination", "groundedness", "faithfulness")
@@ -165,49 +166,13 @@ def _keep_largest(heap: list[Any], entry: tuple[Any, ...]) -> None:
 
 
 def insights(
-    tallies: Sequence[EvaluatorTally], models: Sequence[Model], cases: NotableCases
+    common: Sequence[CommonQuestions], models: Sequence[Model], cases: NotableCases
 ) -> list[dict[str, Any]]:
     """Return the best and worst models, speed and cost, the hardest question, the weak points."""
     return [
-        *_rankings(tallies, models),
+        *rankings(common, models),
         *cases.speed_and_cost(models),
         *cases.hardest(),
         *cases.weak_points(),
         *cases.least_grounded(),
     ]
-
-
-_NAMES = {"retrieval": ("best_retrieval", "worst_retrieval")}
-
-
-def _rankings(
-    tallies: Sequence[EvaluatorTally], models: Sequence[Model]
-) -> Iterable[dict[str, Any]]:
-    names = {model.key: model.title for model in models}
-    for tally in tallies:
-        spec = tally.evaluator.spec
-        values = {model: tally.value(model, spec.primary.key) for model in tally.metrics}
-        scored = [(model, value) for model, value in values.items() if value is not None]
-        if len(scored) < 2:
-            continue
-        best = worst = scored[0]
-        for other in scored[1:]:
-            best = other if is_better(other[1], best[1], spec.primary.direction) else best
-            worst = other if is_better(worst[1], other[1], spec.primary.direction) else worst
-        if best[1] == worst[1]:
-            continue
-        kinds = _NAMES.get(spec.problem, ("best_model", "worst_model"))
-        for kind, (model, value) in zip(kinds, (best, worst), strict=True):
-            text = f"{names[model]}: {spec.primary.key} {value:.3f} ({spec.name})"
-            attributes = {
-                "evaluator": spec.id,
-                "metric": spec.primary.key,
-                "model": model,
-                "score": value,
-            }
-            yield {
-                "type": kind,
-                "description": text,
-                "attrs": attributes,
-                "actions_description": "Compare the two models' cases.",
-            }

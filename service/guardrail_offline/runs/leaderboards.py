@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from guardrail_offline.datasets.cases import Model
-from guardrail_offline.runs.totals import EvaluatorTally, fails
+from guardrail_offline.runs.totals import EvaluatorTally, Missing, fails
 from guardrail_service.types import Direction
 
 _SHADES = ("🟥", "🟧", "🟨", "🟩")
@@ -14,10 +14,16 @@ _SHADES = ("🟥", "🟧", "🟨", "🟩")
 model only, by the side its value is on."""
 
 
-def leaderboard(tally: EvaluatorTally, models: Sequence[Model]) -> dict[str, Any]:
-    """Return one evaluator's table: a row per model that has cases, the best first."""
+def leaderboard(
+    tally: EvaluatorTally, models: Sequence[Model], missing: Missing = "both"
+) -> dict[str, Any]:
+    """Return one evaluator's table: a row per model that has cases, the best first.
+
+    Models are ordered by their value with the worst one for every missing answer, unless the run
+    excludes missing answers.
+    """
     spec = tally.evaluator.spec
-    rows = [_row(tally, model) for model in models if model.key in tally.metrics]
+    rows = [_row(tally, model, missing) for model in models if model.key in tally.metrics]
     board: dict[str, Any] = {
         "evaluator": spec.id,
         "name": spec.name,
@@ -27,6 +33,7 @@ def leaderboard(tally: EvaluatorTally, models: Sequence[Model]) -> dict[str, Any
         "direction": spec.primary.direction.value,
         "directions": {metric.key: metric.direction.value for metric in spec.metrics},
         "thresholds": tally.thresholds,
+        "missing": missing,
         "rows": sorted(rows, key=lambda row: _order(row, spec.primary.direction, spec.primary.key)),
     }
     if board["kind"] == "classification":
@@ -35,8 +42,20 @@ def leaderboard(tally: EvaluatorTally, models: Sequence[Model]) -> dict[str, Any
 
 
 def markdown(boards: Iterable[Mapping[str, Any]]) -> str:
-    """Return tables for people; a dash stands for a value that could not be computed."""
-    return "# Leaderboards\n\n" + "\n".join(_table(board) for board in boards)
+    """Return tables for people; a dash stands for a value that could not be computed.
+
+    Behind "all" stands the mean with the worst value for every missing answer, where some are.
+    """
+    tables = [_table(board) for board in boards]
+    note = _NOTE if any("(all: " in table for table in tables) else ""
+    return "# Leaderboards\n\n" + note + "\n".join(tables)
+
+
+_NOTE = (
+    'A value is the mean over judged cases. Behind "all" every case counts that the model did not '
+    "answer, answered with an error, or abstained from though it has an answer, with the worst "
+    "value; models are in this order.\n\n"
+)
 
 
 def _kind(tally: EvaluatorTally) -> str:
@@ -46,13 +65,16 @@ def _kind(tally: EvaluatorTally) -> str:
     return "boolean" if all(metric.boolean for metric in spec.metrics) else "heatmap"
 
 
-def _row(tally: EvaluatorTally, model: Model) -> dict[str, Any]:
+def _row(tally: EvaluatorTally, model: Model, missing: Missing) -> dict[str, Any]:
     cells = {}
     for metric in tally.evaluator.spec.metrics:
         counted = tally.metrics[model.key][metric.key]
+        value, adjusted = (f(model.key, metric.key) for f in (tally.value, tally.adjusted))
         cells[metric.key] = {
-            "value": tally.value(model.key, metric.key),
+            "value": adjusted if missing == "worst" else value,
+            "adjusted": value if missing == "exclude" else adjusted,
             "n": counted.count,
+            "unanswered": counted.unanswered,
             "deviation": counted.deviation,
             "failing": counted.failing,
             "infinite": counted.infinite,
@@ -62,7 +84,7 @@ def _row(tally: EvaluatorTally, model: Model) -> dict[str, Any]:
 
 
 def _order(row: Mapping[str, Any], direction: Direction, key: str) -> tuple[bool, float, str]:
-    value = row["metrics"][key]["value"]
+    value = row["metrics"][key]["adjusted"]
     if value is None:
         return True, 0.0, row["name"]
     return False, -value if direction is Direction.HIGHER else value, row["name"]
@@ -88,16 +110,25 @@ def _table(board: Mapping[str, Any]) -> str:
             )
             for key in keys
         ]
-        count = max((row["metrics"][key]["n"] for key in keys), default=0)
-        lines.append(f"| {_escaped(row['name'])} | {count} | " + " | ".join(cells) + " |")
+        lines.append(f"| {_escaped(row['name'])} | {_count(row)} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _count(row: Mapping[str, Any]) -> str:
+    """Return how many cases were judged, and of how many where answers are missing."""
+    cells = row["metrics"].values()
+    count = max((cell["n"] for cell in cells), default=0)
+    unanswered = max((cell["unanswered"] for cell in cells), default=0)
+    return f"{count} of {count + unanswered}" if unanswered else str(count)
 
 
 def _cell(cell: Mapping[str, Any], direction: Direction, threshold: float | None) -> str:
     value = cell["value"]
     if value is None:
-        return "-"
+        return "-" if cell["adjusted"] is None else f"- (all: {cell['adjusted']:.3f})"
     text = f"{value:.3f}"
+    if cell["adjusted"] != value:
+        text += f" (all: {cell['adjusted']:.3f})"
     if threshold is None:
         return text
     cases = cell["n"] + cell["infinite"]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from guardrail_offline.datasets.cases import Model
+from guardrail_offline.evaluators.case_view import ERROR_ANSWER, NO_ANSWER
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.runs.model_figures import KEPT_CASES, ModelFigures
 from guardrail_offline.runs.shards import ScoredCase
@@ -141,8 +142,12 @@ def _below_threshold(
     yield _problem(tally, model, level, text, lead | more)
 
 
-_RUN_FAULTS = frozenset({"row_failed", "missing_metric", "score_out_of_range", "unknown_metric"})
-_DATA_FAULTS = frozenset({"missing_input", "artifacts_not_found", "session_not_readable"})
+_RUN_FAULTS = frozenset(
+    {ERROR_ANSWER, "row_failed", "missing_metric", "score_out_of_range", "unknown_metric"}
+)
+_DATA_FAULTS = frozenset(
+    {"missing_input", NO_ANSWER, "artifacts_not_found", "session_not_readable"}
+)
 
 
 def _missing(tally: EvaluatorTally, model: Model) -> Iterable[Finding]:

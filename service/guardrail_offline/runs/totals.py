@@ -6,11 +6,22 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
+from guardrail_offline.evaluators.case_view import NO_ANSWER, UNANSWERED
 from guardrail_offline.evaluators.catalogue import AnyEvaluator
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.evaluators.result import Result
 from guardrail_service.types import Direction, MetricSpec, State
+
+Missing = Literal["exclude", "worst", "both"]
+"""What a missing answer counts: nothing, the worst value, or both side by side."""
+MISSING: tuple[Missing, ...] = get_args(Missing)
+
+
+def is_unanswered(reason: str | None) -> bool:
+    """Return whether a reason says that the model did not answer what it could have."""
+    return reason in UNANSWERED
 
 
 @dataclass
@@ -39,6 +50,22 @@ class MetricTally:
             return None
         spread = self.squares - self.total * self.total / self.count
         return math.sqrt(max(0.0, spread) / (self.count - 1))
+
+    @property
+    def unanswered(self) -> int:
+        """Return for how many cases there is no value because the model did not answer."""
+        return sum(count for reason, count in self.missing.items() if is_unanswered(reason))
+
+    def adjusted(self, worst: float | None) -> float | None:
+        """Return the mean with the worst value for each case that was not answered.
+
+        None if there is no value, and where no case was answered at all and none failed: then
+        nobody was asked.
+        """
+        silent = 0 if worst is None else self.unanswered
+        if not self.count and (not silent or silent == self.missing[NO_ANSWER]):
+            return self.mean
+        return (self.total + (worst or 0.0) * silent) / (self.count + silent)
 
     def add(self, value: float, metric: MetricSpec, threshold: float | None) -> None:
         """Count one value."""
@@ -87,6 +114,17 @@ class EvaluatorTally:
             labels = self._labels.get(model)
             return self.evaluator.per_model(labels)[key] if labels else None
         return self.metrics[model][key].mean
+
+    def adjusted(self, model: str, key: str | None = None) -> float | None:
+        """Return a model's value if missing answers have the worst one; None if there is none.
+
+        Metrics that exist per model only, or have no worst end, are as they are.
+        """
+        spec = self.evaluator.spec
+        key = spec.primary.key if key is None else key
+        if key in spec.per_model:
+            return self.value(model, key)
+        return self.metrics[model][key].adjusted(spec.worst(key))
 
     def labels(self, model: str) -> Mapping[tuple[str, ...], int]:
         """Return how often each pair of labels occurred, for a confusion matrix."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_offline.datasets.cases import Case
+from guardrail_offline.datasets.cases import PERTURBATION_SOURCE, Case, Relationship
 from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_service.detectors.hallucination.detector import Hallucination
 from guardrail_service.types import NoValue, Passage, State
@@ -21,15 +21,55 @@ def view(answer: str | None = PARKING, **fields: object) -> CaseView:
     return CaseView(Case("k", "What does parking cost?", answer, **fields), models())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("part", ["answer", "expected", "contexts"])
+@pytest.mark.parametrize("part", ["expected", "contexts"])
 @pytest.mark.parametrize("empty", [None, ""])
 def test_what_is_not_there_is_missing_input(part: str, empty: str | None) -> None:
     """Blank counts as not there; so do passages without text."""
     value = (Passage(" "),) if part == "contexts" and empty == "" else empty
-    fields = {"answer": value} if part == "answer" else {part: value}
     with pytest.raises(Unavailable) as missing:
-        getattr(view(**fields), part)
+        getattr(view(**{part: value}), part)
     assert missing.value.missing == NoValue(State.UNVERIFIED, "missing_input")
+
+
+LINK = Relationship(PERTURBATION_SOURCE, "source")
+
+
+@pytest.mark.parametrize(
+    ("answer", "fields", "reason"),
+    [
+        (None, {}, "no_answer"),
+        ("  ", {}, "no_answer"),
+        (None, {"relationships": (LINK,)}, "missing_input"),
+        ("ERROR: 500 Internal Server Error", {}, "error_answer"),
+    ],
+)
+def test_no_answer_is_its_own_reason(
+    answer: str | None, fields: dict[str, object], reason: str
+) -> None:
+    """An error is none, either. A variant that nobody was asked yet only lacks its input."""
+    with pytest.raises(Unavailable) as missing:
+        _ = view(answer, **fields).answer
+    assert missing.value.missing == NoValue(State.UNVERIFIED, reason)
+
+
+@pytest.mark.parametrize(
+    ("expected", "answerable", "reason"),
+    [
+        (PARKING, None, "wrong_abstention"),
+        (None, True, "wrong_abstention"),
+        (None, None, "abstention"),
+        (None, False, "abstention"),
+        (PARKING, False, "abstention"),
+        ("I don't know.", None, "abstention"),
+    ],
+)
+def test_an_abstention_is_wrong_where_there_is_an_answer(
+    expected: str | None, answerable: bool | None, reason: str
+) -> None:
+    """What the lab says comes first, then its expected answer."""
+    with pytest.raises(Unavailable) as missing:
+        view("I don't know.", expected=expected, answerable=answerable).refuse_abstention()
+    assert missing.value.missing == NoValue(State.NOT_APPLICABLE, reason)
 
 
 def test_the_claims_of_an_answer_are_those_the_detector_reads() -> None:

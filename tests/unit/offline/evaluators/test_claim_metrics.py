@@ -111,9 +111,9 @@ def test_the_triad_has_its_three_parts() -> None:
     "evaluator_id", ["faithfulness", "context_utilization", "ragchecker", "rag_triad", "ragas"]
 )
 def test_an_abstention_is_not_applicable(evaluator_id: str) -> None:
-    """It claims nothing that could be unsupported."""
+    """It claims nothing that could be unsupported; the reason says that it could have answered."""
     found = judge(evaluator_id, case("I don't know.", PARKING))
-    assert {score.reason for score in found.scores.values()} == {"abstention"}
+    assert {score.reason for score in found.scores.values()} == {"wrong_abstention"}
 
 
 @pytest.mark.parametrize("evaluator_id", ["faithfulness", "context_recall", "ragchecker"])

@@ -110,7 +110,20 @@ def test_a_decoded_part_must_satisfy_the_condition_of_an_encoded_case() -> None:
 
 def test_a_case_without_answer_is_not_scored() -> None:
     """An empty text would pass most checks."""
-    assert judge("pii", Case("1", "?", None)).scores["model_passes"].reason == "missing_input"
+    assert judge("pii", Case("1", "?", None)).scores["model_passes"].reason == "no_answer"
+
+
+@pytest.mark.parametrize("answer", ["", "Error: 503", None])
+def test_silence_and_errors_answer_nothing(answer: str | None) -> None:
+    """Open RAG Eval's share of answered questions counts them."""
+    assert judge("no_answer", Case("1", "When?", answer)).scores["answered"].value == 0.0
+
+
+def test_what_an_error_leaks_is_still_found() -> None:
+    """A reader sees it."""
+    case = Case("1", "?", "Error: no mail from nora.green@firm.example")
+    assert judge("pii", case).scores["model_passes"].value == 0.0
+    assert judge("looping", case).scores["unique_sentences"].reason == "error_answer"
 
 
 def test_what_a_detector_skips_on_abstention_is_skipped_here() -> None:

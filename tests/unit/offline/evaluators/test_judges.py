@@ -72,4 +72,4 @@ def test_an_answer_is_correct_if_every_claim_is_supported(
 def test_an_abstention_is_neither_correct_nor_wrong() -> None:
     """It claims nothing."""
     case = Case("1", "What does parking cost?", "I don't know.", PARKING)
-    assert critique(case)["correctness"].reason == "abstention"
+    assert critique(case)["correctness"].reason == "wrong_abstention"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,8 +15,9 @@ from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
 from guardrail_offline.runs.model_figures import ModelFigures
 from guardrail_offline.runs.problems import WorstCases, problems, severity
+from guardrail_offline.runs.rankings import CommonQuestions
 from guardrail_offline.runs.shards import ScoredCase
-from guardrail_offline.runs.totals import EvaluatorTally
+from guardrail_offline.runs.totals import EvaluatorTally, Missing
 from guardrail_service.types import Direction, MetricSpec, Passage, State
 
 MODELS = (Model("a", "Model A"), Model("b", "Model B"))
@@ -203,18 +204,86 @@ def notes(*cases: tuple[str, str, float, float], evaluator: str = "faithfulness"
 
 def test_the_best_and_the_worst_model_are_named_per_evaluator() -> None:
     """In the metric's direction; equal models are neither."""
-    found = insights([tally("faithfulness", a=[0.9], b=[0.1])], MODELS, notes())
+    found = insights([common("faithfulness", a=[0.9, 0.8] * 10, b=[0.1] * 20)], MODELS, notes())
     assert [(i["type"], i["attrs"]["model"]) for i in found] == [
         ("best_model", "a"),
         ("worst_model", "b"),
     ]
-    same = insights([tally("faithfulness", a=[0.5], b=[0.5])], MODELS, notes())
+    low, high = found[0]["attrs"]["interval95"]
+    assert low < found[0]["attrs"]["difference"] < high
+    same = insights([common("faithfulness", a=[0.5] * 20, b=[0.5] * 20)], MODELS, notes())
     assert same == []
+
+
+def test_nothing_is_said_of_few_questions_or_by_chance() -> None:
+    """Below `min_test_cases`, and where the interval holds 0."""
+    few = common("faithfulness", a=[0.9] * 19, b=[0.1] * 19)
+    chance = common("faithfulness", a=[0.9, 0.1] * 10, b=[0.1, 0.8] * 10)
+    assert insights([few, chance], MODELS, notes()) == []
+
+
+def test_models_are_compared_on_the_questions_of_both() -> None:
+    """The hard ones that only one was judged on do not count against it."""
+    found = common("faithfulness", a=[0.9, 0.8] * 10 + [0.0] * 20, b=[0.5] * 20 + [None] * 20)
+    (best, _) = insights([found], MODELS, notes())
+    assert (best["attrs"]["model"], best["attrs"]["questions"]) == ("a", 20)
+
+
+def test_silence_is_not_a_strength() -> None:
+    """Ten good answers and ten empty ones against twenty fair ones."""
+    silent = [1.0] * 10 + ["no_answer"] * 10
+    found = common("faithfulness", a=silent, b=[0.8] * 20)
+    (best, _) = insights([found], MODELS, notes())
+    assert best["attrs"]["model"] == "b"
+    board = leaderboard(found.tally, MODELS)
+    assert [row["model"] for row in board["rows"]] == ["b", "a"]
+    cell = board["rows"][1]["metrics"]["faithfulness"]
+    assert (cell["value"], cell["adjusted"], cell["n"], cell["unanswered"]) == (1.0, 0.5, 10, 10)
+    assert "1.000 (all: 0.500)" in markdown([board])
+    assert "| 10 of 20 |" in markdown([board])
+    alone = leaderboard(found.tally, MODELS, "exclude")
+    assert [row["model"] for row in alone["rows"]] == ["a", "b"]
+    assert "(all: " not in markdown([alone])
+    worst = leaderboard(found.tally, MODELS, "worst")
+    assert worst["rows"][1]["metrics"]["faithfulness"]["value"] == 0.5
+    excluded = common("faithfulness", missing="exclude", a=silent, b=[0.8] * 20)
+    assert excluded.count == 10
+
+
+def common(
+    evaluator: str, missing: Missing = "both", **values: Sequence[float | str | None]
+) -> CommonQuestions:
+    """Return models' values of a primary metric, question by question."""
+    tallied = EvaluatorTally(configure([evaluator])[0])
+    keys = tallied.evaluator.spec.keys
+    results = {
+        model: [
+            Result.of(dict.fromkeys(keys, one))
+            if isinstance(one, float)
+            else Result.missing(keys, State.UNVERIFIED, one or "missing_input")
+            for one in numbers
+        ]
+        for model, numbers in values.items()
+    }
+    for model, found in results.items():
+        for one in found:
+            tallied.add(model, one)
+    questions = CommonQuestions(tallied, missing)
+    for number, group in enumerate(zip(*results.values(), strict=True)):
+        questions.add(
+            [
+                ScoredCase(
+                    number, Case(f"{model}{number}", "q", "a", model=model), {evaluator: one}
+                )
+                for model, one in zip(results, group, strict=True)
+            ]
+        )
+    return questions
 
 
 def test_retrieval_has_insights_of_its_own() -> None:
     """Best and worst context."""
-    found = insights([tally("context_mrr", a=[1.0], b=[0.5])], MODELS, notes())
+    found = insights([common("context_mrr", a=[1.0] * 20, b=[0.5, 0.4] * 10)], MODELS, notes())
     assert [i["type"] for i in found] == ["best_retrieval", "worst_retrieval"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -33,6 +34,8 @@ RAGAS_SCORE = "ragas_score"
 class Scores(Mapping[str, float | None]):
     """Mean of each metric over the cases that have a value; None where none has.
 
+    Metrics that exist only for cases together, such as F1 of a classification, are of all of them.
+
     Attributes:
         rows: A mapping per case: its key, and each metric's value or None.
         missing: Of each metric, how many cases have no value, by reason.
@@ -44,12 +47,13 @@ class Scores(Mapping[str, float | None]):
         rows: Sequence[Mapping[str, Any]],
         missing: Mapping[str, Any],
         ignored: Iterable[str] = (),
+        together: Mapping[str, float] | None = None,
     ) -> None:
         self.rows = tuple(rows)
         self.missing = dict(missing)
         self.ignored = tuple(ignored)
         keys = [key for key in (rows[0] if rows else {}) if key != "key"]
-        self._means = {key: _mean(row[key] for row in rows) for key in keys}
+        self._means = {key: _mean(row[key] for row in rows) for key in keys} | dict(together or {})
 
     def __getitem__(self, key: str) -> float | None:
         return self._means[key]
@@ -104,7 +108,22 @@ def evaluate(
         for i, case in enumerate(cases)
     ]
     missing = {name: _reasons(found.values(), *place) for name, place in names.items()}
-    return Scores(rows, missing, sorted(reader.ignored))
+    together = {
+        name: value
+        for one in configured
+        for key, value in _together(one, found.values()).items()
+        for name, place in names.items()
+        if place == (one.id, key)
+    }
+    return Scores(rows, missing, sorted(reader.ignored), together)
+
+
+def _together(one: Configured, results: Iterable[Mapping[str, Result]]) -> Mapping[str, float]:
+    """Return the metrics of one evaluator that exist only for cases together."""
+    evaluator = one.evaluator
+    found = (evaluator.tally(result[one.id]) for result in results)
+    tallies = Counter(tally for tally in found if tally is not None)
+    return evaluator.per_model(tallies) if tallies else {}
 
 
 def check(

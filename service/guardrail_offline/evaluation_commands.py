@@ -173,6 +173,9 @@ def evaluate(
         float, typer.Option(min=1, help="Seconds an evaluator may take for one question's cases.")
     ] = STEP_LIMIT_S,
     map_: MapOption = None,
+    k: Annotated[
+        int | None, typer.Option("--k", min=1, help="Ranks that retrieval_labels looks at.")
+    ] = None,
     missing: Annotated[
         str, typer.Option(help="What missing answers count on boards: exclude, worst or both.")
     ] = "both",
@@ -208,7 +211,8 @@ def evaluate(
     from guardrail_offline.runs.totals import MISSING
 
     names = _names(evaluators or ("" if task else "all")) + ([f"{PREFIX}{task}"] if task else [])
-    configured = configure(names, set_ or (), settings)
+    ranks = () if k is None else (f"retrieval_labels.k={k}",)
+    configured = configure(names, (*(set_ or ()), *ranks), settings)
     bounds = bounds_of(fail_under or (), [one.evaluator.spec for one in configured])
     counted = next((one for one in MISSING if one == missing), None)
     if counted is None:

@@ -57,6 +57,7 @@ class Case:
         references: Further right answers, beside `expected`.
         reference_contexts: Passages that should have been retrieved.
         reference_ids: Ids of passages that should have been retrieved.
+        relevance: A grade per retrieved passage: above 0 relevant, None where nobody judged it.
         answerable: Whether the question has an answer; None where the lab does not say.
     """
 
@@ -80,6 +81,7 @@ class Case:
     references: tuple[str, ...] = ()
     reference_contexts: tuple[str, ...] = ()
     reference_ids: tuple[str, ...] = ()
+    relevance: tuple[float | None, ...] = ()
     answerable: bool | None = None
 
     @property
@@ -182,7 +184,7 @@ def case_json(case: Case) -> dict[str, Any]:
     }
 
 
-OPTIONAL = ("references", "reference_contexts", "reference_ids")
+OPTIONAL = ("references", "reference_contexts", "reference_ids", "relevance")
 
 
 def case_from_json(record: Mapping[str, Any]) -> Case:
@@ -209,6 +211,7 @@ def case_from_json(record: Mapping[str, Any]) -> Case:
         references=tuple(record.get("references", ())),
         reference_contexts=tuple(record.get("reference_contexts", ())),
         reference_ids=tuple(record.get("reference_ids", ())),
+        relevance=tuple(record.get("relevance", ())),
         answerable=record.get("answerable"),
     )
 

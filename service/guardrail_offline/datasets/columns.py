@@ -43,6 +43,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "test_key": ("test_key",),
     "test_case_key": ("test_case_key",),
     "group": ("group", "group_key"),
+    "relevance": ("relevance", "relevant", "relevance_labels"),
     "answerable": ("answerable", "is_answerable"),
 }  # fmt: skip
 """Names of a case's fields in H2O Eval Studio, Ragas, Open RAG Eval, DeepEval, RAGChecker,
@@ -57,6 +58,13 @@ _TRUTHS = {
     "true": True, "1": True, "1.0": True, "yes": True,
     "false": False, "0": False, "0.0": False, "no": False,
 }  # fmt: skip
+
+
+def _own_grade(item: Any) -> Any:
+    """Return the grade that an object for a passage has itself."""
+    if not isinstance(item, Mapping):
+        return None
+    return next((item[n] for n in NAMES["relevance"][:2] if item.get(n) is not None), None)
 
 
 class RowPlace(NamedTuple):
@@ -114,6 +122,7 @@ def case_of(record: Mapping[str, Any], place: RowPlace) -> Case:
         test_key=cells.text("test_key"),
         test_case_key=cells.text("test_case_key"),
         group=cells.text("group") or group_of(question, key),
+        relevance=cells.grades(),
         answerable=cells.truth("answerable"),
     )
 
@@ -177,6 +186,28 @@ class _Cells:
         if isinstance(value, bool) or not math.isfinite(number) or number < 0:
             raise self._place.refuse(name, value, "a number of at least 0")
         return number
+
+    def grades(self) -> tuple[float | None, ...]:
+        """Return the relevance of each passage: its own, or from a column of the same length."""
+        name, value = self._parsed("relevance")
+        passages = self._parsed("contexts")[1]
+        if value is None or value == "":
+            own = passages if isinstance(passages, list | tuple) else ()
+            value = [_own_grade(item) for item in own]
+            if not any(grade is not None for grade in value):
+                return ()
+        count = len(passages) if isinstance(passages, Sequence | Mapping) else 0
+        count = 1 if isinstance(passages, str) else count
+        if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != count:
+            raise self._place.refuse(name, value, f"{count} grades, one per passage")
+        return tuple(self._grade(name, item) for item in value)
+
+    def _grade(self, name: str, item: Any) -> float | None:
+        if item is None or (isinstance(item, float) and math.isnan(item)):
+            return None
+        if not isinstance(item, int | float) or not math.isfinite(item):
+            raise self._place.refuse(name, item, "numbers, true, false or null")
+        return float(item)
 
     def truth(self, field: str) -> bool | None:
         """Return a truth value: true or false, 1 or 0, yes or no, in any case."""

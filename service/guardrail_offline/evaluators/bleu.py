@@ -13,6 +13,7 @@ from guardrail_offline.evaluators.catalogue import (
     NoParameters,
     evaluator,
 )
+from guardrail_offline.evaluators.shared.answer_words import has_signs, words
 from guardrail_service.types import MetricSpec
 
 ORDERS = (1, 2, 3, 4)
@@ -72,7 +73,7 @@ def _runs(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 class Bleu(Evaluator[NoParameters]):
     """Each order alone: `bleu_3` looks at runs of three words only, as H2O's weights do.
 
-    Words are what whitespace separates.
+    Words are what whitespace separates, and each sign of a script without blanks.
     """
 
     spec = EvaluatorSpec(
@@ -84,13 +85,16 @@ class Bleu(Evaluator[NoParameters]):
         run_class="D",
         h2o_id="h2o_sonar.evaluators.bleu_evaluator.BleuEvaluator",
         original="D",
+        scores="0.2.0",
         tags=("ngram", "nist:valid-reliable", "sr11-7:outcomes-analysis"),
     )
     parameters = NoParameters
 
     def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
-        """Return BLEU for each order by itself."""
-        expected, actual = [view.expected.split()], view.answer.split()
+        """Return BLEU for each order by itself, against all right answers together."""
+        answer, known = view.answer, view.right_answers
+        cut = words if any(map(has_signs, (answer, *known))) else str.split
+        expected, actual = [list(cut(text)) for text in known], list(cut(answer))
         return {
             f"bleu_{order}": bleu(expected, actual, [float(order == n) for n in ORDERS])
             for order in ORDERS

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.pack_models import PackModels
+from guardrail_offline.evaluators.shared.answer_match import match
 from guardrail_offline.evaluators.shared.error_answers import is_error
+from guardrail_offline.evaluators.shared.string_similarity import edit_similarity
 from guardrail_service.detectors.hallucination.reading import claim_texts, claims_of
 from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.errors import ServiceError
@@ -91,7 +93,7 @@ class CaseView:
     def is_answerable(self) -> bool | None:
         """Return whether there is an answer to the question; None where nothing says so.
 
-        What the lab says comes first. An expected answer makes a question answerable, unless it is
+        The lab's own word comes first. An expected answer makes a question answerable, unless it is
         an abstention.
         """
         if self.case.answerable is not None or not (self.case.expected or "").strip():
@@ -102,6 +104,25 @@ class CaseView:
     def expected(self) -> str:
         """Return the expected answer; unavailable if there is none."""
         return _needed(self.case.expected)
+
+    @property
+    def right_answers(self) -> tuple[str, ...]:
+        """Return the expected answer and further right ones; unavailable if there is none."""
+        known = (self.case.expected, *self.case.references)
+        found = tuple(text for text in known if text is not None and text.strip())
+        return found or (self.expected,)
+
+    @cached_property
+    def closest(self) -> str:
+        """Return the right answer that the answer is one with, else the one it is most like."""
+        known = self.right_answers
+        if len(known) == 1:
+            return known[0]
+        for expected in known:
+            found = match(expected, self.answer, self.case.question)
+            if found is not None and found.same:
+                return expected
+        return max(known, key=lambda expected: edit_similarity(expected, self.answer))
 
     @property
     def contexts(self) -> tuple[Passage, ...]:
@@ -160,13 +181,13 @@ class CaseView:
             return found
         raise Unavailable(State.NOT_APPLICABLE, "no_claim")
 
-    def expected_claims(self) -> tuple[Claim, ...]:
-        """Return what the expected answer claims: each sentence, however short, by itself.
+    def expected_claims(self, expected: str | None = None) -> tuple[Claim, ...]:
+        """Return what an expected answer claims: each sentence, however short, by itself.
 
         Of an answer short sentences are read with a neighbour, so that an invented one does not
         hide; of a reference none is invented.
         """
-        found = self.claims_or_whole(self.expected)
+        found = self.claims_or_whole(self.expected if expected is None else expected)
         return tuple(part for claim in found for part in _sentences(claim))
 
     def claims_or_whole(self, text: str) -> tuple[Claim, ...]:

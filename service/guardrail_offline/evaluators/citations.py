@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, Literal, NamedTuple
 
 import re2
 from pydantic import Field
@@ -21,6 +21,9 @@ from guardrail_service.text.patterns.search import encodable
 from guardrail_service.types import MetricSpec, State
 
 _CITATION = re2.compile(r"\[([^\[\]\n]{1,80})\]")
+_ID = re2.compile(r"[\w.]+(?:[-_#:/][\w.]+)+")
+_DIGITS = 3
+"""A year or an amount in brackets is no passage's number."""
 _BETWEEN = re2.compile(r"[,;]\s*")
 
 
@@ -96,21 +99,31 @@ class Citations(Evaluator[CitationParameters]):
         """Return the scores; not applicable to an answer that cites nothing at all."""
         answer = view.answer
         view.refuse_abstention()
-        parts = [(text, cited(text)) for text in view.pieces(answer)]
+        places = _places(view)
+        parts = [(text, cited(text, places)) for text in view.pieces(answer)]
         if not any(names for _, names in parts):
             raise Unavailable(State.NOT_APPLICABLE, "no_citation")
-        places = _places(view)
         scored = [_part(view, text, names, places, parameters) for text, names in parts]
         found = citation_scores(scored)
         values = {f"citation_{key}": value for key, value in found._asdict().items()}
         return Result.of(values, details={"citations": sum(len(part) for part in scored)})
 
 
-def cited(text: str) -> list[str]:
-    """Return the names a text cites in square brackets, each once."""
+def cited(text: str, places: Collection[str] = ()) -> list[str]:
+    """Return the names a text cites in square brackets, each once.
+
+    Other text in brackets cites nothing: "[sic]", "[Emphasis added]", "[2019]". A citation is a
+    small number, a passage's own id, or looks like an id ("doc-7#3"), whether it is there or not.
+    """
     plain = encodable(text)
     names = (name.strip() for found in _CITATION.findall(plain) for name in _BETWEEN.split(found))
-    return list(dict.fromkeys(name for name in names if name))
+    return list(dict.fromkeys(name for name in names if name in places or _is_id(name)))
+
+
+def _is_id(name: str) -> bool:
+    if name.isdecimal():
+        return name.isascii() and len(name) <= _DIGITS and name != "0"
+    return bool(_ID.fullmatch(name)) and any(map(str.isdigit, name))
 
 
 def _places(view: CaseView) -> dict[str, str]:
@@ -127,7 +140,7 @@ def _part(
     places: dict[str, str],
     parameters: CitationParameters,
 ) -> list[tuple[str, float]]:
-    plain = _CITATION.sub(" ", encodable(text))
+    plain = _without(encodable(text), names)
     scored = []
     for name in names:
         if name in places and plain.strip():
@@ -137,6 +150,16 @@ def _part(
         elif parameters.dangling == "unsupported":
             scored.append((name, 0.0))
     return scored
+
+
+def _without(text: str, names: Collection[str]) -> str:
+    """Return a text without the brackets that cite something."""
+
+    def kept(found: Any) -> str:
+        inside = {name.strip() for name in _BETWEEN.split(found[1])}
+        return " " if inside & set(names) else found[0]
+
+    return str(_CITATION.sub(kept, text))
 
 
 def _grade(supported: float, parameters: CitationParameters) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import LOWER, Evaluator, EvaluatorSpec, evaluator
-from guardrail_offline.evaluators.embeddings import question_relevancy, similarity
+from guardrail_offline.evaluators.embeddings import best_similarity, question_relevancy
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.shared.claim_scores import (
     Verdicts,
@@ -167,9 +167,24 @@ class CorrectnessParameters(SupportParameters):
 
     Attributes:
         claim_weight: Weight of F1 over claims; the rest is similarity of meaning.
+        weights: Both weights, as Ragas has them; before `claim_weight` where it is given.
+        threshold: Least value of a correct answer, whose value is then 1 and that of others 0.
     """
 
     claim_weight: float = Field(0.75, ge=0.0, le=1.0)
+    weights: tuple[float, float] | None = None
+    threshold: float | None = Field(None, ge=0.0, le=1.0)
+
+    @field_validator("weights")
+    @classmethod
+    def _weigh_something(cls, weights: tuple[float, float] | None) -> tuple[float, float] | None:
+        if weights is not None and (min(weights) < 0 or not sum(weights)):
+            raise ValueError("expected two numbers of at least 0, not both 0")
+        return weights
+
+    def both(self) -> tuple[float, float]:
+        """Return the weights of claims and meaning."""
+        return self.weights or (self.claim_weight, 1 - self.claim_weight)
 
 
 @evaluator
@@ -197,11 +212,13 @@ class AnswerCorrectness(Evaluator[CorrectnessParameters]):
         found = compared(view, parameters)
         claimed, wanted = found.claimed, found.answered
         f1 = f1_of_counts(int(claimed.sum()), int((~claimed).sum()), int((~wanted).sum()))
+        weights = parameters.both()
         meaning = 1.0
-        if not found.same and parameters.claim_weight < 1:
-            meaning = max(0.0, similarity(view, view.expected, view.answer))
-        weights = (parameters.claim_weight, 1 - parameters.claim_weight)
+        if not found.same and weights[1]:
+            meaning = max(0.0, best_similarity(view))
         value = correctness(f1, meaning, weights)
+        if parameters.threshold is not None:
+            value = float(value >= parameters.threshold)
         return Result.of({"answer_correctness": value}, details={BY: found.by})
 
 

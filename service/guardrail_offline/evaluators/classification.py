@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from pydantic import Field
@@ -11,8 +11,10 @@ from pydantic import Field
 from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import Evaluator, EvaluatorSpec, evaluator
 from guardrail_offline.evaluators.result import Result, Score
+from guardrail_service.detectors.facts.read import read
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
+from guardrail_service.text.patterns.search import encodable
 from guardrail_service.types import MetricSpec, State
 
 _EDGES = " \t\r\n.,;:!?\"'`*_()[]"
@@ -67,9 +69,38 @@ class ClassificationParameters(Parameters):
 
     Attributes:
         max_label_words: A longer expected answer is no label, and its case is not judged.
+        labels: The labels there are. Without them an expected answer is a label if it looks like
+            one: no number, no date, no name.
     """
 
     max_label_words: int = Field(5, ge=1)
+    labels: tuple[str, ...] = ()
+
+
+def is_label(text: str, categories: Collection[str], parameters: ClassificationParameters) -> bool:
+    """Return whether an expected answer is a label and no free text.
+
+    One of the labels that are known; else a few words without a value and a name: "565", "14 March
+    1879" and "Jane Austen" are answers to questions. A lab says with the category
+    `classification` that its cases have labels, whatever they look like.
+    """
+    label = label_of(text)
+    if not 0 < len(label.split()) <= parameters.max_label_words:
+        return False
+    if parameters.labels:
+        return label in map(label_of, parameters.labels)
+    if TASK in (category.casefold() for category in categories):
+        return True
+    return not (read(encodable(text)).facts or _looks_named(text))
+
+
+def _looks_named(text: str) -> bool:
+    """Return whether several words are capitalised, not all of them throughout."""
+    found = [word for word in text.split() if word[0].isupper() and not word.isupper()]
+    return len(found) > 1
+
+
+TASK = "classification"
 
 
 @evaluator
@@ -98,7 +129,7 @@ class Classification(Evaluator[ClassificationParameters]):
     def judge(self, view: CaseView, parameters: ClassificationParameters) -> Result:
         """Return 1.0 or 0.0, and the two labels for the model's confusion matrix."""
         expected, predicted = label_of(view.expected), label_of(view.answer)
-        if not 0 < len(expected.split()) <= parameters.max_label_words:
+        if not is_label(view.expected, view.case.categories, parameters):
             raise Unavailable(State.NOT_APPLICABLE, "no_label")
         later = {key: Score.missing(State.NOT_APPLICABLE, "per_model") for key in PER_MODEL}
         return Result(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,11 @@ def whole_vector(view: CaseView, text: str) -> Array:
 def similarity(view: CaseView, left: str, right: str) -> float:
     """Return the cosine of two whole texts, in [-1, 1]."""
     return float(cosines(whole_vector(view, left)[None], whole_vector(view, right)[None])[0, 0])
+
+
+def best_similarity(view: CaseView) -> float:
+    """Return the highest cosine of the answer with a right answer, in [-1, 1]."""
+    return max(similarity(view, expected, view.answer) for expected in view.right_answers)
 
 
 def question_relevancy(view: CaseView) -> float:
@@ -125,9 +131,20 @@ def _fits(view: CaseView, text: str) -> bool:
     return len(windower.tokens(text)) <= windower.max_tokens
 
 
+class SimilarityParameters(Parameters):
+    """The cut that makes similarity a verdict.
+
+    Attributes:
+        threshold: Least cosine of a similar answer, whose value is then 1 and that of others 0;
+            Ragas' parameter. Without it the cosine is the value.
+    """
+
+    threshold: float | None = Field(None, ge=-1.0, le=1.0)
+
+
 @evaluator
-class AnswerSimilarity(Evaluator[NoParameters]):
-    """Cosine of the whole texts."""
+class AnswerSimilarity(Evaluator[SimilarityParameters]):
+    """Cosine of the whole texts; of several right answers the nearest counts."""
 
     spec = EvaluatorSpec(
         id="answer_semantic_similarity",
@@ -142,11 +159,13 @@ class AnswerSimilarity(Evaluator[NoParameters]):
         roles=_EMBEDDING,
         tags=_TAGS,
     )
-    parameters = NoParameters
+    parameters = SimilarityParameters
 
-    def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
-        """Return the cosine."""
-        return {"answer_similarity": similarity(view, view.expected, view.answer)}
+    def judge(self, view: CaseView, parameters: SimilarityParameters) -> Mapping[str, float]:
+        """Return the cosine, or whether it reaches the threshold."""
+        found = best_similarity(view)
+        cut = parameters.threshold
+        return {"answer_similarity": found if cut is None else float(found >= cut)}
 
 
 @evaluator
@@ -176,7 +195,7 @@ class AnswerSentenceSimilarity(Evaluator[NoParameters]):
         """Return mean and minimum."""
         answer = view.models.embed(view.pieces(view.answer))
         mean, least = sentence_similarity(
-            cosines(answer, view.models.embed(view.pieces(view.expected)))
+            cosines(answer, view.models.embed(view.pieces(view.closest)))
         )
         return {"mean_answer_similarity": mean, "min_answer_similarity": least}
 
@@ -195,7 +214,8 @@ class AnswerRelevancy(Evaluator[NoParameters]):
         h2o_id=_H2O + "rag_answer_relevancy_evaluator.AnswerRelevancyEvaluator",
         also=("ragas:answer_relevancy",),
         original="J",
-        surrogate="the best answer sentence in place of questions a judge makes from the answer",
+        surrogate="the best answer sentence in place of questions a judge makes from the answer: "
+        "the number of answer_relevancy_sentence",
         roles=_EMBEDDING,
         tags=_TAGS,
     )
@@ -312,5 +332,11 @@ class BertScoreEvaluator(Evaluator[NoParameters]):
 
     def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return F1, precision and recall."""
-        found = bert_score(token_vectors(view, view.expected), token_vectors(view, view.answer))
+        found = max(
+            (
+                bert_score(token_vectors(view, expected), token_vectors(view, view.answer))
+                for expected in view.right_answers
+            ),
+            key=attrgetter("f1"),
+        )
         return {f"bertscore_{key}": value for key, value in found._asdict().items()}

@@ -138,7 +138,7 @@ def _correctness(view: CaseView, parameters: SupportParameters) -> Score:
         return Score.missing(State.NOT_EVALUATED, "missing_role:grounding")
     try:
         expected = view.case.expected or ""
-        if expected.strip() and (whole := match(expected, view.answer, view.case.question)):
+        if expected.strip() and (whole := match(view.closest, view.answer, view.case.question)):
             return Score(float(whole.same))
         claims = answer_claims(view)
         texts = [expected, *(p.text for p in view.case.contexts or ())]

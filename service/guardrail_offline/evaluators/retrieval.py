@@ -75,7 +75,11 @@ def retrieval_scores(graded: Sequence[int]) -> dict[str, Score]:
 
 @evaluator
 class Umbrela(Evaluator[UmbrelaParameters]):
-    """Grades passages by their best sentence's cosine with the question."""
+    """Grades passages by their best sentence's cosine with the question.
+
+    Average precision at k is divided by the relevant passages among the first k, as Open RAG Eval
+    does; trec_eval's divides by all relevant ones (`retrieval_labels.map_at_k`).
+    """
 
     spec = EvaluatorSpec(
         id="umbrela",

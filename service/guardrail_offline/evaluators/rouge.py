@@ -10,16 +10,17 @@ from typing import NamedTuple, TypeVar
 
 import re2
 
-from guardrail_offline.evaluators.case_view import CaseView
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
     NoParameters,
     evaluator,
 )
+from guardrail_offline.evaluators.shared.answer_words import words
 from guardrail_offline.evaluators.shared.stemmer import stem
 from guardrail_service.text.patterns.search import encodable
-from guardrail_service.types import MetricSpec
+from guardrail_service.types import MetricSpec, State
 
 T = TypeVar("T")
 _WORD = re2.compile(r"[a-z0-9]+")
@@ -57,10 +58,24 @@ def rouge(expected: str, actual: str) -> dict[str, Overlap]:
 
 @lru_cache(maxsize=256)
 def rouge_words(text: str) -> tuple[str, ...]:
-    """Return a text's words as ROUGE counts them."""
+    """Return a text's words as ROUGE counts them.
+
+    The reference implementation knows a-z only. A text whose letters are mostly others has its own
+    words, unstemmed; signs of scripts without blanks are a word each.
+    """
     plain = encodable(text.lower())
-    words = _WORD.findall(plain)
-    return tuple(stem(word) if len(word) >= _STEMMED_FROM else word for word in words)
+    if _is_other_script(plain):
+        return words(plain)
+    found = _WORD.findall(plain)
+    return tuple(stem(word) if len(word) >= _STEMMED_FROM else word for word in found)
+
+
+def _is_other_script(text: str) -> bool:
+    letters = [letter for letter in text if letter.isalpha()]
+    return 2 * sum(letter <= _LAST_LATIN for letter in letters) < len(letters)
+
+
+_LAST_LATIN = "\u024f"
 
 
 def longest_common_subsequence(left: Sequence[str], right: Sequence[str]) -> int:
@@ -116,11 +131,19 @@ class Rouge(Evaluator[NoParameters]):
         run_class="D",
         h2o_id="h2o_sonar.evaluators.rouge_evaluator.RougeEvaluator",
         original="D",
+        scores="0.2.0",
         tags=("ngram", "nist:valid-reliable", "sr11-7:outcomes-analysis"),
     )
     parameters = NoParameters
 
     def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
-        """Return the three F1 values."""
-        found = rouge(view.expected, view.answer)
-        return {key: value.f1 for key, value in found.items()}
+        """Return the three F1 values, each the best over all right answers.
+
+        Raises:
+            Unavailable: If no right answer has a word.
+        """
+        answer, known = view.answer, [text for text in view.right_answers if rouge_words(text)]
+        if not known:
+            raise Unavailable(State.NOT_APPLICABLE, "no_words")
+        found = [rouge(expected, answer) for expected in known]
+        return {key: max(one[key].f1 for one in found) for key in found[0]}

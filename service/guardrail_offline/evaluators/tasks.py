@@ -13,6 +13,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
         "faithfulness", "hallucination", "groundedness", "facts", "answer_correctness",
         "answer_semantic_similarity", "answer_relevancy_sentence", "context_relevancy_soft",
         "context_recall", "context_precision", "no_answer", "citations", "consistency", "rouge",
+        "answer_strings", "retrieval_labels",
         "text_matching", *_SAFETY,
     ),
     "summarization": (
@@ -20,7 +21,8 @@ TASKS: Mapping[str, tuple[str, ...]] = {
         "summarization_without_reference_gptscore", "rouge", "bertscore", *_SAFETY,
     ),
     "translation": (
-        "bleu", "rouge", "bertscore", "answer_semantic_similarity", "machine_translation_gptscore",
+        "bleu", "rouge", "answer_strings", "bertscore", "answer_semantic_similarity",
+        "machine_translation_gptscore",
         "toxicity", "bias", "looping",
     ),
     "classification": ("classification", "json_schema", "consistency"),

@@ -24,7 +24,7 @@ _NAMES = {"retrieval": ("best_retrieval", "worst_retrieval")}
 
 
 class Lead(NamedTuple):
-    """How far one model is ahead of another on the same questions.
+    """One model ahead of another on the same questions.
 
     Attributes:
         difference: Mean difference, positive where the first is better.

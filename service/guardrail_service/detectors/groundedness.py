@@ -79,7 +79,11 @@ class Groundedness(Detector[GroundednessParameters]):
         in_flight="parts",
         remedy=STAY_WITH_PASSAGES,
         listing=Listing(
-            title="Groundedness", tags=("semantic-similarity", "nist:valid-reliable"), avid="E0400"
+            title="Groundedness",
+            tags=("semantic-similarity", "nist:valid-reliable"),
+            avid="E0400",
+            surrogate="claims of at least 50 characters, a short lone one with its question, in "
+            "place of plain sentences; `h2o_compatible` follows the manual",
         ),
     )
     parameters = GroundednessParameters

@@ -95,3 +95,12 @@ def test_what_stops_a_run_reaches_who_waits() -> None:
     lab.add_model("m").add_input("Q?", "A.", expected_output="A.")
     with pytest.raises(Exception, match="no-such-pack"):
         lab.evaluate("bertscore").wait_to_finish(60)
+
+
+def test_metrics_of_all_cases_together_are_there() -> None:
+    """Precision, recall and F1 of a classification are no means over cases."""
+    labels = {"question": ["a", "b", "c"], "answer": ["yes", "no", "no"]}
+    found = evaluate({**labels, "ground_truth": ["yes", "no", "yes"]}, ["classification"])
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert found["recall"] == pytest.approx(0.75)
+    assert found["f1"] == pytest.approx(2 / 3)

@@ -310,6 +310,18 @@ def _asked_value(expected: str, actual: str, question: str) -> AnswerMatch | Non
     return None if _minuses(expected) != _minuses(actual) else AnswerMatch(True, _kind(one))
 
 
+def has_values(expected: str, actual: str) -> bool | None:
+    """Return whether every number, date and amount of one text is in another; None without any."""
+    wanted = read(encodable(expected)).facts
+    if not wanted:
+        return None
+    given = read(encodable(actual)).facts
+    return all(
+        any(_same_kind(one, two) and _one_value(one, two) is True for two in given)
+        for one in wanted
+    ) and _minuses(expected) <= _minuses(actual)
+
+
 def _beside_facts(said: _Said) -> list[str]:
     """Return the content of a text without its facts."""
     inside = {place for fact in said.read.facts for place in range(fact.token, max(fact.last, 1))}

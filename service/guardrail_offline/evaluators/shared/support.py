@@ -189,11 +189,11 @@ def compared(view: CaseView, parameters: SupportParameters) -> Compared:
         Unavailable: If one of them is missing, the answer abstains, or a model has to read a
             language that it does not know.
     """
-    answer, expected = view.answer, view.expected
+    answer, expected = view.answer, view.closest
     whole = match(expected, answer, view.case.question)
     if whole is None or not whole.same:
         view.refuse_abstention()
-    claims, wanted = view.claims_or_whole(answer), view.expected_claims()
+    claims, wanted = view.claims_or_whole(answer), view.expected_claims(expected)
     if whole is not None:
         ours, theirs = np.full(len(claims), whole.same), np.full(len(wanted), whole.same)
         return Compared(claims, wanted, ours, theirs, whole.same, (whole.by,))

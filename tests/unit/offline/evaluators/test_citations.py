@@ -32,6 +32,8 @@ def test_the_scores_of_three_parts_and_two_passages() -> None:
         ("So it is [1, 3][2].", ["1", "3", "2"]),
         ("See [doc-7#3]; again [doc-7#3].", ["doc-7#3"]),
         ("No citation (1).", []),
+        ("It is so [sic], he said [Emphasis added] in [2019].", []),
+        ("As [a note, 2] says.", ["2"]),
     ],
 )
 def test_citations_are_names_in_square_brackets(text: str, names: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -59,3 +60,26 @@ def test_a_long_expected_answer_is_no_label() -> None:
     (result,) = EVALUATOR.evaluate([view], EVALUATOR.parameters())
     assert result.scores["accuracy"].state is State.NOT_APPLICABLE
     assert EVALUATOR.tally(result) is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "fields", "options", "is_one"),
+    [
+        ("refund", {}, {}, True),
+        ("Not relevant", {}, {}, True),
+        ("SPAM", {}, {}, True),
+        ("565", {}, {}, False),
+        ("14 March 1879", {}, {}, False),
+        ("Jane Austen", {}, {}, False),
+        ("Jane Austen", {"categories": ("classification",)}, {}, True),
+        ("Jane Austen", {}, {"labels": ("jane austen", "other")}, True),
+        ("refund", {}, {"labels": ("spam", "ham")}, False),
+    ],
+)
+def test_free_text_is_no_label(
+    expected: str, fields: dict[str, Any], options: dict[str, Any], is_one: bool
+) -> None:
+    """A number, a date or a name answers a question, unless lab or settings say otherwise."""
+    view = CaseView(Case("1", "?", "x", expected, **fields), models())
+    (result,) = EVALUATOR.evaluate([view], EVALUATOR.parameters(**options))
+    assert (result.scores["accuracy"].value is not None) is is_one

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from encode import known_texts
+from texts import by_part
 
 from guardrail_service.inference.models.encoder import nearest
 from guardrail_service.inference.models.lexical import (
@@ -19,7 +20,9 @@ from guardrail_service.inference.models.lexical import (
 from guardrail_service.inference.tokenizer import Tokenizer
 from guardrail_service.text.sample import TokenSpan
 
-REMOVABLE = ("fever_dev", "fm2", "covidqa", "pubmedqa", "infotabs", "edit_", "boolq", "dnc")
+REMOVABLE = (
+    "fever_dev", "fm2", "covidqa", "pubmedqa", "infotabs", "edit_", "boolq", "dnc", "doc_",
+)  # fmt: skip
 DRAWN = 8
 CHUNK_TOKENS = 1024
 """Texts of similar length run through the branch together, this many tokens with padding."""
@@ -93,6 +96,8 @@ class PairSampler:
         self.rows = [r for r in rows if texts.length(r["claim"])]
         self.texts, self.config = texts, config
         weights = np.array([self._weight(r["source"]) for r in self.rows])
+        if "parts" in config:
+            weights = by_part(self.rows, weights, config)
         self._share = weights / weights.sum()
         self._groups: dict[tuple[int, ...], list[int]] = {}
         for number, row in enumerate(self.rows):

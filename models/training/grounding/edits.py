@@ -12,9 +12,10 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w]|\.\d)")
+NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w]|\.\d)")
 NAME = re.compile(r"(?:(?<=[a-z,;(\"] )|^)[A-Z][a-zà-ÿ]+(?: (?:of |de |van |the )?[A-Z][a-zà-ÿ]+)*")
-_OPENING = frozenset(
+_CONTENT = re.compile(r"[a-z][\w'-]{3,}|\d+")
+OPENING = frozenset(
     "The A An In On At It He She They This That These Those There When While After Before If As"
     " His Her Its Their We You I For From By With And But Or Not No Some Many Most All Two One"
     " Both Since During Although However Because Where What Who How Why Is Are Was Were Do Does"
@@ -129,15 +130,20 @@ def _listed(text: str, pairs: list[tuple[str, ...]], rng: Draw) -> str | None:
     return None
 
 
+def content(text: str) -> frozenset[str]:
+    """Return a text's longer words and its numbers."""
+    return frozenset(_CONTENT.findall(text.lower()))
+
+
 def names(text: str) -> list[str]:
     """Return the text's names, by their capitals."""
     found = dict.fromkeys(NAME.findall(text))
-    return [n for n in found if n not in _OPENING and len(n) > 2]
+    return [n for n in found if n not in OPENING and len(n) > 2]
 
 
 def change_number(text: str, context: Sequence[str], rng: Draw) -> str | None:
     """Return the text with a number changed: to another one of the passage, or to any."""
-    hits = list(_NUMBER.finditer(text))
+    hits = list(NUMBER.finditer(text))
     if not hits:
         worded = [w for w in _DIGITS[2:] if _put(text, w, w)]
         if not worded:
@@ -146,7 +152,7 @@ def change_number(text: str, context: Sequence[str], rng: Draw) -> str | None:
         return _put(text, old, rng.choice([d for d in _DIGITS[1:] if d != old]))
     hit = rng.choice(hits)
     old = hit.group()
-    others = [n for s in context for n in _NUMBER.findall(s) if n != old and len(n) == len(old)]
+    others = [n for s in context for n in NUMBER.findall(s) if n != old and len(n) == len(old)]
     taken = others and rng.random() < 0.45
     new = rng.choice(others) if taken else _other_number(old, rng)
     return None if new == old else text[: hit.start()] + new + text[hit.end() :]
@@ -168,7 +174,7 @@ def _other_number(old: str, rng: Draw) -> str:
 
 def exchange_numbers(text: str, _context: Sequence[str], rng: Draw) -> str | None:
     """Return the text with two of its numbers exchanged."""
-    found = list(dict.fromkeys(n.rstrip(",") for n in _NUMBER.findall(text)))
+    found = list(dict.fromkeys(n.rstrip(",") for n in NUMBER.findall(text)))
     pairs = [(a, b) for a in found for b in found if a < b and (len(a) == 4) == (len(b) == 4)]
     return _exchange(text, *rng.choice(pairs)) if pairs else None
 

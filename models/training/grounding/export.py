@@ -22,7 +22,7 @@ from head import GroundingModel, Head
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional as F
-from train import rows_of
+from train import deciding, rows_of
 
 from branch_graph import upper_layers, write_branch
 from build_embedding import source_folder
@@ -101,12 +101,14 @@ def halve_weights(path: Path) -> None:
 def development(
     model: GroundingModel, cache: Path, config: dict[str, Any], pack: Path
 ) -> tuple[Tensor, Tensor, Tensor, list[str]]:
-    """Return logits, pair features, labels and sources of the development pairs.
+    """Return logits, pair features, labels and sources of the development rows that decide.
 
-    Of a claim's several passages (`wice_oracle`) the best supported one is kept.
+    Sources that training left out are left out here, too.
     """
     texts = Texts(cache, pack_tokenizer(pack))
+    left_out = config.get("leave_out", ())
     rows = [r for r in rows_of(cache / "dev.jsonl") if texts.length(r["claim"])]
+    rows = [r for r in rows if r["source"] not in left_out]
     rows.sort(key=lambda r: sum(map(texts.length, r["sentences"])))
     logits, pairs = [], []
     for start in range(0, len(rows), 64):
@@ -116,12 +118,7 @@ def development(
         pairs.append(batch["pair"])
     every = torch.cat(logits)
     odds = every[:, 0] - torch.logsumexp(every[:, 1:], dim=-1)
-    best: dict[tuple[str, int], int] = {}
-    for i, row in enumerate(rows):
-        key = (row["source"], row["claim"] if row["source"].startswith("wice") else -i)
-        if key not in best or odds[i] > odds[best[key]]:
-            best[key] = i
-    kept = sorted(best.values())
+    kept = deciding(rows, odds)
     labels = torch.tensor([float(rows[i]["label"] == 0) for i in kept])
     return every[kept], torch.cat(pairs)[kept], labels, [rows[i]["source"] for i in kept]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from encode import encode_texts, known_texts
 from texts import Pair, build_mix, pairs_of
+from written import document_mix, written_development
 
 HERE = Path(__file__).resolve().parent
 
@@ -32,6 +33,7 @@ def write_pairs(pairs: list[Pair], index: dict[str, int], path: Path) -> None:
             "claim": index[pair["claim"]],
             "sentences": [index[s] for s in pair["sentences"]],
             "label": pair["label"],
+            **({"record": pair["record"]} if "record" in pair else {}),
         }
         for pair in pairs
     ]
@@ -45,6 +47,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path, required=True, help="training pairs (JSONL[.gz])")
     parser.add_argument("--qa", type=Path, help="questions with passages and answers (JSONL[.gz])")
     parser.add_argument("--dev", type=Path, required=True, help="development pairs")
+    parser.add_argument("--written", type=Path, help="folder of written claims, a file a source")
     parser.add_argument("--held-out", type=Path, nargs="*", default=[], help="texts to refuse")
     parser.add_argument("--out", type=Path, required=True, help="folder of the cache")
     parser.add_argument("--pack", type=Path, default=HERE.parents[1] / "embedded")
@@ -52,10 +55,15 @@ def main() -> None:
     arguments = parser.parse_args()
     config = json.loads(arguments.config.read_text(encoding="utf-8"))
     data = {"pairs": arguments.pairs, **({"qa": arguments.qa} if arguments.qa else {})}
-    mix = build_mix(config, data, [arguments.dev, *arguments.held_out])
+    held_out = [arguments.dev, *arguments.held_out]
+    mix = build_mix(config, data, held_out)
     dev = pairs_of(arguments.dev, {}, random.Random(0))
+    if arguments.written:
+        mix += document_mix(config, arguments.written, held_out)
+        dev += written_development(arguments.written, config, random.Random(0))
     if arguments.subset:
-        mix, dev = mix[: arguments.subset], dev[: arguments.subset]
+        count, draw = arguments.subset, random.Random(0)
+        mix, dev = draw.sample(mix, min(count, len(mix))), dev[:count]
     texts = texts_of([mix, dev])
     arguments.out.mkdir(parents=True, exist_ok=True)
     print(f"{len(mix)} training pairs, {len(dev)} development pairs, {len(texts)} texts")

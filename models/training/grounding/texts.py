@@ -6,16 +6,18 @@ Refuses files whose name says `eval` or `dev`, and texts of given evaluation fil
 from __future__ import annotations
 
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import edits
+import numpy as np
 
 from corpora import held_out_keys, key, read, refuse_held_out
 from guardrail_service.text.segmentation.sentences import merge_short, split_sentences
 
 LABELS = {"entailment": 0, "contradiction": 1, "neutral": 2, "not_entailment": 3}
-MAX_SENTENCES = 40
+MAX_SENTENCES = 80
 Pair = dict[str, Any]
 
 _OPENERS = (
@@ -160,3 +162,36 @@ def build_mix(config: dict[str, Any], data: dict[str, Path], held_out: list[Path
     pairs += [chatty(p, rng) for p in rng.sample(chats, min(config["chats"], len(chats)))]
     rng.shuffle(pairs)
     return pairs
+
+
+def by_part(rows: list[dict[str, Any]], weights: Any, config: dict[str, Any]) -> Any:
+    """Return weights under which every part of the mix has its share.
+
+    In a part a source has the square root of its size times its weight, and where the source is
+    written, both labels the same. `parts` says each part's share and how its sources' names begin;
+    a part without names takes the rest.
+    """
+    parts: dict[str, dict[str, Any]] = config["parts"]
+    named = {start: part for part, about in parts.items() for start in about.get("sources", ())}
+    rest = next(part for part, about in parts.items() if "sources" not in about)
+    sources = [row["source"].split("+")[0] for row in rows]
+    found = [
+        next((p for s, p in named.items() if source.startswith(s)), rest) for source in sources
+    ]
+    cells = [
+        (part, source, part == rest and row["label"] == 0)
+        for part, source, row in zip(found, sources, rows, strict=True)
+    ]
+    sizes, labels = Counter(zip(found, sources, strict=True)), Counter(cells)
+    signs = Counter((part, source) for part, source, _ in labels)
+    each = np.array(
+        [
+            weight * sizes[cell[:2]] ** 0.5 / signs[cell[:2]] / labels[cell]
+            for weight, cell in zip(weights, cells, strict=True)
+        ]
+    )
+    for part, about in parts.items():
+        inside = np.array([p == part for p in found])
+        if inside.any():
+            each[inside] *= about["share"] / each[inside].sum()
+    return each

@@ -1,6 +1,7 @@
 """Trains grounding branch and head on a prepared cache: `train.py CONFIG --cache DIR --run DIR`.
 
-Seeded; a checkpoint every five minutes, and a run that is started again goes on from it.
+Seeded; a checkpoint every five minutes, and a run that is started again goes on from it. SIGTERM
+ends a run after its step. `carried.pt` is smaller than its checkpoint, and enough to go on from.
 Development pairs only choose the checkpoint that is kept. Learning curves are written as PNG.
 """
 
@@ -9,18 +10,18 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
-from data import PairSampler, Texts, collate
+from data import Example, PairSampler, Texts, collate
 from encode import pack_tokenizer
 from head import GroundingModel
 from joint import JointModel
-from onnx import numpy_helper
+from start import start_branch, start_head
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -33,6 +34,7 @@ from progress import draw_curves, rate_at
 HERE = Path(__file__).resolve().parent
 CHECKPOINT_S = 300
 EMA = 0.998
+MARGIN = 1.0
 
 
 def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
@@ -47,6 +49,22 @@ def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
     every = torch.where(unknown, -against, known)
     two = -torch.where(labels == 0, three[:, 0], against)
     return (0.5 * every + 0.5 * two).mean()
+
+
+def ranking_loss(logits: Tensor, examples: list[Example]) -> Tensor:
+    """Return by how much supported claims fail to lie above the others of the same sentences.
+
+    The mean over all such pairs of a batch; zero where there is none.
+    """
+    odds = logits[:, 0] - torch.logsumexp(logits[:, 1:], dim=-1)
+    read = [frozenset(sentences) for _, sentences, _, _ in examples]
+    good = [i for i, example in enumerate(examples) if example[2] == 0]
+    bad = [i for i, example in enumerate(examples) if example[2] != 0]
+    pairs = [(i, j) for i in good for j in bad if read[i] & read[j]]
+    if not pairs:
+        return logits.new_zeros(())
+    above, below = (torch.tensor(side) for side in zip(*pairs, strict=True))
+    return F.relu(MARGIN - odds[above] + odds[below]).mean()
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -75,22 +93,30 @@ def supported(
     return found
 
 
+def deciding(rows: list[dict[str, Any]], scores: Any) -> list[int]:
+    """Return which rows decide, in order: each for itself unless several belong together.
+
+    Of a claim's several passages (`wice_oracle`) the best supported one, of a written record's
+    claims the least supported one.
+    """
+    best: dict[tuple[str, Any], int] = {}
+    for i, row in enumerate(rows):
+        sign = -1 if "record" in row else 1
+        own = row.get("record", row["claim"] if row["source"].startswith("wice") else i)
+        key = (row["source"], own)
+        if key not in best or sign * scores[i] > sign * scores[best[key]]:
+            best[key] = i
+    return sorted(best.values())
+
+
 def development(
     model: GroundingModel, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]
 ) -> dict[str, float]:
-    """Return the ROC area per source and their mean.
-
-    `wice_oracle` gives a claim several passages with one label: the best counts.
-    """
+    """Return the ROC area per source and their means: old, written and left-out sources."""
     scores = supported(model, rows, texts, config)
-    best: dict[tuple[str, int], int] = {}
-    for i, row in enumerate(rows):
-        own = i if row["source"] != "wice_oracle" else row["claim"]
-        key = (row["source"], own)
-        if key not in best or scores[i] > scores[best[key]]:
-            best[key] = i
-    kept = sorted(best.values())
+    kept = deciding(rows, scores)
     scores, rows = scores[kept], [rows[i] for i in kept]
+    written = {row["source"] for row in rows if "record" in row}
     labels = np.array([row["label"] == 0 for row in rows])
     sources = np.array([row["source"] for row in rows])
     areas = {
@@ -98,40 +124,22 @@ def development(
         for s in np.unique(sources)
         if 0 < labels[sources == s].sum() < (sources == s).sum()
     }
-    return {**areas, "macro": float(np.mean(list(areas.values())))}
-
-
-def start_head(model: GroundingModel, path: Path) -> int:
-    """Copy what fits from an exported head into the model; return how many arrays.
-
-    A head exported before the branch existed has its projection inside: that becomes the tail.
-    """
-    graph = onnx.load(str(path)).graph
-    arrays = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
-    for node in graph.node:
-        if node.op_type == "Cast" and node.input[0] in arrays:
-            arrays[node.output[0]] = arrays[node.input[0]]
-    made = {node.output[0]: node for node in graph.node}
-    for node in graph.node:
-        bias = next((name for name in node.input if name.endswith(".bias")), None)
-        product = next((made[n] for n in node.input if n in made), None)
-        if node.op_type == "Add" and bias and product is not None and product.input[1] in arrays:
-            arrays[bias.replace(".bias", ".weight")] = arrays[product.input[1]].T
-    own = {**{f"head.{n}": p for n, p in model.head.named_parameters()},
-           **{f"head.{n}": p for n, p in model.branch.tail.named_parameters()}}  # fmt: skip
-    fitting = [name for name, p in own.items() if name in arrays and arrays[name].shape == p.shape]
-    with torch.no_grad():
-        for name in fitting:
-            own[name].copy_(torch.from_numpy(arrays[name].astype(np.float32)))
-    return len(fitting)
+    left = written & set(config.get("leave_out", ()))
+    means = {"macro": areas.keys() - written, "written": written - left, "left_out": left}
+    return areas | {
+        name: float(np.mean([areas[s] for s in sources]))
+        for name, found in means.items()
+        if (sources := [s for s in found if s in areas])
+    }
 
 
 class GroundingRun:
     """One training run with its state on disk."""
 
     def __init__(
-        self, config: dict[str, Any], cache: Path, folder: Path, pack: Path, start: Path | None
-    ) -> None:
+        self, config: dict[str, Any], cache: Path, folder: Path, pack: Path, start: Path | None,
+        branch: Path | None = None,
+    ) -> None:  # fmt: skip
         torch.manual_seed(config["seed"])
         torch.set_num_threads(1)
         self.config, self.folder = config, folder
@@ -140,7 +148,7 @@ class GroundingRun:
         self.texts = Texts(cache, pack_tokenizer(pack))
         dev = [r for r in rows_of(cache / "dev.jsonl") if self.texts.length(r["claim"])]
         # By claim, so that a claim's several passages stay together.
-        self.dev = [r for r in dev if r["claim"] % config["dev_share"] == 0]
+        self.dev = [r for r in dev if "record" in r or r["claim"] % config["dev_share"] == 0]
         self.sampler = PairSampler(rows_of(cache / "train.jsonl"), self.texts, config)
         print(f"loaded after {time.monotonic() - started:.0f} s", flush=True)
         layers = upper_layers(source_folder())
@@ -151,6 +159,8 @@ class GroundingRun:
         self.model = made(layers, config)
         if start:
             print(f"starts from {start_head(self.model, start)} arrays of {start}", flush=True)
+        if branch:
+            print(f"starts from {start_branch(self.model, branch)} arrays of {branch}", flush=True)
         self.average = copy.deepcopy(self.model)
         self.optimizer = torch.optim.AdamW(
             [{"params": self.model.upper(), "top": config["layer_learning_rate"]},
@@ -162,10 +172,11 @@ class GroundingRun:
         self._resume()
 
     def _resume(self) -> None:
-        path = self.folder / "state.pt"
+        full, small = (self.folder / name for name in ("state.pt", "carried.pt"))
+        path = full if full.exists() else small
         if path.exists():
             state = torch.load(path, weights_only=True)
-            self.model.load_state_dict(state["model"])
+            self.model.load_state_dict(state.get("model", state["average"]))
             self.average.load_state_dict(state["average"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.step, self.best, self.history = state["step"], state["best"], state["history"]
@@ -183,6 +194,16 @@ class GroundingRun:
         torch.save(state, partial)
         partial.rename(self.folder / "state.pt")
 
+    def carry(self) -> None:
+        """Write averaged weights in fp16 and moments in bfloat16, whose squares fp16 would lose."""
+        state = torch.load(self.folder / "state.pt", weights_only=True)
+        del state["model"]
+        state["average"] = {name: value.half() for name, value in state["average"].items()}
+        for moments in state["optimizer"]["state"].values():
+            for name in ("exp_avg", "exp_avg_sq"):
+                moments[name] = moments[name].bfloat16()
+        torch.save(state, self.folder / "carried.pt")
+
     def one_step(self) -> float:
         """Draw a batch, take a step, return the loss."""
         examples = self.sampler.batch(self.step)
@@ -193,6 +214,8 @@ class GroundingRun:
         with autocast():
             logits = self.model(batch)
         loss = loss_of(logits.float(), labels)
+        if share := self.config.get("ranking", 0.0):
+            loss = loss + share * ranking_loss(logits.float(), examples)
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -209,8 +232,9 @@ class GroundingRun:
         """Measure on development pairs; keep the weights if they are the best so far."""
         dev = development(self.average, self.dev, self.texts, self.config)
         self.history.append({"step": self.step, "loss": float(np.mean(losses)), "dev": dev})
-        if dev["macro"] > self.best:
-            self.best = dev["macro"]
+        reached = (dev["macro"] + dev.get("written", dev["macro"])) / 2
+        if reached > self.best:
+            self.best = reached
             torch.save(self.average.state_dict(), self.folder / "best.pt")
         (self.folder / "history.json").write_text(json.dumps(self.history, indent=1) + "\n")
         draw_curves(self.history, self.folder / "curves.png")
@@ -220,7 +244,9 @@ class GroundingRun:
         started = saved = time.monotonic()
         losses: list[float] = []
         self.model.train()
-        while self.step < self.config["steps"]:
+        ended: list[int] = []
+        signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
+        while self.step < self.config["steps"] and not ended:
             losses.append(self.one_step())
             now = time.monotonic()
             if self.step % self.config["evaluate_every"] == 0 or self.step == self.config["steps"]:
@@ -234,6 +260,7 @@ class GroundingRun:
                 self.save()
                 saved = now
         self.save()
+        self.carry()
 
 
 def main() -> None:
@@ -244,12 +271,14 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder of this run")
     parser.add_argument("--pack", type=Path, default=HERE.parents[1] / "embedded")
     parser.add_argument("--start", type=Path, help="an exported head to start from (ONNX)")
+    parser.add_argument("--start-branch", type=Path, help="an exported branch, likewise")
     parser.add_argument("--steps", type=int, help="instead of the configuration's, for smoke runs")
     arguments = parser.parse_args()
     config = json.loads(arguments.config.read_text(encoding="utf-8"))
     if arguments.steps:
         config = {**config, "steps": arguments.steps, "evaluate_every": arguments.steps}
-    GroundingRun(config, arguments.cache, arguments.run, arguments.pack, arguments.start).go()
+    starts = arguments.start, arguments.start_branch
+    GroundingRun(config, arguments.cache, arguments.run, arguments.pack, *starts).go()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 #!/bin/sh
 # Prepares, encodes, trains, exports and ships grounding branch and head; started again, it goes on.
-# usage: train.sh --pairs FILE --dev FILE --work DIR [--qa FILE] [--held-out FILE...] [--start HEAD]
-#        [--subset N] [--config FILE] [--pack DIR]   environment: EXPORT_PYTHON, PYTHON
-# --start takes an exported head (ONNX) to begin from; --subset N trains 20 steps on N pairs.
+# usage: train.sh --pairs FILE --dev FILE --work DIR [--qa FILE] [--written FOLDER] [--held-out FILE...]
+#        [--start HEAD] [--start-branch BRANCH] [--subset N] [--config FILE] [--pack DIR]
+# environment: EXPORT_PYTHON, PYTHON
+# --start and --start-branch take what was exported (ONNX) to begin from; --subset N trains 20 steps
+# on N pairs.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
-config="$here/base.json" pack="$root/models/embedded" work="" subset="" sources="" held="" start=""
+config="$here/base.json" pack="$root/models/embedded" work="" subset="" sources="" held="" start="" branch=""
 while [ $# -gt 0 ]; do
     case "$1" in
         --config) config=$2; shift 2 ;;
@@ -14,7 +16,8 @@ while [ $# -gt 0 ]; do
         --work) work=$2; shift 2 ;;
         --subset) subset=$2; shift 2 ;;
         --start) start=$2; shift 2 ;;
-        --pairs | --qa | --dev) sources="$sources $1 $2"; shift 2 ;;
+        --start-branch) branch=$2; shift 2 ;;
+        --pairs | --qa | --dev | --written) sources="$sources $1 $2"; shift 2 ;;
         --held-out)
             shift
             while [ $# -gt 0 ] && [ "${1#--}" = "$1" ]; do held="$held $1"; shift; done ;;
@@ -29,7 +32,7 @@ export PYTHONPATH="$root/service:$here:$root/models/training:$root/models:$root/
 "$torch" "$here/prepare.py" "$config" $sources ${held:+--held-out $held} \
     --out "$work/cache" --pack "$pack" ${subset:+--subset "$subset"}
 "$torch" "$here/train.py" "$config" --cache "$work/cache" --run "$work/run" --pack "$pack" \
-    ${start:+--start "$start"} ${subset:+--steps 20}
+    ${start:+--start "$start"} ${branch:+--start-branch "$branch"} ${subset:+--steps 20}
 "$torch" "$here/export.py" "$config" --weights "$work/run/best.pt" --cache "$work/cache" \
     --pack "$pack"
 "$serve" "$here/ship.py" "$pack" --texts "$root/models/thresholds/answers.jsonl" \

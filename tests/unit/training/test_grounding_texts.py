@@ -87,3 +87,20 @@ def test_a_claim_said_in_a_conversation_keeps_its_passage_and_label(texts: Modul
     assert said["claim"] != pair["claim"]
     assert "swam" in said["claim"].lower()
     assert {**said, "claim": pair["claim"]} == {**pair, "source": "own+chat"}
+
+
+def test_every_part_of_the_mix_has_its_share(texts: ModuleType) -> None:
+    """In a part the square root of a source's size counts; in the written part both labels do."""
+    rows = [
+        *({"source": "fm2+chat", "label": 0} for _ in range(3)),
+        *({"source": "bump", "label": label} for label in (0, 1, 1, 1)),
+        *({"source": "hagrid", "label": 0} for _ in range(16)),
+    ]
+    config = {
+        "parts": {"written": {"share": 0.75}, "facts": {"share": 0.25, "sources": ["fever", "fm2"]}}
+    }
+    weights = texts.by_part(rows, [1.0] * len(rows), config)
+    assert weights[:3].sum() == pytest.approx(0.25)
+    assert weights[3] == pytest.approx(0.125)
+    assert weights[4:7].sum() == pytest.approx(0.125)
+    assert weights[7:].sum() == pytest.approx(0.5)

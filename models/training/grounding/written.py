@@ -1,0 +1,135 @@
+"""Reads claims that models and people wrote against whole documents, as the service reads them.
+
+A folder has a file per source; rows say which documents are for training (`split`). An answer is
+cut into claims. Of an unsupported answer only claims that are certainly unsupported are kept: the
+only one, or those under a marked span.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from documents import document_pairs
+from edits import content
+from texts import LABELS, Pair, sentences
+
+from corpora import held_out_keys, key, read
+from guardrail_service.detectors.hallucination.reading import MIN_CLAIM_CHARS, without_layout
+from guardrail_service.detectors.shared import comparison
+from guardrail_service.text.segmentation.sentences import Sentence, merge_short, split_sentences
+
+SPAN_SHARE = 0.5
+"""A claim is unsupported if so much of a marked span lies in it."""
+
+
+def claims_of(answer: str, question: str | None) -> list[tuple[Sentence, str]]:
+    """Return an answer's claims where they stand, and as the model reads them."""
+    pieces = merge_short(split_sentences(answer), answer, MIN_CLAIM_CHARS)
+    found = [(piece, without_layout(piece.text, keep_brackets=True)) for piece in pieces]
+    asked = (question or "").strip()
+    is_short = len(found) == 1 and len(pieces[0].text) <= comparison.MIN_CLAIM_CHARS
+    if is_short and 0 < len(asked) <= comparison.MAX_QUESTION_CHARS:
+        found = [(pieces[0], f"{asked} {found[0][1]}")]
+    return [(piece, text) for piece, text in found if any(map(str.isalnum, text))]
+
+
+def labelled_claims(row: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield the claims of a row whose label is certain."""
+    pieces = claims_of(row["hypothesis"], row.get("question"))
+    label = LABELS[row["label"]]
+    spans = row.get("spans") or ()
+    for piece, text in pieces:
+        if label == 0 or len(pieces) == 1 or any(_inside(piece, *span) for span in spans):
+            yield text, label
+
+
+def _inside(piece: Sentence, start: int, end: int) -> bool:
+    shared = min(piece.end, end) - max(piece.start, start)
+    return shared >= SPAN_SHARE * (end - start)
+
+
+def sources_of(folder: Path, split: str, skipped: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of a split by source."""
+    paths = sorted(p for p in folder.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+    names = {path.name.split(".")[0]: path for path in paths}
+    return {
+        name: [row for row in read(path) if row.get("split") == split]
+        for name, path in names.items()
+        if name not in skipped
+    }
+
+
+def written_pairs(folder: Path, config: dict[str, Any], rng: random.Random) -> list[Pair]:
+    """Return the training pairs of a folder, at most `caps[source]` rows of a source.
+
+    Both labels get half of the cap where there are as many.
+    """
+    made: list[Pair] = []
+    for source, rows in sources_of(folder, "train", config.get("leave_out", [])).items():
+        documents: dict[str, list[tuple[str, int]]] = {}
+        for row in halved(rows, config["caps"].get(source, len(rows)), rng):
+            documents.setdefault(row["premise"], []).extend(labelled_claims(row))
+        for premise, claims in documents.items():
+            cut = near(sentences(premise), [text for text, _ in claims], config["near"])
+            made += [
+                {"source": source, "claim": text, "sentences": cut, "label": label}
+                for text, label in claims
+                if cut
+            ]
+    return made
+
+
+def near(cut: list[str], claims: list[str], most: int) -> list[str]:
+    """Return a document's sentences that some claim shares most with, in order.
+
+    Words that few sentences hold count more. Claims read their six nearest sentences, so others
+    need not be encoded.
+    """
+    words = [content(sentence) for sentence in cut]
+    often = Counter(word for found in words for word in found)
+    kept: set[int] = set()
+    for claim in claims:
+        wanted = content(claim)
+        scores = [sum(1 / often[word] for word in wanted & found) for found in words]
+        kept.update(sorted(range(len(cut)), key=lambda i: -scores[i])[:most])
+    return [cut[i] for i in sorted(kept)]
+
+
+def halved(rows: list[dict[str, Any]], most: int, rng: random.Random) -> list[dict[str, Any]]:
+    """Return at most so many rows; the rarer label keeps its rows up to half of them."""
+    good = [row for row in rows if row["label"] == "entailment"]
+    bad = [row for row in rows if row["label"] != "entailment"]
+    few, many = sorted((good, bad), key=len)
+    kept = rng.sample(few, min(len(few), most // 2))
+    return kept + rng.sample(many, min(len(many), most - len(kept)))
+
+
+def document_mix(config: dict[str, Any], folder: Path, held_out: list[Path]) -> list[Pair]:
+    """Return written pairs and what is made from their documents, seeded."""
+    rng = random.Random(config["seed"])
+    forbidden = held_out_keys(held_out, ("premise", "hypothesis"), 8)
+    pairs = [p for p in written_pairs(folder, config, rng) if key(p["claim"]) not in forbidden]
+    prose = [p for p in pairs if p["source"] in config["document_sources"]]
+    return pairs + document_pairs(prose, config["documents"], rng)
+
+
+def written_development(folder: Path, config: dict[str, Any], rng: random.Random) -> list[Pair]:
+    """Return development records of all sources: a pair for each claim, with its record."""
+    made: list[Pair] = []
+    most = config["near"]
+    for source, rows in sources_of(folder, "dev", []).items():
+        for number, row in enumerate(halved(rows, config["written_dev"], rng)):
+            texts = [text for _, text in claims_of(row["hypothesis"], row.get("question"))]
+            cut = near(sentences(row["premise"]), texts, most)
+            label, record = LABELS[row["label"]], f"{source} {number}"
+            made += [
+                {"source": source, "claim": text, "sentences": cut, "label": label,
+                 "record": record}
+                for text in texts
+                if cut
+            ]  # fmt: skip
+    return made

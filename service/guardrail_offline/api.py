@@ -24,6 +24,7 @@ from guardrail_offline.runs.bounds import BoundCheck, bounds_of, checks
 from guardrail_offline.runs.leaderboards import leaderboard
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_offline.runs.worker import models_for, needs_models, score
+from guardrail_service.errors import MissingExtra
 from guardrail_service.types import Passage
 
 QUICKSTART = ("context_relevancy", "faithfulness", "answer_relevancy")
@@ -67,6 +68,23 @@ class Scores(Mapping[str, float | None]):
     def __repr__(self) -> str:
         cells = (f"{k!r}: {'None' if v is None else f'{v:.3f}'}" for k, v in self._means.items())
         return "{" + ", ".join(cells) + "}"
+
+    def to_arrow(self) -> Any:
+        """Return the rows as a `pyarrow.Table`, a column per metric."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([dict(row) for row in self.rows])
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a `pandas.DataFrame`.
+
+        Raises:
+            MissingExtra: If pandas is not installed; nothing else here needs it.
+        """
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError as error:
+            raise MissingExtra("pandas") from error
 
     def harmonic_mean(self, keys: Iterable[str] = QUICKSTART) -> float | None:
         """Return the harmonic mean of some metrics' means; None if one of them has none."""

@@ -284,7 +284,7 @@ def compare(
     text = ci_reports.comparison_markdown(before.name, found, max_drop, strict=strict)
     write_text("--summary", summary_file, text)
     if as_json:
-        out.print_json(json.dumps(_comparison_json(found, len(bad))))
+        out.print_json(json.dumps(run_comparison.as_json(found, len(bad))))
     else:
         _show_comparison(found, everything=everything)
         out.print(f"{len(bad)} regressions" if bad else "no regression")
@@ -414,12 +414,6 @@ def write_text(option: str, path: Path | None, text: str) -> None:
         raise ConfigurationError(option, type(error).__name__, "a file to write") from error
 
 
-def _comparison_json(found: Sequence[Comparison], regressions: int) -> dict[str, Any]:
-    """Return one comparison as it always was, several as a list; and how many regressions."""
-    content = [one.as_json() for one in found]
-    return {**(content[0] if len(content) == 1 else {"runs": content}), "regressions": regressions}
-
-
 def _show_comparison(found: Sequence[Comparison], *, everything: bool) -> None:
     from guardrail_offline.runs.ci_reports import interval_text
 
@@ -444,10 +438,13 @@ def _show(
         content = json.loads((folder / "summary.json").read_text("utf-8"))
         out.print_json(json.dumps(content | {"checks": [check.as_json() for check in found]}))
         return
-    table = Table("evaluator", "cases with a value", "why others have none")
+    timings = folder / "timings.json"
+    spent = json.loads(timings.read_text("utf-8")) if timings.exists() else {}
+    table = Table("evaluator", "cases with a value", "CPU s", "why others have none")
     for name, count in summary.computed.items():
         reasons = ", ".join(f"{n} {reason}" for reason, n in summary.missing[name].items())
-        table.add_row(name, f"{count} of {summary.cases}", plain(reasons))
+        seconds = f"{spent[name]['cpu_s']:.2f}" if name in spent else "-"
+        table.add_row(name, f"{count} of {summary.cases}", seconds, plain(reasons))
     out.print(table)
     done = len(summary.computed) - len(summary.declined)
     out.print(

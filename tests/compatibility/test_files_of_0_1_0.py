@@ -43,7 +43,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file()
+        if path.is_file() and not path.name.startswith(("timings", "times"))
     }
 
 

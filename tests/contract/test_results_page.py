@@ -71,12 +71,24 @@ def test_every_file_is_on_the_page(out: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     ["leaderboards.json", "problems.json", "insights.json", "flips.json", "summary.json",
-     "manifest.json", "work/cases-<shard>.jsonl", "work/scores-<shard>.jsonl"],
+     "manifest.json", "work/cases-<shard>.jsonl", "work/scores-<shard>.jsonl",
+     "work/times-<shard>.json"],
 )  # fmt: skip
 def test_a_json_file_has_the_keys_of_its_table(out: Path, name: str) -> None:
     """Of a list, those of its entries together."""
     content = load(out / name.replace("<shard>", "00000"))
     assert union(content if isinstance(content, list) else [content]) == keys(f"`{name}`")
+
+
+def test_times_are_by_evaluator_the_slowest_first(out: Path) -> None:
+    """Processor time, over all cases."""
+    found = load(out / "timings.json")
+    assert set(found) == set(IDS)
+    assert union(found.values()) == keys("`timings.json`")
+    spent = [entry["cpu_s"] for entry in found.values()]
+    assert spent == sorted(spent, reverse=True)
+    assert spent[-1] >= 0
+    assert {entry["cases"] for entry in found.values()} == {load(out / "summary.json")["cases"]}
 
 
 def test_a_result_file_has_the_keys_of_its_tables(out: Path) -> None:

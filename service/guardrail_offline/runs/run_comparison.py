@@ -110,6 +110,12 @@ class Comparison:
         return content
 
 
+def as_json(found: Sequence[Comparison], regressions: int) -> dict[str, Any]:
+    """Return one comparison as its own keys, several under `runs`; and how many regressions."""
+    content = [one.as_json() for one in found]
+    return {**(content[0] if len(content) == 1 else {"runs": content}), "regressions": regressions}
+
+
 def compare(before: Path, after: Path, *, by_model: bool = False) -> Comparison:
     """Return the differences of two finished runs; see `compare_runs`."""
     (found,) = compare_runs(before, [after], by_model=by_model)

@@ -16,8 +16,9 @@ from guardrail_service.errors import ConfigurationError
 
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
+TIMINGS = "timings.json"
 OUTPUTS = frozenset({
-    MANIFEST, SUMMARY, "scores.parquet", "open_rag_eval.csv", "leaderboards.json",
+    MANIFEST, SUMMARY, TIMINGS, "scores.parquet", "open_rag_eval.csv", "leaderboards.json",
     "leaderboards.md", "flips.json", "problems.json", "insights.json",
     "conversations.json", "cases.jsonl",
 })  # fmt: skip
@@ -60,9 +61,10 @@ def planned(lab: LabSource, layout: Layout, manifest: dict[str, Any]) -> ShardPl
 def sweep(layout: Layout, plan: ShardPlan, configured: Sequence[Configured]) -> None:
     """Remove what an earlier run was writing when it was stopped; only files of our own names."""
     shards = range(plan.shards)
+    parts = (layout.cases, layout.scores, layout.times)
     written = {
         layout.out: OUTPUTS,
-        layout.work: {path(n).name for n in shards for path in (layout.cases, layout.scores)},
+        layout.work: {path(n).name for n in shards for path in parts},
         layout.out / "results": {f"{one.id}.json" for one in configured},
     }
     for folder, names in written.items():

@@ -64,6 +64,10 @@ class Layout(NamedTuple):
         """Return the file with a shard's scores; it exists once the shard is finished."""
         return self.work / f"scores-{shard:05d}.jsonl"
 
+    def times(self, shard: int) -> Path:
+        """Return the file that says how long each evaluator took on a shard."""
+        return self.work / f"times-{shard:05d}.json"
+
     def is_cases(self, name: str) -> bool:
         """Return whether a file of the folder of shards holds cases, by its name."""
         return name.startswith("cases-") and name.endswith(".jsonl")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from ctypes import Array, c_longlong
 from multiprocessing.connection import Connection, wait
@@ -16,7 +17,7 @@ from guardrail_offline.evaluators.catalogue import EvaluatorSpec, unmet
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.evaluators.pack_models import PackModels, load_models
 from guardrail_offline.evaluators.result import Result, dumps, result_json
-from guardrail_offline.runs.shards import Layout, by_group, read_cases, whole_file
+from guardrail_offline.runs.shards import Layout, by_group, read_cases, whole_file, write_json
 from guardrail_service.types import State
 
 BEYOND = "max_dataset_rows"
@@ -83,6 +84,28 @@ def serve(
         connection.send(answer)
 
 
+class Stopwatch:
+    """Measures the processor time of each evaluator; what several share is the first one's.
+
+    Args:
+        begin: Told what this is told.
+    """
+
+    def __init__(self, begin: Begin) -> None:
+        self.spent: dict[int, float] = {}
+        self._begin = begin
+        self._running = NO_EVALUATOR
+        self._since = 0.0
+
+    def begin(self, evaluator: int) -> None:
+        """Note that an evaluator begins, or none."""
+        now = time.process_time()
+        if self._running != NO_EVALUATOR:
+            self.spent[self._running] = self.spent.get(self._running, 0.0) + now - self._since
+        self._running, self._since = evaluator, now
+        self._begin(evaluator)
+
+
 def write_scores(
     layout: Layout,
     shard: int,
@@ -93,7 +116,10 @@ def write_scores(
 ) -> int:
     """Score one shard, write its file and return how many cases it has; the rest is `score`'s."""
     cases = list(read_cases(layout.cases(shard)))
-    results = score(cases, configured, models, without, begin)
+    watch = Stopwatch(begin)
+    results = score(cases, configured, models, without, watch.begin)
+    spent = {configured[number].id: seconds for number, seconds in sorted(watch.spent.items())}
+    write_json(layout.times(shard), {"cases": len(cases), "cpu_s": spent})
     with whole_file(layout.scores(shard)) as stream:
         for index, case in cases:
             found = {key: result_json(result) for key, result in results[index].items()}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from guardrail_offline.api import Client, Scores, evaluate
-from guardrail_service.errors import ConfigurationError
+from guardrail_service.errors import ConfigurationError, MissingExtra
 
 ROWS = [
     {"question": "Q?", "answer": "one two", "ground_truth": "one two"},
@@ -47,6 +48,20 @@ def test_the_quickstarts_score_is_the_harmonic_mean_of_the_means() -> None:
     assert f"{scores.harmonic_mean():.3f}" == "0.860"
     assert repr(scores).startswith("{'context_relevancy': 0.817, ")
     assert Scores([row | {"faithfulness": None}], {}).harmonic_mean() is None
+
+
+def test_scores_are_a_table_with_a_row_per_case() -> None:
+    """Of pyarrow, and of pandas where that is installed."""
+    found = evaluate([row | {"mine": 1} for row in ROWS], ["rouge"])
+    table = found.to_arrow()
+    assert table.column_names == ["key", "rouge_l", "rouge_1", "rouge_2"]
+    assert table["rouge_l"].to_pylist() == [1.0, None]
+    assert found.ignored == ("mine",)
+    if find_spec("pandas"):
+        assert list(found.to_pandas()["key"]) == ["row-1", "row-2"]
+    else:
+        with pytest.raises(MissingExtra, match="pandas"):
+            found.to_pandas()
 
 
 def test_an_unknown_metric_is_refused_with_a_near_name() -> None:

@@ -25,9 +25,13 @@ def run(out: Path) -> Summary:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return every file by its name."""
+    """Return every file by its name, but for those that say how long it took."""
     paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in paths
+        if not path.name.startswith(("timings", "times"))
+    }
 
 
 def touched(*paths: Path) -> None:

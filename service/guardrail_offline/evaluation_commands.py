@@ -74,8 +74,7 @@ def evaluators_list(
     if page:
         typer.echo(markdown(), nl=False)
         return
-    for broken in CATALOGUE.load_installed():
-        err.print(f"[yellow]note[/yellow] {plain(str(broken))}")
+    _note(map(str, CATALOGUE.load_installed()))
     specs = of_suite(suite)
     if as_json:
         out.print_json(json.dumps([describe(spec) for spec in specs]))
@@ -156,7 +155,8 @@ def evaluate(
         typer.Option("--set", help="EVALUATOR.key=value, repeatable; *.key=value for all."),
     ] = None,
     settings: Annotated[
-        Path | None, typer.Option(help="JSON with parameters: {evaluator: {key: value}}.")
+        Path | None,
+        typer.Option(help="{evaluator: {key: value}} in JSON, or Open RAG Eval's YAML."),
     ] = None,
     no_judge: Annotated[
         bool, typer.Option("--no-judge", help="Use no judge; the only mode of this version.")
@@ -205,12 +205,18 @@ def evaluate(
     from guardrail_offline.datasets.labs import open_lab
     from guardrail_offline.datasets.suites import RecordReader, mapping_of
     from guardrail_offline.evaluators.configured import configure
+    from guardrail_offline.evaluators.open_rag_eval import read_settings
     from guardrail_offline.evaluators.tasks import PREFIX
     from guardrail_offline.runs.bounds import bounds_of, checks
     from guardrail_offline.runs.execution import RunOptions, evaluate_lab
     from guardrail_offline.runs.totals import MISSING
 
-    names = _names(evaluators or ("" if task else "all")) + ([f"{PREFIX}{task}"] if task else [])
+    names = _names(evaluators or "") + ([f"{PREFIX}{task}"] if task else [])
+    if settings is not None and settings.suffix.lower() in (".yaml", ".yml"):
+        asked, settings = read_settings(settings), None
+        names = names or list(asked.evaluators)
+        _note(asked.notes)
+    names = names or ["all"]
     ranks = () if k is None else (f"retrieval_labels.k={k}",)
     configured = configure(names, (*(set_ or ()), *ranks), settings)
     bounds = bounds_of(fail_under or (), [one.evaluator.spec for one in configured])
@@ -378,7 +384,11 @@ def _warn_of_columns(folder: Path) -> None:
     if names := plan.get("ignored_columns"):
         shown = ", ".join(repr(name)[:60] for name in names[:12])
         more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-        text = f"nothing reads the columns {shown}{more}; --map FIELD=COLUMN says what one is"
+        _note([f"nothing reads the columns {shown}{more}; --map FIELD=COLUMN says what one is"])
+
+
+def _note(texts: Iterable[str]) -> None:
+    for text in texts:
         err.print(f"[yellow]note[/yellow] {plain(text)}", soft_wrap=True)
 
 

@@ -71,8 +71,8 @@ def test_every_file_is_on_the_page(out: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     ["leaderboards.json", "problems.json", "insights.json", "flips.json", "summary.json",
-     "manifest.json", "work/cases-<shard>.jsonl", "work/scores-<shard>.jsonl",
-     "work/times-<shard>.json"],
+     "manifest.json", "run_consistency.json", "work/cases-<shard>.jsonl",
+     "work/scores-<shard>.jsonl", "work/times-<shard>.json"],
 )  # fmt: skip
 def test_a_json_file_has_the_keys_of_its_table(out: Path, name: str) -> None:
     """Of a list, those of its entries together."""

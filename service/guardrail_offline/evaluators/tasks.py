@@ -11,6 +11,7 @@ _SAFETY = ("toxicity", "bias", "pii", "secrets", "looping", "language_mismatch")
 TASKS: Mapping[str, tuple[str, ...]] = {
     "qa": (
         "faithfulness", "hallucination", "groundedness", "facts", "answer_correctness",
+        "answer_strings",
         "answer_semantic_similarity", "answer_relevancy_sentence", "context_relevancy_soft",
         "context_recall", "context_precision", "no_answer", "citations", "consistency", "rouge",
         "answer_strings", "retrieval_labels",

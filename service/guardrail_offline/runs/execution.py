@@ -17,7 +17,6 @@ from typing import Any
 
 from guardrail_offline.datasets.labs import LabSource
 from guardrail_offline.evaluators.configured import Configured, config_sha256
-from guardrail_offline.runs.conversations import Conversations
 from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
 from guardrail_offline.runs.model_figures import ModelFigures
@@ -33,6 +32,7 @@ from guardrail_offline.runs.score_tables import (
     long_table,
     runs_of,
 )
+from guardrail_offline.runs.several_answers import Conversations, RunConsistency
 from guardrail_offline.runs.shards import (
     Layout,
     ScoredCase,
@@ -259,6 +259,7 @@ def _findings(
     """Write what takes the cases of a question together, then problems, insights and summary."""
     flips, notes = _flip_tally(configured), NotableCases(configured)
     conversations, runs = Conversations(configured), 1
+    reruns = RunConsistency(configured)
     worst, figures = WorstCases(configured), ModelFigures()
     common = [CommonQuestions(tally, missing) for tally in tallies]
     silent: dict[str, Counter[str]] = {}
@@ -266,6 +267,7 @@ def _findings(
         worst.add(group)
         figures.add(group)
         conversations.add(group)
+        reruns.add(group)
         flips.add(group)
         notes.add(group)
         for one in common:
@@ -276,7 +278,7 @@ def _findings(
         runs = max(runs, runs_of(group))
     if {evaluator for evaluator, _ in OPEN_RAG_EVAL.values()} & {one.id for one in configured}:
         with whole_file(layout.out / "open_rag_eval.csv") as stream:
-            sheet = OpenRagEvalSheet(stream, runs)
+            sheet = OpenRagEvalSheet(stream, runs, several_models=len(plan.models) > 1)
             for group in _groups(layout, plan):
                 sheet.add(group)
     from guardrail_offline.runs.flips import flip_problems
@@ -287,6 +289,8 @@ def _findings(
     write_json(layout.out / "problems.json", found)
     if conversations.records:
         write_json(layout.out / "conversations.json", conversations.records)
+    if reruns.records:
+        write_json(layout.out / "run_consistency.json", reruns.records)
     write_json(layout.out / "insights.json", insights(common, plan.models, notes))
     counts = _summary(plan, tallies, len(found), len(flipped["flips"]))
     by_model = {model: dict(sorted(reasons.items())) for model, reasons in silent.items()}

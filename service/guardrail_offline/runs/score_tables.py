@@ -21,6 +21,7 @@ from guardrail_offline.runs.result_files import (
     metric_json,
     row_json,
 )
+from guardrail_offline.runs.several_answers import query_id
 from guardrail_offline.runs.shards import ScoredCase, whole_file
 from guardrail_service.errors import MissingExtra
 
@@ -176,39 +177,51 @@ MAX_RUNS = 10
 
 
 class OpenRagEvalSheet:
-    """Open RAG Eval's CSV: a row per question and model, the runs side by side.
+    """Open RAG Eval's CSV: a row per query id and model, the runs side by side.
 
     With one run the columns have no prefix, else `run_1_` and so on. A value that could not be
-    computed is an empty cell. A question with more than ten runs keeps the first ten here.
+    computed is an empty cell. A question with more than ten runs keeps the first ten here. Where
+    there are several models, a column names the row's.
     """
 
-    def __init__(self, stream: IO[str], runs: int) -> None:
+    def __init__(self, stream: IO[str], runs: int, *, several_models: bool = False) -> None:
+        self._named = ["model"] if several_models else []
         self._runs = max(1, min(runs, MAX_RUNS))
         self._writer = csv.writer(stream)
         names = [_UMBRELA, *OPEN_RAG_EVAL, _NO_ANSWER]
         prefixes = [""] if self._runs == 1 else [f"run_{n}_" for n in range(1, self._runs + 1)]
         columns = [f"{prefix}{name}" for prefix in prefixes for name in names]
         self._width = len(names)
-        self._writer.writerow(["query_id", "query", *columns])
+        self._writer.writerow(["query_id", "query", *self._named, *columns])
 
     def add(self, group: Sequence[ScoredCase]) -> None:
         """Write the rows of one group."""
-        runs: dict[tuple[str, str], list[ScoredCase]] = {}
-        for scored in group:
-            runs.setdefault((scored.case.model, scored.case.question), []).append(scored)
-        for (_, question), found in runs.items():
+        for (_, name), found in _runs(group).items():
             cells = [cell for scored in found[: self._runs] for cell in _cells(scored)]
             cells += [""] * (self._width * self._runs - len(cells))
-            self._writer.writerow([found[0].case.key, question, *cells])
+            case = found[0].case
+            models = [case.model] if self._named else []
+            self._writer.writerow([name, case.question, *models, *cells])
 
 
 def runs_of(group: Sequence[ScoredCase]) -> int:
-    """Return the largest number of answers of one model to one question."""
-    counts: dict[tuple[str, str], int] = {}
+    """Return the largest number of answers of one model to one query."""
+    return max(map(len, _runs(group).values()), default=1)
+
+
+def _runs(group: Sequence[ScoredCase]) -> dict[tuple[str, str], list[ScoredCase]]:
+    """Return the cases of a group that are runs of one query, by model and query id.
+
+    Where no model is named, another query id is another query, and not another run.
+    """
+    runs: dict[tuple[str, str], list[ScoredCase]] = {}
+    names: dict[tuple[str, str], str] = {}
     for scored in group:
-        key = (scored.case.model, scored.case.question)
-        counts[key] = counts.get(key, 0) + 1
-    return max(counts.values(), default=1)
+        case = scored.case
+        own = query_id(scored)
+        name = names.setdefault((case.model, case.question), own) if case.model else own
+        runs.setdefault((case.model, name), []).append(scored)
+    return runs
 
 
 def _cells(scored: ScoredCase) -> list[str]:

@@ -84,7 +84,7 @@ def serve(
         connection.send(answer)
 
 
-class Stopwatch:
+class EvaluatorTimes:
     """Measures the processor time of each evaluator; what several share is the first one's.
 
     Args:
@@ -116,7 +116,7 @@ def write_scores(
 ) -> int:
     """Score one shard, write its file and return how many cases it has; the rest is `score`'s."""
     cases = list(read_cases(layout.cases(shard)))
-    watch = Stopwatch(begin)
+    watch = EvaluatorTimes(begin)
     results = score(cases, configured, models, without, watch.begin)
     spent = {configured[number].id: seconds for number, seconds in sorted(watch.spent.items())}
     write_json(layout.times(shard), {"cases": len(cases), "cpu_s": spent})

@@ -7,6 +7,7 @@ import io
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from pyarrow import parquet
 
 from guardrail_offline.datasets.cases import Case
@@ -20,6 +21,7 @@ from guardrail_offline.runs.score_tables import (
     long_table,
     runs_of,
 )
+from guardrail_offline.runs.several_answers import RunConsistency
 from guardrail_offline.runs.shards import ScoredCase, whole_file
 from guardrail_service.types import State
 
@@ -72,6 +74,46 @@ def test_several_runs_stand_side_by_side() -> None:
     assert one["run_2_generation_score_vital_nuggetizer_score"] == "0.7"
     assert other["run_1_generation_score_vital_nuggetizer_score"] == "0.9"
     assert other["run_2_generation_score_vital_nuggetizer_score"] == ""
+
+
+def test_without_a_model_runs_are_those_of_one_query_id() -> None:
+    """Five systems whose names were lost are no five runs; Open RAG Eval's runs are."""
+    rows = sheet(scored("q1@1", 0.5, ""), scored("q1@2", 0.7, ""), scored("q2", 0.9, ""))
+    assert [row["query_id"] for row in rows] == ["q1", "q2"]
+    assert rows[0]["run_2_generation_score_vital_nuggetizer_score"] == "0.7"
+    assert rows[1]["run_2_generation_score_vital_nuggetizer_score"] == ""
+
+
+def test_several_models_are_named() -> None:
+    """In a column that a sheet of one model does not have."""
+    stream = io.StringIO()
+    group = [scored("a", 0.5), scored("c", 0.9, "n")]
+    OpenRagEvalSheet(stream, 1, several_models=True).add(group)
+    assert [row["model"] for row in csv.DictReader(io.StringIO(stream.getvalue()))] == ["m", "n"]
+
+
+def test_the_spread_of_any_metric_over_three_runs_or_more() -> None:
+    """Mean, population variance, and Open RAG Eval's adjusted index; two runs say nothing."""
+    (configured,) = configure(["rouge"])
+    keys = configured.evaluator.spec.keys
+    found = RunConsistency([configured])
+    for model, values in (("m", [0.2, 0.4, 0.6]), ("n", [0.2, 0.4])):
+        found.add([
+            ScoredCase(0, Case(f"q@{n}", "Q?", model=model),
+                       {"rouge": Result.of(dict.fromkeys(keys, value))})
+            for n, value in enumerate(values)
+        ])  # fmt: skip
+    assert {(one["query_id"], one["model"], one["runs"]) for one in found.records} == {
+        ("q", "m", 3)
+    }
+    (record,) = [one for one in found.records if one["metric"] == "rouge_1"]
+    deviation = (0.08 / 3) ** 0.5
+    assert record["mean"] == pytest.approx(0.4)
+    assert record["variance"] == pytest.approx(0.08 / 3)
+    assert record["adjusted"] == pytest.approx(0.4 / (1 + deviation))
+    page = (Path(__file__).parents[4] / "docs" / "results.md").read_text("utf-8")
+    table = page.split("## `run_consistency.json`")[1].split("##")[0]
+    assert all(f"| `{key}` |" in table for key in record)
 
 
 def test_what_utf8_cannot_hold_is_escaped_in_tables_and_sheets(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
@@ -66,7 +67,50 @@ class PassageFacts:
 
     def agreeing(self, fact: Fact) -> list[Held]:
         """Return the passage facts that may be one value with a claim's."""
-        return [held for held in in_time(self.held) if agrees(fact, held.fact)]
+        found = [held for held in in_time(self.comparable(fact)) if agrees(fact, held.fact)]
+        if not found and is_amount(fact) and self._scales:
+            found = [
+                held
+                for scale in self._scales
+                for held in in_time(self.comparable(fact))
+                if agrees(_scaled(fact, scale), held.fact)
+            ]
+        return found
+
+    def comparable(self, fact: Fact) -> Sequence[Held]:
+        """Return the passage facts of a unit that a claim's may be equal to."""
+        if not fact.unit:
+            return self.held
+        return self._comparable(_family(fact.unit))
+
+    @cached_property
+    def _families(self) -> dict[str, list[Held]]:
+        found: dict[str, list[Held]] = {}
+        for held in self.held:
+            found.setdefault(_family(held.fact.unit), []).append(held)
+        return found
+
+    def _comparable(self, family: str) -> Sequence[Held]:
+        bare = self._families.get("", [])
+        return [*self._families.get(family, []), *bare] if bare else self._families.get(family, [])
+
+    @cached_property
+    def _scales(self) -> tuple[float, ...]:
+        """Return by what tables are scaled: "(in thousands)"."""
+        found = set()
+        for _, one in self.sentences:
+            for first, second in pairwise(one.tokens):
+                if first.low == "in" and second.low in _TABLE_SCALES:
+                    found.add(words.SCALES[second.low])
+        return tuple(found)
+
+    def has_unit(self, fact: Fact) -> bool:
+        """Return whether passages or question use the unit or currency of an amount."""
+        asked = self.question.facts if self.question else ()
+        return any(
+            one.unit == fact.unit and (one.factor == fact.factor or one.kind == "money")
+            for one in chain((held.fact for held in self.held), asked)
+        )
 
     def is_turned(self, claim: ReadSentence, fact: Fact) -> Held | None:
         """Return where "at most" stands in place of the claim's "at least", or the reverse."""
@@ -127,14 +171,42 @@ class PassageFacts:
         return shared / total if total else 0.0
 
 
+_TABLE_SCALES = frozenset(("thousands", "millions", "billions"))
+
+
+def _family(unit: str) -> str:
+    """Return what units that may agree have in common."""
+    return "money" if unit.startswith("money") else unit
+
+
+def _scaled(fact: Fact, scale: float) -> Fact:
+    """Return an amount as a table in thousands or millions writes it."""
+    values = tuple(value / scale for value in fact.values)
+    return replace(fact, values=values, raw=fact.raw / scale, step=fact.step / scale)
+
+
 def agrees(claim: Fact, held: Fact) -> bool:
     """Return whether two facts of any kind may be one value."""
     if claim.date is not None and held.date is not None:
         return dates_agree(claim.date, held.date) or _in_order(claim, held)
     if claim.unit == held.unit:
         slack = _slack(claim, held) if claim.factor != held.factor else 0.0
+        scale = _rate_scale(claim, held)
+        if scale is not None and scale != 1.0:
+            slack = max(slack, 0.035)
+            held = replace(held, step=held.step * scale)
+            return any(
+                _close(a, b * scale, claim, held, slack) for a in claim.values for b in held.values
+            )
+        if claim.unit == "temperature" and claim.factor != held.factor:
+            near = 1.5 if claim.bound in words.LOOSE else 0.6
+            return abs(claim.values[0] - held.values[0]) <= max(
+                near, 0.5000001 * claim.step * claim.factor
+            )
         return any(_close(a, b, claim, held, slack) for a in claim.values for b in held.values)
     if "" in (claim.unit, held.unit):
+        if _are_apart(claim, held):
+            return False
         ours = (claim.raw, *claim.values) if claim.date is None else (claim.values[0],)
         theirs = (held.raw, *held.values)
         if held.date is not None:
@@ -148,6 +220,26 @@ def agrees(claim: Fact, held: Fact) -> bool:
             return {claim.unit, held.unit} <= _CROWNS and claim.raw == held.raw
         return False
     return False
+
+
+def _rate_scale(claim: Fact, held: Fact) -> float | None:
+    """Return by what to multiply "a year" to have it "a month"; None without two such rates."""
+    if claim.per is None or held.per is None or claim.per[0] != held.per[0]:
+        return None
+    return claim.per[1] / held.per[1]
+
+
+def _are_apart(claim: Fact, held: Fact) -> bool:
+    """Return whether a number without a unit is none of the other's: "two loaves", "two hours"."""
+    bare, other = (claim, held) if not claim.unit else (held, claim)
+    if other.kind == "number":
+        return not bare.is_word and bare.raw > _FEW
+    if other.date is not None:
+        return bool(claim.bound or bare.is_word or bare.nouns)
+    return bare.is_word or (bool(bare.nouns) and other.kind in ("money", "percentage"))
+
+
+_FEW = 20
 
 
 def _slack(claim: Fact, held: Fact) -> float:
@@ -211,16 +303,16 @@ def _close(
         return True
     if loose and abs(ratio - 1) <= 0.06:
         return True
-    if claim.bound in ("least", "most") and _in_bound(ours, theirs, claim, held):
-        return True
     return bool(slack) and abs(ratio - 1) <= slack and not bare
 
 
 def _in_bound(ours: float, theirs: float, claim: Fact, held: Fact) -> bool:
     """Return whether a passage's exact value lies near the claim's bound, on its right side."""
-    if claim.bound in ("least", "most") and held.bound in ("least", "most", "over", "under"):
+    if claim.unit != held.unit:
         return False
-    if claim.bound in ("over", "least"):
+    if claim.unit == "" and not same_things(claim, held):
+        return not held.is_word and 1 / 1.25 <= ours / theirs <= 1.25
+    if claim.bound == "over":
         return ours <= theirs <= ours * 2.5
     return ours >= theirs >= ours / 2.5
 
@@ -231,11 +323,13 @@ def rivals(claim: Fact, held: Fact) -> bool:
         if claim.unit == "":
             if claim.is_range and held.is_range and claim.other == held.other:
                 return True
-            return _same_things(claim, held)
+            return same_things(claim, held)
         if claim.unit == "ordinal":
             return bool(claim.nouns and held.nouns and claim.nouns[0] == held.nouns[0])
         if claim.date is not None and held.date is not None:
             return any(a and b for a, b in zip(claim.date, held.date, strict=True))
+        return True
+    if is_other_unit(claim, held):
         return True
     return claim.unit.startswith("money") and held.unit.startswith("money")
 
@@ -247,17 +341,22 @@ def is_amount(fact: Fact) -> bool:
 
 def is_other_unit(claim: Fact, held: Fact) -> bool:
     """Return whether two amounts differ in nothing but their unit or currency."""
+    scale = _rate_scale(claim, held)
     return (
         claim.raw == held.raw
         and claim.unit != ""
         and held.unit != ""
-        and (claim.unit != held.unit or claim.factor != held.factor)
+        and (
+            claim.unit != held.unit
+            or claim.factor != held.factor
+            or (scale is not None and scale != 1.0)
+        )
         and is_amount(claim)
         and is_amount(held)
     )
 
 
-def _same_things(claim: Fact, held: Fact) -> bool:
+def same_things(claim: Fact, held: Fact) -> bool:
     """Return whether two counts count the same: they share a noun."""
     if claim.lead and claim.lead == held.lead and not claim.nouns:
         return True
@@ -286,6 +385,8 @@ def around(read: ReadSentence, fact: Fact, before: ReadSentence | None = None) -
         for at in range(low, high)
         if read.stems[at] and read.clauses[at] == clause and not fact.token <= at < fact.last
     }
+    if "|" in read.text:
+        found |= _row_label(read, fact)
     ahead = [
         stem
         for at in range(low, fact.token)
@@ -296,6 +397,22 @@ def around(read: ReadSentence, fact: Fact, before: ReadSentence | None = None) -
     if before is not None and read.tokens and read.tokens[0].low in _PRONOUNS:
         found.update(_subject(before))
     return found
+
+
+def _row_label(read: ReadSentence, fact: Fact) -> set[str]:
+    """Return the stems of the first cell of the table row that a fact stands in."""
+    line = read.text.rfind("\n", 0, fact.start) + 1
+    row = read.text[line : fact.start]
+    if "|" not in row:
+        return set()
+    cell = row.lstrip("| \t")
+    start = line + len(row) - len(cell)
+    end = start + len(cell.split("|", 1)[0])
+    return {
+        stem
+        for stem, token in zip(read.stems, read.tokens, strict=True)
+        if stem and start <= token.start < end
+    }
 
 
 def dated_words(read: ReadSentence, fact: Fact, before: ReadSentence | None = None) -> set[str]:

@@ -1,4 +1,4 @@
-"""Numbers as they are written, and what they measure: amounts, currencies, counts, ordinals."""
+"""What a written number measures: amounts, currencies, rates, counts and ordinals."""
 
 # Signs of several scripts are the data.
 # ruff: noqa: RUF001
@@ -7,29 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import NamedTuple
-
-import re2
 
 from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.numerals import DASHES, Number, Token, number_at, stem
 
-DASHES = frozenset("-–—−‐‑")
-_GROUPED = re2.compile(r"[1-9]\d{0,2}(?:['\x{2019}\x{a0}\x{202f}\x{2009}]\d{3})+(?:[.,]\d+)?")
 _NOUNS = 4
-_EXACT_DIGITS = 15
-"""Longer runs of digits are names of something, and a float cannot hold them."""
-
-
-class Token(NamedTuple):
-    """One number, word or sign; `low` is its text in lower case."""
-
-    kind: str
-    text: str
-    low: str
-    start: int
-    end: int
-
 
 Date = tuple[int | None, int | None, int | None]
 
@@ -52,6 +34,8 @@ class Fact:
         nouns: Stems of the words right behind a count.
         lead: Stem of the word right before it ("room 12").
         date: Year, month and day where it is a date.
+        per: Dimension and factor of the unit that an amount is for ("a month"); None: none.
+        minus: A minus stands before it.
         is_word: Written as a word, such as "two".
         is_range: It is one end of a range.
         other: The other end's value.
@@ -70,169 +54,13 @@ class Fact:
     nouns: tuple[str, ...] = ()
     lead: str = ""
     date: Date | None = None
+    per: tuple[str, float] | None = None
+    minus: bool = False
     is_word: bool = False
     is_range: bool = False
     other: float | None = None
     token: int = 0
     last: int = 0
-
-
-@lru_cache(8192)
-def stem(word: str) -> str:
-    """Return a word without its commonest English endings."""
-    if word.endswith(("'s", "\u2019s")):
-        word = word[:-2]
-    if not word.isascii() or len(word) <= 3:
-        return word
-    for ending, put in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)] + put
-            break
-    if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "lsz":
-        word = word[:-1]
-    return word[:-1] if len(word) > 3 and word[-1] == "e" else word
-
-
-_ENDINGS = (
-    ("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("ches", "ch"),
-    ("shes", "sh"), ("xes", "x"), ("ss", "ss"), ("us", "us"), ("s", ""), ("ly", ""),
-)  # fmt: skip
-
-
-class Number(NamedTuple):
-    """One number at some tokens [first, last): its readings and the step of its last digit."""
-
-    last: int
-    readings: tuple[float, ...]
-    step: float
-    is_word: bool
-    plain: bool
-
-
-def readings_of(text: str) -> tuple[tuple[float, ...], float]:
-    """Return what a written number may mean, likeliest first, and the step of its last digit."""
-    if text.isdecimal():
-        return _whole(text)
-    if _GROUPED.fullmatch(text):
-        digits = "".join(c for c in text if c.isdecimal() or c in ".,").replace(",", ".")
-        return _decimal(digits)
-    signs = [c for c in text if not c.isdecimal()]
-    if any(c not in ".," for c in signs):
-        return (), 1.0
-    if len(text) > 1 and text[0] == "0" and text[1].isdecimal():
-        return (), 1.0
-    groups = text.replace(",", ".").split(".")
-    grouped = all(len(g) == 3 for g in groups[1:]) and 1 <= len(groups[0]) <= 3
-    if len(set(signs)) == 1 and len(signs) > 1:
-        return _whole("".join(groups)) if grouped else ((), 1.0)
-    if len(set(signs)) == 2:
-        if signs.count(signs[-1]) != 1 or not all(len(g) == 3 for g in groups[1:-1]):
-            return (), 1.0
-        return _decimal("".join(groups[:-1]) + "." + groups[-1])
-    decimal, step = _decimal(".".join(groups))
-    if not grouped or groups[0] == "0":
-        return decimal, step
-    whole, coarse = _whole("".join(groups))
-    return ((*whole, *decimal), coarse) if signs[0] == "," else ((*decimal, *whole), step)
-
-
-def _whole(digits: str) -> tuple[tuple[float, ...], float]:
-    if len(digits) > _EXACT_DIGITS:
-        return (), 1.0
-    zeros = len(digits) - len(digits.rstrip("0"))
-    return (float(int(digits)),), 10.0 ** min(zeros, max(0, len(digits) - 1))
-
-
-def _decimal(digits: str) -> tuple[tuple[float, ...], float]:
-    if len(digits) > _EXACT_DIGITS + 1:
-        return (), 1.0
-    return (float(digits),), 10.0 ** -len(digits.rpartition(".")[2]) if "." in digits else 1.0
-
-
-def number_at(tokens: Sequence[Token], place: int) -> Number | None:
-    """Return the number that begins at a token, or None."""
-    found = _plain_number(tokens, place)
-    if found is None or found.last >= len(tokens):
-        return found
-    last = found.last
-    low = [token.low for token in tokens[last : last + 6] if token.text != "-"][:3]
-    if low != ["and", "a", "half"]:
-        return found
-    while tokens[last].low != "half":
-        last += 1
-    readings = tuple(value + 0.5 for value in found.readings)
-    return found._replace(last=last + 1, readings=readings, step=0.1, plain=False)
-
-
-def _plain_number(tokens: Sequence[Token], place: int) -> Number | None:
-    """Return a number without "and a half", or None."""
-    token = tokens[place]
-    if token.kind == "n":
-        last = place + 1
-        text = token.text
-        if len(text) <= 3 and text.isdecimal() and text[0] != "0":
-            while _continues(tokens, last, len(text)):
-                text += "\u00a0" + tokens[last].text
-                last += 1
-        readings, step = readings_of(text)
-        return Number(last, readings, step, False, text.isdecimal()) if readings else None
-    if token.low in words.NUMBER_WORDS:
-        return _number_words(tokens, place)
-    return None
-
-
-def _continues(tokens: Sequence[Token], place: int, so_far: int) -> bool:
-    """Return whether "12 500" goes on at a token: exactly three digits behind one blank."""
-    if place >= len(tokens):
-        return False
-    here, before = tokens[place], tokens[place - 1]
-    head = here.text[:3]
-    if here.kind != "n" or not head.isdecimal() or here.start - before.end != 1:
-        return False
-    rest = here.text[3:]
-    return len(head) == 3 and (
-        not rest or (rest[0] in ".," and rest[1:].isdecimal() and len(rest) < 4)
-    )
-
-
-def _number_words(tokens: Sequence[Token], place: int) -> Number:
-    total, part, last = 0.0, 0.0, place
-    while last < len(tokens):
-        low = tokens[last].low
-        if low in words.NUMBER_WORDS:
-            value: float = words.NUMBER_WORDS[low]
-            joins = last == place or tokens[last - 1].low in (
-                "-", "and", "hundred", "thousand", "million", "billion",
-            ) or (tokens[last - 1].low in words.TENS and value < 10)  # fmt: skip
-            if not joins:
-                break
-            part += value
-        elif low == "hundred" and part:
-            part *= 100
-        elif low in ("thousand", "million", "billion") and part:
-            total += part * words.SCALES[low]
-            part = 0.0
-        elif (
-            (low == "-" and tokens[last - 1].low in words.TENS and _is_one(tokens, last + 1))
-            or (
-                low == "-" and part and last + 1 < len(tokens) and tokens[last + 1].low == "hundred"
-            )
-            or (
-                low == "and"
-                and tokens[last - 1].low in ("hundred", "thousand")
-                and (last + 1 < len(tokens) and tokens[last + 1].low in words.NUMBER_WORDS)
-            )
-        ):
-            pass
-        else:
-            break
-        last += 1
-    value = total + part
-    return Number(last, (value,), 1.0, True, False)
-
-
-def _is_one(tokens: Sequence[Token], place: int) -> bool:
-    return place < len(tokens) and 0 < words.NUMBER_WORDS.get(tokens[place].low, 99) < 10
 
 
 def _is_cased(letter: str) -> bool:
@@ -303,55 +131,103 @@ def amount(tokens: Sequence[Token], place: int, number: Number) -> Fact | None:
     attached = last < len(tokens) and tokens[last].start == tokens[last - 1].end
     if attached and tokens[last].low in words.ORDINAL_ENDS and not number.is_word:
         return _numeric_ordinal(tokens, place, number)
-    if (
-        attached
-        and tokens[last].low == "s"
-        and len(tokens[place].text) in (2, 4)
-        and (number.readings[0] % 10 == 0)
-    ):
+    if attached and tokens[last].low == "s" and _is_round_year(tokens[place], number):
         return None  # "the 1990s"
     prefix = _prefix(tokens, place)
     scale, last = _scale(tokens, last, prefix is not None)
     unit, after = _unit(tokens, last, number.is_word)
-    if (
-        unit is None
-        and attached
-        and tokens[last - 1].kind == "n"
-        and tokens[last].kind == "w"
-        and (tokens[last].low not in ("s", "x", "er"))
-        and _is_cased(tokens[last].text[0])
-    ):
-        return None  # "3D", "4K": a name
+    if unit is None and _is_inches(tokens, place, last):
+        unit, after = ("length", 0.0254), last + 1
+    if unit is None and attached and _makes_a_name(tokens, last):
+        return None
     start = tokens[place].start
     if prefix is not None and (unit is None or not unit[0].startswith("money")):
         unit, after, start = prefix[0], last, prefix[1]
-    step = number.step * scale
     readings = tuple(value * scale for value in number.readings)
-    bound = bound_at(tokens, place - (1 if start < tokens[place].start else 0), after)
+    fact = Fact(
+        start, tokens[last - 1].end, "number", "", readings, readings[0], 1.0, number.step * scale,
+        bound_at(tokens, place - (1 if start < tokens[place].start else 0), after),
+        nouns_at(tokens, after), is_word=number.is_word, token=place, last=after,
+        minus=_is_minus(tokens, place),
+    )  # fmt: skip
     if unit is not None:
-        dimension, factor = unit
-        if dimension == "pound":
-            is_weight = any(stem(token.low) in words.HEAVY for token in tokens)
-            dimension, factor = ("mass", 0.45359237) if is_weight else ("money:GBP", 1.0)
-        values = tuple(value * factor for value in readings)
-        if dimension in ("celsius", "fahrenheit"):
-            values = _temperature(dimension, readings)
-            dimension, factor = "temperature", 1.0 if dimension == "celsius" else 5 / 9
-        kind = _kind(dimension)
-        end = tokens[max(after, number.last) - 1].end
-        return Fact(start, end, kind, dimension, values, readings[0], factor, step, last=after,
-                    nouns=nouns_at(tokens, after), bound=bound,
-            is_word=number.is_word,
-            token=place,)  # fmt: skip
+        return _with_unit(fact, unit, tokens, max(after, number.last))
     if number.plain and scale == 1 and len(tokens[place].text) == 4:
         year = int(number.readings[0])
         if 1000 <= year <= 2199 and _is_year(tokens, place, last):
-            return Fact(start, tokens[last - 1].end, "date", "date", (float(year),), float(year),
-                        date=(year, None, None), last=last, bound=bound, token=place)  # fmt: skip
-    return Fact(start, tokens[last - 1].end, "number", "", readings, readings[0], 1.0, step,
-                nouns=nouns_at(tokens, last), lead=_lead(tokens, place), last=last, bound=bound,
-            is_word=number.is_word,
-            token=place,)  # fmt: skip
+            return replace(
+                fact, kind="date", unit="date", date=(year, None, None), nouns=(), step=1.0
+            )
+    return replace(fact, lead=_lead(tokens, place))
+
+
+def _is_round_year(token: Token, number: Number) -> bool:
+    return len(token.text) in (2, 4) and number.readings[0] % 10 == 0
+
+
+def _makes_a_name(tokens: Sequence[Token], last: int) -> bool:
+    """Return whether letters right behind a number make it a name: "3D", "4K"."""
+    behind = tokens[last] if last < len(tokens) else None
+    return (
+        behind is not None
+        and tokens[last - 1].kind == "n"
+        and behind.kind == "w"
+        and behind.start == tokens[last - 1].end
+        and behind.low not in ("s", "x", "er")
+        and _is_cased(behind.text[0])
+    )
+
+
+def _is_inches(tokens: Sequence[Token], place: int, last: int) -> bool:
+    """Return whether "in" behind a number means inches: "5 ft 7 in"."""
+    return (
+        place > 0
+        and last < len(tokens)
+        and tokens[last].low == "in"
+        and tokens[place - 1].low in ("ft", "feet", "foot")
+    )
+
+
+def _is_minus(tokens: Sequence[Token], place: int) -> bool:
+    before = tokens[place - 1] if place else None
+    if before is None or (before.low != "minus" and before.text not in DASHES):
+        return False
+    if before.low == "minus":
+        return True
+    apart = place < 2 or tokens[place - 2].end < before.start or tokens[place - 2].text in "(|,:="
+    return apart and before.end == tokens[place].start
+
+
+def _with_unit(fact: Fact, unit: tuple[str, float], tokens: Sequence[Token], after: int) -> Fact:
+    """Return a number as an amount of a unit that ends before a token."""
+    dimension, factor = unit
+    if dimension == "pound":
+        is_weight = any(stem(token.low) in words.HEAVY for token in tokens)
+        dimension, factor = ("mass", 0.45359237) if is_weight else ("money:GBP", 1.0)
+    values = tuple(value * factor for value in fact.values)
+    if dimension in ("celsius", "fahrenheit"):
+        signed = [-value for value in fact.values] if fact.minus else fact.values
+        values = _temperature(dimension, signed)
+        dimension, factor = "temperature", 1.0 if dimension == "celsius" else 5 / 9
+    return replace(
+        fact, end=tokens[after - 1].end, kind=_kind(dimension), unit=dimension, values=values,
+        factor=factor, per=_per(tokens, after),
+    )  # fmt: skip
+
+
+def _per(tokens: Sequence[Token], place: int) -> tuple[str, float] | None:
+    """Return the unit that an amount before a token is for, or None."""
+    if place >= len(tokens):
+        return None
+    low = tokens[place].low
+    if low in words.ADVERBS:
+        return "duration", words.ADVERBS[low]
+    if low not in words.PER or place + 1 >= len(tokens):
+        return None
+    unit, _ = _unit(tokens, place + 1, False)
+    if unit is None and tokens[place + 1].low not in words.NEVER_AFTER_BLANK:
+        unit = words.UNITS.get((tokens[place + 1].low,))
+    return unit if unit is not None and not unit[0].startswith("money") else None
 
 
 def _lead(tokens: Sequence[Token], place: int) -> str:
@@ -376,6 +252,8 @@ def _temperature(dimension: str, readings: Sequence[float]) -> tuple[float, ...]
 def _kind(dimension: str) -> str:
     if dimension.startswith("money"):
         return "money"
+    if dimension == "times":
+        return "number"
     if dimension == "percent":
         return "percentage"
     return "duration" if dimension in ("duration", "workdays") else "measure"
@@ -504,8 +382,8 @@ def _is_year(tokens: Sequence[Token], place: int, after: int) -> bool:
     """Return whether four digits are likelier a year than an amount."""
     value = int(tokens[place].text)
     behind = tokens[after] if after < len(tokens) else None
-    if behind is not None and behind.text in ("年",):
-        return True
+    if behind is not None and behind.text in ("年", "x", "\u00d7"):
+        return behind.text == "年"
     if not 1500 <= value <= 2100:
         return False
     if behind is None or behind.kind != "w" or behind.low in words.STOP or behind.text[0].isupper():
@@ -533,7 +411,10 @@ def in_unit_of(fact: Fact, other: Fact) -> Fact:
     factor = other.factor
     if other.unit == "temperature":
         dimension = "celsius" if factor == 1.0 else "fahrenheit"
-        values = _temperature(dimension, fact.values)
+        signed = [-value for value in fact.values] if fact.minus else fact.values
+        values = _temperature(dimension, signed)
     else:
         values = tuple(value * factor for value in fact.values)
-    return replace(fact, kind=other.kind, unit=other.unit, values=values, factor=factor)
+    return replace(
+        fact, kind=other.kind, unit=other.unit, values=values, factor=factor, per=other.per
+    )

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from guardrail_service.detectors.facts import vocabulary as words
-from guardrail_service.detectors.facts.amounts import Date, Fact, Token, bound_at, year_of
+from guardrail_service.detectors.facts.amounts import Date, Fact, bound_at, year_of
+from guardrail_service.detectors.facts.numerals import Token
 
 
 def _day(token: Token) -> int | None:
@@ -78,10 +79,11 @@ def _all_digits(tokens: Sequence[Token], place: int) -> Fact | None:
         and (_day(rest[1]) is not None and _day(rest[3]) is not None and int(texts[1]) <= 12)
     ):
         return _date(tokens, place, place + 5, (year, int(texts[1]), int(texts[3])))
-    if year is not None and texts[:1] == ["年"]:
-        month = (
-            int(texts[1]) if len(texts) > 2 and texts[2] == "月" and texts[1].isdecimal() else None
-        )
+    if day_of := _month_day(tokens, place):
+        return day_of
+    if year is not None and texts[:1] in (["年"], ["년"]):
+        is_month = len(texts) > 2 and texts[2] in ("月", "월") and texts[1].isdecimal()
+        month = int(texts[1]) if is_month else None
         day = int(texts[3]) if month and len(texts) > 4 and texts[3].isdecimal() else None
         return _date(tokens, place, place + 2 + 2 * (month is not None) + (day is not None),
                      (year, month, day))  # fmt: skip
@@ -98,6 +100,18 @@ def _all_digits(tokens: Sequence[Token], place: int) -> Fact | None:
     return None
 
 
+def _month_day(tokens: Sequence[Token], place: int) -> Fact | None:
+    """Return a date without a year in signs: 6月28日, 6월 28일."""
+    marks = ("月", "日号號"), ("월", "일")
+    rest = tokens[place + 1 : place + 4]
+    month, day = _day(tokens[place]), _day(rest[1]) if len(rest) > 2 else None
+    if month is None or day is None or month > 12:
+        return None
+    if not any(rest[0].text == one and rest[2].text[0] in other for one, other in marks):
+        return None
+    return _date(tokens, place, place + 4, (None, month, day))
+
+
 def _written_date(tokens: Sequence[Token], place: int) -> Fact | None:
     """Return a date that begins with a month's name."""
     month = words.MONTHS[tokens[place].low]
@@ -108,7 +122,8 @@ def _written_date(tokens: Sequence[Token], place: int) -> Fact | None:
         year, day = year_of(tokens[at]), _day(tokens[at])
         if year is not None:
             return _date(tokens, place, at + 1, (year, month, None))
-        if day is not None:
+        is_amount = at + 1 < len(tokens) and (tokens[at + 1].low,) in words.UNITS
+        if day is not None and not (is_amount and tokens[at - 1].text == ","):
             last = at + 1
             if last < len(tokens) and tokens[last].low in words.ORDINAL_ENDS:
                 last += 1
@@ -192,6 +207,9 @@ def _is_at(tokens: Sequence[Token], place: int, sign: str) -> bool:
     )
 
 
+_CLOCKS = frozenset(("uhr", "o'clock", "o\u2019clock", "点", "點", "時", "时", "시"))
+
+
 def _half_of_day(tokens: Sequence[Token], place: int) -> tuple[str, int]:
     """Return "am", "pm", "clock" or "" and the place behind it."""
     low = [token.low for token in tokens[place : place + 4]]
@@ -199,6 +217,8 @@ def _half_of_day(tokens: Sequence[Token], place: int) -> tuple[str, int]:
         return low[0], place + 1
     if low[:3] in (["a", ".", "m"], ["p", ".", "m"]):
         return low[0] + "m", place + (4 if low[3:] == ["."] else 3)
-    if low[:1] in (["uhr"], ["o'clock"], ["o\u2019clock"]):
+    if low[:2] == ["in", "the"] and low[2:3] in (["morning"], ["afternoon"], ["evening"]):
+        return "am" if low[2] == "morning" else "pm", place + 3
+    if low[:1] and low[0] in _CLOCKS:
         return "clock", place + 1
     return "", place

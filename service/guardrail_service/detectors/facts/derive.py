@@ -85,6 +85,13 @@ def _plain(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
             yield abs(a - b), f"{_shown(max(a, b))} - {_shown(min(a, b))}"
     if fact.unit == "duration":
         yield from _spans(fact, operands)
+    if fact.unit == "percent":
+        said = [one for one in operands if one.group < 0 and one.fact.kind in ("number", "money")]
+        for one in said:
+            for other in operands:
+                if other.group >= 0 and other.fact.unit == one.fact.unit and other.fact.values[0]:
+                    a, b = one.fact.values[0], other.fact.values[0]
+                    yield 100 * a / b, f"{_shown(a)} / {_shown(b)}"
 
 
 _NO_AMOUNT = frozenset(("date", "time", "ordinal", "weekday"))
@@ -100,7 +107,8 @@ def _results(
         bare = [
             one
             for one in amounts
-            if not one.fact.unit or (not fact.unit and one.fact.kind == "money")
+            if fact.unit != "percent"
+            and (not one.fact.unit or (not fact.unit and one.fact.kind == "money"))
         ]
         chosen += [one for one in bare if one not in chosen and len(bare) > len(chosen)]
     same = [(one.fact, one.fact.values[0] / fact.factor, one.group) for one in chosen]
@@ -180,6 +188,50 @@ def _ratios(operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
         if one.unit == other.unit and one.values[0] and other.values[0] and one.kind != "date":
             high, low = sorted((one.values[0], other.values[0]), reverse=True)
             yield high / low, f"{_shown(high)} / {_shown(low)}"
+
+
+def times_of_day(fact: Fact, operands: Sequence[ComputedFrom]) -> str:
+    """Return how a time of day follows from another and a duration; one of them is the claim's."""
+    times = [one for one in operands if one.fact.unit == "time"]
+    lengths = [one for one in operands if one.fact.unit == "duration"]
+    for start in times[:MOST]:
+        for length in lengths[:MOST]:
+            check_time()
+            if min(start.group, length.group) >= 0:
+                continue
+            passed = length.fact.values[0] / 60
+            for sign, value in (("+", passed), ("-", -passed)):
+                result = (start.fact.values[0] + value) % 1440
+                if any(abs(result - own) < 0.5 for own in fact.values):
+                    told = f"{_clock(start.fact.values[0])} {sign} {_clock(passed)}"
+                    return f"{told} = {_clock(result)}"
+    return ""
+
+
+def portions(asked: Sequence[Fact], bases: Sequence[Fact]) -> list[tuple[float, float, str]]:
+    """Return the shares of a stated base that portions are, and bases: 45 g per 100 g is 0.45."""
+    return [
+        (one.values[0] / base.values[0], base.values[0], f"{_shown(one.raw)} / {_shown(base.raw)}")
+        for base in bases
+        for one in asked
+        if one.unit == base.unit and base.values[0] > 0 and one.values[0] != base.values[0]
+    ][:MOST]
+
+
+def scaled(
+    fact: Fact, operands: Sequence[ComputedFrom], shares: Sequence[tuple[float, float, str]]
+) -> str:
+    """Return how an amount follows from one of the passages for another portion, or ""."""
+    for one in operands:
+        if one.group < 0 or one.fact.unit != fact.unit or one.fact.kind in _NO_AMOUNT:
+            continue
+        for share, base, told in shares:
+            if one.fact.values[0] == base:
+                continue
+            result = one.fact.values[0] / fact.factor * share
+            if _is(fact, result) or abs(result - fact.raw) <= 0.5000001 * fact.step:
+                return f"{_shown(one.fact.raw)} \u00d7 {told} = {_shown(fact.raw)}"
+    return ""
 
 
 def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:

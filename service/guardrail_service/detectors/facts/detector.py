@@ -24,7 +24,14 @@ from guardrail_service.detectors.facts.align import (
     rivals,
 )
 from guardrail_service.detectors.facts.amounts import Fact
-from guardrail_service.detectors.facts.derive import MOST, ComputedFrom, derived
+from guardrail_service.detectors.facts.derive import (
+    MOST,
+    ComputedFrom,
+    derived,
+    portions,
+    scaled,
+    times_of_day,
+)
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.statements import contradicted
 from guardrail_service.detectors.hallucination.detector import AGAINST, SUPPORTED
@@ -86,22 +93,51 @@ class Facts(Detector[FactsParameters]):
 def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVerdict]:
     """Return what the passages say about each fact of some claims, in order."""
     asked = sample.sample.question or ""
+    code = _language(sample)
+    in_english = not code
     claims, question, *passages = read_all(
-        pieces, [Sentence(0, len(asked), asked)], *sample.context_sentences
+        pieces, [Sentence(0, len(asked), asked)], *sample.context_sentences, language=code
     )
     source = PassageFacts(passages, question[0] if asked else None)
-    language = sample.language("answer")
-    in_english = language is None or language.code == "en"
     told = frozenset().union(*(one.signals for part in passages for one in part))
+    shares = _shares_of_bases([*claims, *([question[0]] if asked else [])], source)
     found: list[FactVerdict] = []
     before: list[ReadSentence] = []
     for claim in claims:
         if claim.facts:
-            found += Judge(claim, source, before, in_english).verdicts()
+            found += Judge(claim, source, before, in_english, shares).verdicts()
         if in_english and (claim.signals & told or "denial" in claim.signals | told):
             found += _statements(claim, source)
         before = [claim]
     return found
+
+
+def _language(sample: SegmentedSample) -> str:
+    """Return the code of the answer's language, "" for English and where it cannot be told."""
+    own = sample.language("answer")
+    if own is None or own.code == "en":
+        return ""
+    if own.probability < _SURE_LANGUAGE:
+        around = sample.language("contexts")
+        if around is None or around.code == "en":
+            return ""
+    return own.code
+
+
+def _shares_of_bases(
+    said: Sequence[ReadSentence], source: PassageFacts
+) -> list[tuple[float, float, str]]:
+    """Return what portions answer and question speak of, as shares of the passages' "per 100 g"."""
+    bases = [
+        fact
+        for _, one in source.sentences
+        for fact in one.facts
+        if fact.token and one.tokens[fact.token - 1].low in ("per", "for", "serves")
+    ]
+    if not bases:
+        return []
+    asked = [fact for one in said for fact in one.facts if fact.kind in ("measure", "number")]
+    return portions(asked, bases)
 
 
 def _statements(claim: ReadSentence, source: PassageFacts) -> list[FactVerdict]:
@@ -127,6 +163,8 @@ def _span(verdict: FactVerdict) -> Span:
 
 
 CONTRADICTED, NOT_MENTIONED = AGAINST
+_SURE_LANGUAGE = 0.9
+"""Probability from which a short answer's language counts against its passages'."""
 _STATED = 0.35
 """Score of a statement without a number that a passage contradicts."""
 _SURELY, _LIKELY, _HARDLY, _UNSURE = 0.3, 0.4, 0.6, 0.8
@@ -165,11 +203,13 @@ class Judge:
         source: PassageFacts,
         given: Sequence[ReadSentence],
         words_read: bool,
+        shares: Sequence[tuple[float, float, str]] = (),
     ) -> None:
         self.claim = claim
         self.source = source
         self.given = given
         self.words_read = words_read
+        self.shares = shares
 
     def verdicts(self) -> Iterator[FactVerdict]:
         """Yield a verdict for each fact, in order."""
@@ -228,10 +268,13 @@ class Judge:
         """Return whether a passage holds the number, whatever it means there."""
         if fact.date is not None:
             return False
+        scales = [1.0, 1e-3, 1e-6, 1e-9, 1e3, 1e6]
+        if fact.raw % 1 or fact.unit == "percent":
+            scales += [0.01, 100.0]
         return any(
             value * scale in self.source.numbers
             for value in (fact.raw, *fact.values)
-            for scale in (1.0, 1e-3, 1e-6, 1e-9, 1e3, 1e6, 0.01, 100.0)
+            for scale in scales
         )
 
     def _absence(self, fact: Fact) -> float:
@@ -247,7 +290,7 @@ class Judge:
             self._is_rate(fact)
             or fact.is_word
             or fact.kind in ("ordinal", "weekday")
-            or fact.raw in (0.0, 1.0, 100.0)
+            or (fact.raw in (0.0, 1.0, 100.0) and fact.kind != "time")
         ):
             return _UNSURE
         if fact.kind == "date":
@@ -268,7 +311,7 @@ class Judge:
             return None
         near = around(self.claim, fact)
         every = alone(self.claim, fact)
-        if not every or self._is_rate(fact):
+        if not every or self._is_rate(fact) or (fact.kind == "money" and not fact.raw):
             return None
         best: tuple[float, Held] | None = None
         for held in in_time(self.source.held, every=16):
@@ -287,7 +330,9 @@ class Judge:
             return None
         if agreeing:
             return self._exchanged(fact, agreeing, best)
-        least = 1 if is_other_unit(fact, best[1].fact) else 2
+        theirs = best[1].fact
+        is_end = fact.is_range and theirs.is_range and fact.other == theirs.other
+        least = 1 if is_end or is_other_unit(fact, theirs) else 2
         if len(every & best[1].read.content) < least:
             return None
         if fact.kind == "ordinal" and fact.token < 4:
@@ -345,6 +390,8 @@ class Judge:
             for other_read, other in (*earlier, *own[:at]):
                 if fact.unit != other.unit or not is_amount(fact) or fact.values == other.values:
                     continue
+                if fact.other in other.values:
+                    continue
                 place = self._swap(one, fact, other_read, other)
                 if place is not None:
                     found[fact.token] = place
@@ -374,9 +421,13 @@ class Judge:
 
     def _derived(self, fact: Fact) -> str:
         """Return how a number follows from numbers of passages, question and claim, or ""."""
-        if fact.is_range or fact.kind in ("time", "weekday", "ordinal", "date"):
+        if fact.is_range or fact.kind in ("weekday", "ordinal", "date"):
             return ""
         operands, multipliers = self._operands(fact)
+        if fact.kind == "time":
+            return times_of_day(fact, operands)
+        if self.shares and (told := scaled(fact, operands, self.shares)):
+            return told
         for value in fact.values:
             told = derived(
                 replace(fact, raw=value / fact.factor), operands, multipliers, self._computes
@@ -413,8 +464,13 @@ class Judge:
             for other in one.facts
             if other is not fact
         ]
+        own = [one.fact for one in operands]
         for _, number, one in ranked:
-            operands += [ComputedFrom(other, number) for other in one.facts]
+            operands += [
+                ComputedFrom(other, number)
+                for other in one.facts
+                if other.date is not None or not any(_is_one(other, said) for said in own)
+            ]
             if len(operands) >= MOST:
                 break
         counts = [
@@ -433,6 +489,11 @@ class Judge:
     def _nearby(self) -> list[ReadSentence]:
         asked = [self.source.question] if self.source.question is not None else []
         return [self.claim, *self.given, *asked]
+
+
+def _is_one(fact: Fact, said: Fact) -> bool:
+    """Return whether a passage's number is one that the claim repeats."""
+    return fact.unit == said.unit and fact.values == said.values and fact.nouns == said.nouns
 
 
 def _score(value: float) -> float:

@@ -5,26 +5,27 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import (
-    DASHES,
     Fact,
-    Number,
-    Token,
     amount,
     bound_at,
     in_unit_of,
     measured,
     nouns_at,
-    readings_of,
-    stem,
 )
 from guardrail_service.detectors.facts.dates import dated, timed
-from guardrail_service.text.budget import check_time
+from guardrail_service.detectors.facts.numerals import (
+    DASHES,
+    Number,
+    Token,
+    readings_of,
+    stem,
+    tokenised,
+)
 from guardrail_service.text.segmentation.sentences import Sentence
 
 _CLAUSE = frozenset(';:()[]|!?"–—')
@@ -57,9 +58,9 @@ class ReadSentence:
     signals: frozenset[str] = frozenset()
 
 
-def read(text: str, start: int = 0) -> ReadSentence:
-    """Return a sentence with its facts."""
-    tokens = tokenised(text)
+def read(text: str, start: int = 0, language: str = "") -> ReadSentence:
+    """Return a sentence with its facts; `language` is empty for English."""
+    tokens = tokenised(text, language)
     found, loose = _facts(tokens) if _may_have_facts(tokens) else ((), frozenset())
     stems = tuple(_stem_at(tokens, place) for place in range(len(tokens)))
     return ReadSentence(
@@ -83,9 +84,9 @@ def _signals(tokens: Sequence[Token]) -> frozenset[str]:
     return frozenset(found)
 
 
-def read_all(*groups: Sequence[Sentence]) -> list[list[ReadSentence]]:
+def read_all(*groups: Sequence[Sentence], language: str = "") -> list[list[ReadSentence]]:
     """Return the sentences of each group, read."""
-    return [[read(one.text, one.start) for one in group] for group in groups]
+    return [[read(one.text, one.start, language) for one in group] for group in groups]
 
 
 def _stem_at(tokens: Sequence[Token], place: int) -> str:
@@ -103,96 +104,14 @@ def _stem_at(tokens: Sequence[Token], place: int) -> str:
     return ""
 
 
-def tokenised(text: str) -> tuple[Token, ...]:
-    """Return numbers, words and signs in order; digits of any script become ASCII ones."""
-    plain = text if text.isascii() else _ascii_digits(text)
-    found: list[Token] = []
-    at = 0
-    for count, piece in enumerate(plain.split()):
-        if count % 1024 == 1023:
-            check_time()
-        at = plain.index(piece, at)
-        end = at + len(piece)
-        if piece.isalpha():
-            found.append(Token("w", piece, piece.lower(), at, end))
-        elif piece[:-1].isalpha() and piece[-1] in _ENDS:
-            found.append(Token("w", piece[:-1], piece[:-1].lower(), at, end - 1))
-            found.append(Token("s", piece[-1], piece[-1], end - 1, end))
-        else:
-            _pieces(piece, at, found)
-        at = end
-    return tuple(found)
-
-
-_ENDS = frozenset(".,;:!?)")
-
-
-def _pieces(piece: str, start: int, found: list[Token]) -> None:
-    """Add the numbers, words and signs of a piece of text without blanks."""
-    at, size = 0, len(piece)
-    while at < size:
-        if at % 1024 == 1023:
-            check_time()
-        sign = piece[at]
-        end = at + 1
-        if "0" <= sign <= "9":
-            while end < size and (
-                "0" <= piece[end] <= "9"
-                or (piece[end] in _IN_NUMBERS and "0" <= piece[end + 1 : end + 2] <= "9")
-            ):
-                end += 1
-            _add_number(piece[at:end], start + at, found)
-        elif sign.isalpha():
-            while end < size and (
-                piece[end].isalpha()
-                or (piece[end] in "'\u2019" and piece[end + 1 : end + 2].isalpha())
-                or (not piece[end].isascii() and unicodedata.category(piece[end])[0] == "M")
-            ):
-                end += 1
-            word = piece[at:end]
-            found.append(Token("w", word, word.lower(), start + at, start + end))
-        else:
-            found.append(Token("s", sign, sign, start + at, start + end))
-        at = end
-
-
-_IN_NUMBERS = frozenset(".,'\u2019")
-
-
-def _add_number(own: str, start: int, found: list[Token]) -> None:
-    parts = own.split(",") if "," in own and _is_column(own, found, start) else [own]
-    for part in parts:
-        found.append(Token("n", part, part, start, start + len(part)))
-        start += len(part) + 1
-
-
-def _is_column(own: str, before: Sequence[Token], start: int) -> bool:
-    """Return whether a comma parts two numbers: "2020-04-12,141.5", "3,4"."""
-    if (
-        len(before) > 1
-        and before[-1].text == "-"
-        and before[-2].kind == "n"
-        and (before[-1].end == start and before[-2].end == before[-1].start)
-    ):
-        return True
-    return all(own.split(",")) and not readings_of(own)[0]
-
-
-def _ascii_digits(text: str) -> str:
-    if not any(c.isdecimal() and not c.isascii() for c in text):
-        return text
-    return "".join(
-        str(unicodedata.decimal(c)) if c.isdecimal() and not c.isascii() else c for c in text
-    )
-
-
 def _may_have_facts(tokens: Sequence[Token]) -> bool:
     return any(t.kind == "n" or t.low in _TRIGGERS for t in tokens)
 
 
 _TRIGGERS = frozenset((
     *words.NUMBER_WORDS, *words.ORDINALS, *words.WEEKDAYS, *words.FRACTIONS, "noon", "midnight",
-    *(day.lower() for day in words.SHORT_WEEKDAYS), *(m.lower() for m in words.LONE_MONTHS),
+    "twice", "thrice", "once", *(day.lower() for day in words.SHORT_WEEKDAYS),
+    *(m.lower() for m in words.LONE_MONTHS),
     "hundred", "thousand", "million", "billion", "dozen", "hour", "day", "week", "month", "year",
 ))  # fmt: skip
 
@@ -229,6 +148,9 @@ def _facts(tokens: tuple[Token, ...]) -> tuple[tuple[Fact, ...], frozenset[float
         token = tokens[place]
         fact: Fact | None = None
         if token.kind == "n":
+            if (end := _past_phone(tokens, place)) > place:
+                place = end
+                continue
             numbers.update(readings_of(token.text)[0])
             fact = dated(tokens, place) or timed(tokens, place) or measured(tokens, place)
         elif token.kind == "w":
@@ -239,7 +161,72 @@ def _facts(tokens: tuple[Token, ...]) -> tuple[tuple[Fact, ...], frozenset[float
         numbers.update(fact.values if not fact.unit else (fact.raw, *fact.values))
         found.append(fact)
         place = max(fact.last, place + 1)
-    return tuple(_ranged(_summed(found, tokens), tokens)), frozenset(numbers)
+    found = _day_ranges(_summed(found, tokens), tokens)
+    return tuple(_ranged(found, tokens)), frozenset(numbers)
+
+
+_PHONE_DIGITS = 7
+_IN_PHONES = frozenset(("-", "/", "(", ")", "\u2013"))
+
+
+def _past_phone(tokens: Sequence[Token], place: int) -> int:
+    """Return the place behind a phone number that begins at a token, or the token's place."""
+    first = tokens[place]
+    opened = place > 0 and tokens[place - 1].text in "+("
+    if not (first.text[0] == "0" or opened) or not first.text.isdecimal():
+        return place
+    digits, at = first.text, place + 1
+    while at < len(tokens):
+        token = tokens[at]
+        if token.start - tokens[at - 1].end > 1:
+            break
+        if token.kind == "n" and token.text.isdecimal():
+            digits += token.text
+        elif token.text not in _IN_PHONES:
+            break
+        at += 1
+    return at if len(digits) > _PHONE_DIGITS else place
+
+
+def _day_ranges(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
+    """Return the facts with both days of "16 to Thursday 18 September" as dates."""
+    facts = list(found)
+    for at, fact in enumerate(facts):
+        if fact.unit or fact.kind != "number" or fact.is_word or not 1 <= fact.raw <= 31:
+            continue
+        after = next((one for one in facts[at + 1 : at + 3] if one.kind != "weekday"), None)
+        if after is not None and after.date is not None and after.date[2] is not None:
+            joint = tokens[fact.last : after.token]
+            if _joins_days(joint):
+                facts[at] = _as_day(fact, after)
+                continue
+        before = facts[at - 1] if at else None
+        if before is not None and before.date is not None and before.date[2] is not None:
+            joint = tokens[before.last : fact.token]
+            if joint and _joins_days(joint) and not fact.nouns and before.date[2] < fact.raw:
+                facts[at] = _as_day(fact, before)
+    return facts
+
+
+def _joins_days(joint: Sequence[Token]) -> bool:
+    lows = [token.low for token in joint if token.low not in words.WEEKDAYS]
+    lows = [low for low in lows if low not in (".", "the", "th", "st", "nd", "rd")]
+    return len(lows) == 1 and (lows[0] in _JOINTS or lows[0] in ("\ubd80\ud130", "\ubd80"))
+
+
+def _as_day(fact: Fact, other: Fact) -> Fact:
+    year, month, _ = other.date or (None, None, None)
+    day = int(fact.raw)
+    value = (year or 0) * 372.0 + (month or 0) * 31.0 + day
+    return replace(
+        fact,
+        kind="date",
+        unit="date",
+        values=(value,),
+        raw=value,
+        date=(year, month, day),
+        nouns=(),
+    )
 
 
 def _summed(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
@@ -280,6 +267,10 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
         value = 0.0 if low == "midnight" else 720.0
         return Fact(token.start, token.end, "time", "time", (value,), value, token=place,
                     last=place + 1)  # fmt: skip
+    if low in ("twice", "thrice") or (low == "once" and _is_counted(tokens, place)):
+        value = {"once": 1.0, "twice": 2.0, "thrice": 3.0}[low]
+        return Fact(token.start, token.end, "number", "times", (value,), value, is_word=True,
+                    token=place, last=place + 1)  # fmt: skip
     if low in words.ORDINALS:
         return _ordinal_word(tokens, place)
     if low in ("half", "quarter") or (
@@ -300,14 +291,26 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
 def _ordinal_word(tokens: Sequence[Token], place: int) -> Fact | None:
     token = tokens[place]
     after = tokens[place + 1] if place + 1 < len(tokens) else None
-    is_named = place > 0 and tokens[place - 1].low == "the"
-    if after is None or after.kind != "w" or (after.low in words.STOP and not is_named):
-        return None
+    before = tokens[place - 1].low if place else ""
     value = float(words.ORDINALS[token.low])
+    if stem(before) in _RANKED and value > 1:
+        after = None
+    elif after is None or after.kind != "w" or (after.low in words.STOP and before != "the"):
+        return None
     return Fact(
         token.start, token.end, "ordinal", "ordinal", (value,), value,
         nouns=nouns_at(tokens, place + 1), is_word=True, token=place, last=place + 1,
     )  # fmt: skip
+
+
+_RANKED = frozenset(("finish", "com", "plac", "rank", "cam", "was", "been", "is", "end"))
+
+
+def _is_counted(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether "once" counts: "once a week", "only once"."""
+    before = tokens[place - 1].low if place else ""
+    after = tokens[place + 1].low if place + 1 < len(tokens) else "."
+    return before in ("only", "just") or after in ("a", "per", "every", "each")
 
 
 def _fraction_at(tokens: Sequence[Token], place: int) -> int | None:
@@ -357,7 +360,7 @@ def _ranged(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
     for at in range(len(facts) - 1):
         one, other = facts[at], facts[at + 1]
         between = tokens[one.last : other.token]
-        while between and between[-1].low in words.BEFORE_NUMBER:
+        while between and (between[-1].low in words.BEFORE_NUMBER or between[-1].low in _SIGNS):
             between = between[:-1]
         joint = "".join(token.low for token in between)
         if joint not in _JOINTS:
@@ -380,6 +383,7 @@ def _ranged(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
     return facts
 
 
+_SIGNS = frozenset(("plus", "minus", "+"))
 _JOINTS = frozenset(
     (*DASHES, "to", "and", "or", "bis", "through", "until", "till", "und", "à", "et")
 )

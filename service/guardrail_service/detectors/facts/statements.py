@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import PassageFacts, Place
-from guardrail_service.detectors.facts.amounts import Token, stem
+from guardrail_service.detectors.facts.numerals import Token, stem
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import check_time
 
@@ -73,7 +73,7 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
     amounts: list[tuple[float, str]] = []
     for at, token in enumerate(tokens):
         low = token.low.replace("\u2019", "'")
-        if low in words.NEGATORS or low in words.CONTRACTED:
+        if low in words.NEGATORS or low in words.CONTRACTED or low == "non":
             denials += 1
             if low in words.AMOUNTS:
                 amounts.append((words.AMOUNTS[low], _next(tokens, at)))

@@ -36,6 +36,7 @@ length 0.01 cm, centimetre, centimetres, centimeter, centimeters, zentimeter
 length 1 m, metre, metres, meter, meters, mètre, mètres, metro, metros, metri
 length 1000 km, kilometre, kilometres, kilometer, kilometers, kilomètres, kilómetros, chilometri
 length 0.0254 inch, inches
+length 0.000001 micrometre, micrometres, micrometer, micrometers, µm, micron, microns
 length 0.3048 ft, foot, feet
 length 0.9144 yd, yard, yards
 length 1609.344 mi, mile, miles, meilen
@@ -46,26 +47,40 @@ mass 1 kg, kgs, kilo, kilos, kilogram, kilograms, kilogramm, kilogrammes, kilogr
 mass 1000 t, tonne, tonnes, ton, tons, metric tons, tonnen
 mass 0.45359237 lb, lbs
 mass 0.028349523 oz, ounce, ounces
+mass 6.35029318 stone
 volume 0.001 ml, millilitre, millilitres, milliliter, milliliters
 volume 0.01 cl, centilitre, centilitres
 volume 1 l, litre, litres, liter, liters, litros, litri
-volume 3.785411784 gallon, gallons, gal
-volume 1000 m ³, cubic metres, cubic meters, cubic metre
+volume 3.785411784 gallon, gallons, gal, us gallon, us gallons
+volume 4.54609 imperial gallon, imperial gallons, uk gallon, uk gallons
+volume 0.473176473 pint, pints
+volume 0.946352946 quart, quarts
+volume 0.0295735 fl oz, fluid ounce, fluid ounces
+volume 1000 m ³, cubic metres, cubic meters, cubic metre, kubikmeter
+volume 1000 mètres cubes, metros cúbicos, metri cubi
+volume 28.316846592 cubic foot, cubic feet, cu ft
+volume 0.001 cm ³, cubic centimetres, cubic centimeters
 celsius 1 ° c, degrees celsius, degree celsius, celsius, degrees centigrade, grad celsius
 fahrenheit 1 ° f, degrees fahrenheit, degree fahrenheit, fahrenheit
 degree 1 °, degrees, degree
 duration 0.001 ms, millisecond, milliseconds
 duration 1 s, sec, secs, second, seconds, sekunden, secondes, segundos, secondi
 duration 60 min, mins, minute, minutes, minuten, minuto, minutos, minuti
+duration 60 minut, minuty, 分, 分 钟, 分 鐘, 분
 duration 3600 h, hr, hrs, hour, hours, stunde, stunden, heure, heures, hora, horas, ora, ore
+duration 3600 uur, uren, godzina, godziny, godzin, 小 时, 小 時, 時 間, 시간
 duration 86400 day, days, tag, tage, tagen, jour, jours, día, días, giorni, giorno, dias, dni
+duration 86400 dia, dag, dagen, dzień, 天, 日 間, 일
 duration 86400 calendar days, calendar day, night, nights
 workdays 1 business days, working days, business day, working day, weekdays, werktage, werktagen
 duration 604800 week, weeks, wk, wks, woche, wochen, semaine, semaines, semana, semanas, settimane
+duration 604800 settimana, weken, tydzień, tygodnie, tygodni, 周, 週 間, 주
 duration 1209600 fortnight, fortnights
 duration {MONTH_S} month, months, mths, monat, monate, monaten, mois, mes, meses, mesi
 duration {MONTH_S * 12} year, years, yr, yrs, jahr, jahre, jahren, an, ans, année, années, año, años
-duration {MONTH_S * 12} anni
+duration {MONTH_S} mese, meses, mês, maand, maanden, miesiąc, miesiące, miesięcy
+duration {MONTH_S} 个 月, 個 月, か 月, 개월
+duration {MONTH_S * 12} anni, anno, ano, anos, jaar, rok, lata, lat, 年 間, 년
 duration {MONTH_S * 120} decade, decades
 duration {MONTH_S * 1200} century, centuries
 data 1 byte, bytes
@@ -77,7 +92,7 @@ bitrate 1 mbps, mbit / s, mbit, megabits
 bitrate 1000 gbps, gbit / s, gbit, gigabits
 area 0.0001 cm ², square centimetres
 area 1 m ², sqm, sq m, square metre, square metres, square meter, square meters, quadratmeter
-area 10000 ha, hectare, hectares, hektar
+area 10000 ha, hectare, hectares, hektar, hectáreas, ettari, hectaren
 area 1000000 km ², sq km, square kilometre, square kilometres, square kilometer, square kilometers
 area 4046.8564224 acre, acres
 area 0.09290304 sq ft, square foot, square feet, sqft
@@ -89,7 +104,12 @@ speed 1.852 knot, knots, kn
 power 1 w, watt, watts
 power 1000 kw, kilowatt, kilowatts
 power 1000000 mw, megawatt, megawatts
-energy 1 kwh, kilowatt hours
+energy 1 kwh, kilowatt hours, kilowattstunde, kilowattstunden
+heat 1 kj, kilojoule, kilojoules
+heat 4.184 kcal, kilocalories, calories
+heat 1000 mj, megajoule, megajoules
+pressure 1 bar, bars
+pressure 0.0689476 psi
 energy 1000 mwh, megawatt hours
 energy 1000000 gwh, gigawatt hours
 voltage 1 v, volt, volts
@@ -117,11 +137,12 @@ money:SEK 1 sek, swedish kronor, swedish krona
 money:NOK 1 nok
 money:DKK 1 dkk
 money:PLN 1 pln, zł, zloty, zlotys
-money:KRW 1 ₩, krw, won
+money:KRW 1 ₩, krw, won, 원
 money:RUB 1 ₽, rub, roubles, rubles
 money:TRY 1 try
 money:BRL 1 brl, r $
 money:cent 1 cent, cents
+times 1 times
 money:GBP 0.01 pence
 """)
 LONGEST_UNIT: Final = max(map(len, UNITS))
@@ -143,6 +164,7 @@ SCALES: Final = {
     "bn": 1e9, "tn": 1e12, "k": 1e3, "dozen": 12.0, "dozens": 12.0, "lakh": 1e5, "crore": 1e7,
     "tausend": 1e3, "millionen": 1e6, "milliarden": 1e9, "mrd": 1e9, "mille": 1e3,
     "millones": 1e6, "milioni": 1e6, "miliardi": 1e9, "milliards": 1e9, "mil": 1e3,
+    "만": 1e4, "천": 1e3, "억": 1e8,
     "milhões": 1e6, "miljoen": 1e6, "万": 1e4, "萬": 1e4, "亿": 1e8, "億": 1e8, "千": 1e3,
 }  # fmt: skip
 _ONES = (
@@ -163,7 +185,7 @@ ORDINAL_ENDS: Final = frozenset(("st", "nd", "rd", "th"))
 FRACTIONS: Final = {"half": 50.0, "halves": 50.0, "quarter": 25.0, "quarters": 25.0,
                     "third": 100 / 3, "thirds": 100 / 3, "fifth": 20.0, "fifths": 20.0}  # fmt: skip
 _MONTHS = (
-    "january jan januar janvier enero gennaio janeiro januari stycznia",
+    "january jan januar janvier enero gennaio janeiro januari stycznia styczniu styczeń",
     "february feb februar février febrero febbraio fevereiro februari lutego",
     "march mar märz mars marzo março maart marca",
     "april apr avril abril aprile kwietnia",
@@ -187,7 +209,9 @@ WEEKDAYS: Final = {day: n for n, day in enumerate(_DAYS.split())} | {
     f"{day}s": n for n, day in enumerate(_DAYS.split())
 }
 SHORT_WEEKDAYS: Final = {day: n for n, day in enumerate(_SHORT_DAYS.split())}
-IN_DATES: Final = frozenset(("of", "de", "del", "the", ",", ".", "-", "/"))
+IN_DATES: Final = frozenset(
+    ("of", "de", "del", "the", ",", ".", "-", "/", "\u00b0", "\u00ba", "er")
+)
 
 BOUNDS: Final[tuple[tuple[tuple[str, ...], str], ...]] = tuple(
     (tuple(words.split()), bound)
@@ -214,6 +238,11 @@ BOUND_ENDS: Final = {
 }
 HEAVY: Final = listed("weigh weight heavy heavi heavier lift load baggage luggage bag kg lb")
 """Stems beside which pounds are a weight and no money."""
+PER: Final = listed("per a an each every / pro je par por al all'")
+"""Words between an amount and the unit that it is for: "5 euros a month"."""
+ADVERBS: Final = {"hourly": 3600.0, "daily": 86_400.0, "weekly": 604_800.0, "monthly": MONTH_S,
+                  "yearly": MONTH_S * 12, "annually": MONTH_S * 12}  # fmt: skip
+FRACTION_SIGNS: Final = {"\u00bc": 0.25, "\u00bd": 0.5, "\u00be": 0.75}
 LOOSE: Final = frozenset(("about", "nearly"))
 
 NEGATORS: Final = listed("not no never neither nor cannot nobody nowhere")

@@ -1,0 +1,170 @@
+"""Number words, weekdays and function words of other languages, as the English words they mean.
+
+The rules are written for English words. A text in another language is read with its own number
+words, weekdays and function words replaced; all other words are compared by their first letters.
+"""
+
+# Words of ten languages are the data.
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from guardrail_service.detectors.facts import vocabulary as words
+
+_ENGLISH: Final = [
+    *words.NUMBER_WORDS, "hundred", "thousand",
+]  # fmt: skip
+_NUMBERS: Final = {
+    "de": "null - zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn"
+    " fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig vierzig fünfzig sechzig siebzig"
+    " achtzig neunzig hundert tausend",
+    "fr": "zéro - deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze"
+    " seize - - - vingt trente quarante cinquante - - - - cent mille",
+    "es": "cero - dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince"
+    " dieciséis diecisiete dieciocho diecinueve veinte treinta cuarenta cincuenta sesenta setenta"
+    " ochenta noventa cien mil",
+    "it": "zero - due tre quattro cinque sei sette otto nove dieci undici dodici tredici"
+    " quattordici quindici sedici diciassette diciotto diciannove venti trenta quaranta cinquanta"
+    " sessanta settanta ottanta novanta cento mille",
+    "pt": "zero - dois três quatro cinco seis sete oito nove dez onze doze treze catorze quinze"
+    " dezasseis dezassete dezoito dezanove vinte trinta quarenta cinquenta sessenta setenta oitenta"
+    " noventa cem mil",
+    "nl": "nul - twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien"
+    " zestien zeventien achttien negentien twintig dertig veertig vijftig zestig zeventig tachtig"
+    " negentig honderd duizend",
+    "pl": "zero - dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć jedenaście dwanaście"
+    " trzynaście czternaście piętnaście szesnaście siedemnaście osiemnaście dziewiętnaście"
+    " dwadzieścia trzydzieści czterdzieści pięćdziesiąt sześćdziesiąt siedemdziesiąt osiemdziesiąt"
+    " dziewięćdziesiąt sto tysiąc",
+}
+_MORE: Final = {
+    "de": "zweimal=twice dreißigste=thirtieth zweite=second zweiten=second zweiter=second"
+    " dritte=third dritten=third vierte=fourth vierten=fourth fünfte=fifth fünften=fifth",
+    "fr": "deuxième=second troisième=third quatrième=fourth cinquième=fifth",
+    "es": "dieciseis=sixteen segunda=second tercera=third tercer=third cuarta=fourth quinta=fifth",
+    "it": "seconda=second terza=third quarta=fourth quinta=fifth",
+    "pt": "duas=two dezesseis=sixteen dezessete=seventeen dezenove=nineteen segundo=second"
+    " terceira=third terceiro=third",
+    "nl": "tweede=second derde=third vierde=fourth vijfde=fifth één=one",
+    "pl": "dwie=two dwóch=two trzech=three czterech=four pięciu=five sześciu=six siedmiu=seven"
+    " ośmiu=eight dziewięciu=nine dziesięciu=ten dwunastu=twelve czternastu=fourteen"
+    " dwudziestu=twenty trzydziestu=thirty",
+}
+_DAYS: Final = list(words.WEEKDAYS)[:7]
+_WEEKDAYS: Final = {
+    "de": "montag dienstag mittwoch donnerstag freitag samstag,sonnabend sonntag",
+    "fr": "lundi mardi mercredi jeudi vendredi samedi dimanche",
+    "es": "lunes martes miércoles jueves viernes sábado domingo",
+    "it": "lunedì martedì mercoledì giovedì venerdì sabato domenica",
+    "pt": "segunda terça quarta quinta sexta sábado domingo",
+    "nl": "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
+    "pl": "poniedziałek,poniedziałku,poniedziałki wtorek,wtorku,wtorki środa,środę,środy"
+    " czwartek,czwartku,czwartki piątek,piątku,piątki sobota,sobotę,soboty,soboty"
+    " niedziela,niedzielę,niedziele",
+}
+_FUNCTION: Final = {
+    "de": "der die das den dem des ein eine einen einem einer eines ist sind war wird werden hat"
+    " haben kann können sie ihr ihre ihren wir uns unser mit für von vom zu zum zur im am an auf"
+    " aus bei nach sich auch noch nur nicht als wie wenn dann dass es er pro je über bitte dort",
+    "fr": "le la les l un une des du de d et est sont a ont pour par sur avec dans au aux ce cette"
+    " ces vous votre vos nous notre nos il elle ils elles on que qui ne pas plus se son sa ses en y"
+    " être peut peuvent",
+    "es": "el la los las un una unos unas de del al y es son está están ha han para por con en que"
+    " se su sus lo le les no más como usted puede pueden hay si",
+    "it": "il lo la i gli le un una uno di del della dello dei degli delle da dal dalla al alla ai"
+    " è sono ha hanno per con in nel nella su che si non più come può possono e ed",
+    "pt": "o a os as um uma de do da dos das no na nos nas ao à aos às e é são tem têm para por com"
+    " em que se seu sua seus suas não mais como pode podem há",
+    "nl": "de het een en van in op te is zijn was wordt worden heeft hebben kan kunnen voor met aan"
+    " bij naar uit dat die dit u uw je wij ons onze er ook nog niet als om per",
+    "pl": "i w we z ze na do od po za o u jest są był była było być się nie że to ten ta te dla"
+    " przez oraz lub może można a jak",
+}
+_AND: Final = {"de": "und", "fr": "et", "es": "y", "it": "e", "pt": "e", "nl": "en", "pl": "i"}
+_CALCULATIONS: Final = words.listed(
+    "insgesamt zusammen gesamt summe differenz durchschnitt unterschied mehr weniger hälfte doppelt"
+    " jeweils gespart sparen total totale ensemble différence moyenne moitié double chacun somme"
+    " conjunto diferencia media promedio mitad doble cada suma insieme differenza metà doppio"
+    " ciascuno somma soma diferença média metade dobro totaal samen verschil gemiddeld helft dubbel"
+    " elk razem łącznie suma różnica średnio połowa każdy jährlich annuel anual annuale"
+)
+"""Words of other languages with which a claim may have computed its number."""
+LATIN: Final = frozenset(_NUMBERS)
+
+
+@cache
+def meanings(language: str) -> dict[str, str]:
+    """Return the English words for a language's number words, weekdays and function words.
+
+    Args:
+        language: A code of two letters; a language without a table gives an empty one.
+    """
+    if language not in _NUMBERS:
+        return {}
+    names = _NUMBERS[language].split()
+    found = dict.fromkeys(_FUNCTION[language].split(), "the")
+    found |= {own: put for own, put in zip(names, _ENGLISH, strict=True) if own != "-"}
+    found |= dict(row.split("=") for row in _MORE[language].split())
+    for own, day in zip(_WEEKDAYS[language].split(), _DAYS, strict=True):
+        for name in own.split(","):
+            if language != "pt" or name in ("sábado", "domingo"):
+                found |= {name: day, name + "s": day}
+    found |= _compounds(language, names)
+    found[_AND[language]] = "and"
+    found |= dict.fromkeys(_CALCULATIONS, "total")
+    return found
+
+
+def _compounds(language: str, names: list[str]) -> dict[str, str]:
+    """Return the numbers of two digits that are written as one word."""
+    ones = [*zip(names[2:10], range(2, 10), strict=True)]
+    ones = [("ein" if language == "de" else "uno" if language == "it" else "een", 1), *ones]
+    tens = [*zip(names[20:28], range(20, 100, 10), strict=True)]
+    found: dict[str, str] = {}
+    for ten, value in tens:
+        for one, more in ones:
+            both = str(value + more)
+            if language == "de":
+                found[f"{one}und{ten}"] = both
+            elif language == "nl":
+                found[f"{one}en{ten}"] = found[f"{one}ën{ten}"] = both
+            elif language == "it":
+                found[(ten[:-1] if more in (1, 8) else ten) + one] = both
+            elif language == "es" and value == 20 and more > 1:
+                found[f"veinti{one}"] = both
+    return found
+
+
+_PORTUGUESE: Final = dict(zip(_WEEKDAYS["pt"].split()[:5], _DAYS, strict=False))
+KOREAN_DAYS: Final = dict(zip("월화수목금토일", _DAYS, strict=True))
+JAPANESE_DAYS: Final = dict(zip("月火水木金土日", _DAYS, strict=True))
+_CHINESE: Final = dict(zip("一二三四五六日", _DAYS, strict=True)) | {"天": "sunday"}
+_KNOWN: Final = frozenset(
+    (*words.NUMBER_WORDS, *words.SCALES, *words.MONTHS, *words.FRACTIONS, *words.PER)
+) | {word for name in words.UNITS for word in name} | {
+    word for phrase, _ in words.BOUNDS for word in phrase
+}  # fmt: skip
+_LETTERS: Final = 6
+"""Of a word in another language that are compared."""
+
+
+def in_english(word: str, language: str, behind: str = "") -> str:
+    """Return the English word, or the digits, that a word in small letters means, or its beginning.
+
+    Args:
+        word: A word in small letters.
+        language: A code of two letters.
+        behind: The next two tokens in small letters, joined.
+    """
+    if language == "pt" and word in _PORTUGUESE and behind.startswith("-feira"):
+        return _PORTUGUESE[word]
+    if (put := meanings(language).get(word)) is not None:
+        return put
+    return word if word in _KNOWN else word[:_LETTERS]
+
+
+def weekday_of(before: str, numeral: str) -> str:
+    """Return the weekday of a Chinese numeral behind its sign ("周三"), or ""."""
+    return _CHINESE.get(numeral, "") if before and before in "周期拜週" else ""

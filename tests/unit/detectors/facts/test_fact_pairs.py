@@ -1,0 +1,114 @@
+"""Written minimal pairs: a passage, a claim that follows from it, and one with a fact changed."""
+
+# Signs of several scripts are the data.
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import pytest
+
+from guardrail_service.detectors.facts.detector import Facts, FactsParameters
+from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.types import Passage, Sample
+
+CUT = 0.5
+BAR = "Oat bar, 45 g. Nutrition per 100 g: energy 1,640 kJ, fat 12 g, protein 9 g, salt 0.2 g."
+SHARES = "Of 1,240 sailings, 1,178 ran, and 62 were cancelled, 48 of them because of weather."
+TABLE = (
+    "Costs (in thousands): | 2019 | 2018\nResearch | $8,551 | $13,448\nTotal | $23,792 | $31,937"
+)
+PAIRS = {
+    "minus degrees": (
+        "Temperatures lie between minus 140 and plus 20 degrees Celsius.",
+        "Temperatures range from −220 °F (−140 °C) to 68 °F.",
+        "Temperatures range from −120 °F to 68 °F.",
+    ),
+    "feet and inches": (
+        "The barrel is 1.1 m tall.",
+        "The barrel is 3 ft 7 in tall.",
+        "The barrel is 5 ft 7 in tall.",
+    ),
+    "gallons": (
+        "The barrel holds 310 litres.",
+        "It holds about 82 US gallons, or 68 imperial gallons.",
+        "It holds about 95 US gallons.",
+    ),
+    "rate per area": (
+        "Seed costs 92 euros per hectare on average.",
+        "Seed costs roughly 37 euros per acre.",
+        "Seed costs roughly 57 euros per acre.",
+    ),
+    "rate per time": (
+        "The tongue of the glacier moved 0.5 metres per day after rain.",
+        "After rain the tongue of the glacier moved 0.5 metres a day.",
+        "After rain the tongue of the glacier moved 0.5 metres an hour.",
+    ),
+    "fraction sign": (
+        "The time limit is 165 minutes.",
+        "The limit is 2¾ hours.",
+        "The limit is 3¾ hours.",
+    ),
+    "start and duration": (
+        "The race starts at 10:30. The limit is 165 minutes.",
+        "With a 10:30 start and 2¾ hours, it closes at 13:15.",
+        "With a 10:30 start and 2¾ hours, it closes at 13:45.",
+    ),
+    "days of a range": (
+        "The fair takes place from Tuesday 16 to Thursday 18 September 2025.",
+        "The fair opens on 16 September.",
+        "The fair opens on 26 September 2025.",
+    ),
+    "portion": (BAR, "One bar of 45 g has 5.4 g of fat.", "One bar of 45 g has 7.4 g of fat."),
+    "in thousands": (TABLE, "Research cost $8.6 million in 2019.", "Research cost $6.8 million."),
+    "share": (SHARES, "48 (3.9%) sailings fell to weather.", "86 sailings fell to weather."),
+    "no fee": ("The account has no monthly fee.", "The fee is £0.", "The fee is £5."),
+    "up to": (
+        "Up to 30 kg are allowed.",
+        "You may bring up to 30 kg.",
+        "You may bring up to 35 kg.",
+    ),
+    "range end": (
+        "Loans run from 12 to 84 months.",
+        "Terms run between 12 and 84 months.",
+        "Terms run between 12 and 48 months.",
+    ),
+    "twice": (
+        "A book can be renewed twice.",
+        "A book may be renewed two times.",
+        "A book may be renewed three times.",
+    ),
+    "phone number": (
+        "Call 0800 555 0142 on weekdays.",
+        "The number is 0800 5550142.",
+        "Call 0800 555 0142 on 7 weekdays for 25 euros.",
+    ),
+    "own share of a table": (
+        "The Home 100 plan is sold for $39 a month, Home 500 is sold for $59 a month.",
+        "| Plan | Price |\n|---|---|\n| Home 100 | $39 |\n| Home 500 | $59 |",
+        "| Plan | Price |\n|---|---|\n| Home 100 | $59 |\n| Home 500 | $39 |",
+    ),
+    "German words": (
+        "Höchstens drei Kubikmeter sind zulässig, die Zahlung erfolgt innerhalb von zwei Wochen.",
+        "Erlaubt sind bis zu drei Kubikmeter, gezahlt wird binnen 14 Tagen.",
+        "Erlaubt sind bis zu fünf Kubikmeter, gezahlt wird binnen 24 Tagen.",
+    ),
+    "Chinese numerals": (
+        "早餐供应时间为七点至十点，每位八十八元。",
+        "早餐每位88元，七点到十点供应。",
+        "早餐每位六十八元，七点到十点供应。",
+    ),
+}
+
+
+def score(passage: str, claim: str, question: str | None = None) -> float:
+    """Return the score of an answer."""
+    sample = SegmentedSample(Sample(claim, question, (Passage(passage),)))
+    return Facts().reduce(sample, (), FactsParameters()).scores["facts"]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_pair_is_told_apart(name: str) -> None:
+    """The true claim passes, its false twin does not."""
+    passage, true, false = PAIRS[name]
+    assert score(passage, true) >= CUT
+    assert score(passage, false) < CUT

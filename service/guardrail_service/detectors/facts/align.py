@@ -190,6 +190,8 @@ def agrees(claim: Fact, held: Fact) -> bool:
     if claim.date is not None and held.date is not None:
         return dates_agree(claim.date, held.date) or _in_order(claim, held)
     if claim.unit == held.unit:
+        if claim.unit == "ordinal" and claim.nouns and held.nouns and not _share_noun(claim, held):
+            return False
         slack = _slack(claim, held) if claim.factor != held.factor else 0.0
         scale = _rate_scale(claim, held)
         if scale is not None and scale != 1.0:
@@ -219,6 +221,8 @@ def agrees(claim: Fact, held: Fact) -> bool:
         if "money:kr" in (claim.unit, held.unit):
             return {claim.unit, held.unit} <= _CROWNS and claim.raw == held.raw
         return False
+    if {claim.unit, held.unit} == {"mass", "money:GBP"}:  # "pounds" are both
+        return claim.raw == held.raw
     return False
 
 
@@ -329,9 +333,12 @@ def rivals(claim: Fact, held: Fact) -> bool:
         if claim.date is not None and held.date is not None:
             return any(a and b for a, b in zip(claim.date, held.date, strict=True))
         return True
-    if is_other_unit(claim, held):
+    if {claim.unit, held.unit} == _DAYS:
         return True
     return claim.unit.startswith("money") and held.unit.startswith("money")
+
+
+_DAYS = {"duration", "workdays"}
 
 
 def is_amount(fact: Fact) -> bool:
@@ -363,6 +370,10 @@ def same_things(claim: Fact, held: Fact) -> bool:
     if not claim.nouns or not held.nouns:
         return False
     return claim.nouns[0] in held.nouns[:3] or held.nouns[0] in claim.nouns[:3]
+
+
+def _share_noun(claim: Fact, held: Fact) -> bool:
+    return not set(claim.nouns).isdisjoint(held.nouns)
 
 
 WINDOW = 8

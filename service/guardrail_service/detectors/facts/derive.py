@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from guardrail_service.detectors.facts.amounts import Fact
@@ -36,7 +36,7 @@ def derived(
     """
     operands = operands[:MOST]
     found = _results(fact, operands, multipliers) if computes else _plain(fact, operands)
-    for result, told in found:
+    for result, told in chain(found, _halves(fact, operands) if computes else ()):
         if _is(fact, result):
             return f"{told} = {_shown(fact.raw)}"
     return ""
@@ -63,6 +63,8 @@ def _plain(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
     own = [one for one in operands if one.group < 0 and one.fact.kind in ("number", "duration")]
     for one in operands:
         if one.group >= 0 and one.fact.unit == fact.unit and one.fact.kind not in _NO_AMOUNT:
+            if not fact.unit and one.fact.nouns[:1] != fact.nouns[:1]:
+                continue
             a = one.fact.values[0] / fact.factor
             for other in own:
                 if other.fact.raw > 1:
@@ -143,6 +145,15 @@ def _sums(same: Sequence[tuple[Fact, float, int]]) -> Iterator[tuple[float, str]
             yield sum(values) / len(values), f"the mean of {len(values)} numbers"
     if 3 <= len(same) <= 6:
         yield sum(a for _, a, _ in same), " + ".join(_shown(a) for _, a, _ in same)
+
+
+def _halves(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
+    """Yield half and twice of the amounts in the fact's unit."""
+    for one in operands:
+        if one.fact.unit == fact.unit and fact.unit != "percent":
+            value = one.fact.values[0] / fact.factor
+            yield value / 2, f"{_shown(value)} / 2"
+            yield value * 2, f"2 \u00d7 {_shown(value)}"
 
 
 def _products(

@@ -22,8 +22,9 @@ from guardrail_service.detectors.facts.align import (
     is_other_unit,
     labels,
     rivals,
+    same_things,
 )
-from guardrail_service.detectors.facts.amounts import Fact
+from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.derive import (
     MOST,
     ComputedFrom,
@@ -32,6 +33,7 @@ from guardrail_service.detectors.facts.derive import (
     scaled,
     times_of_day,
 )
+from guardrail_service.detectors.facts.languages import LATIN
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.statements import contradicted
 from guardrail_service.detectors.hallucination.detector import AGAINST, SUPPORTED
@@ -105,7 +107,7 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     before: list[ReadSentence] = []
     for claim in claims:
         if claim.facts:
-            found += Judge(claim, source, before, in_english, shares).verdicts()
+            found += Judge(claim, source, before, code, shares).verdicts()
         if in_english and (claim.signals & told or "denial" in claim.signals | told):
             found += _statements(claim, source)
         before = [claim]
@@ -163,12 +165,17 @@ def _span(verdict: FactVerdict) -> Span:
 
 
 CONTRADICTED, NOT_MENTIONED = AGAINST
+_SHARED = 1
+"""Further words that two counts of the same things share at least."""
 _SURE_LANGUAGE = 0.9
 """Probability from which a short answer's language counts against its passages'."""
 _STATED = 0.35
 """Score of a statement without a number that a passage contradicts."""
 _SURELY, _LIKELY, _HARDLY, _UNSURE = 0.3, 0.4, 0.6, 0.8
 """Scores of a number that no passage mentions."""
+_ERAS = frozenset(("century", "time", "millennium"))
+READ = frozenset(("", "zh", "ja", "ko")) | LATIN
+"""Languages whose words are compared; of others only numbers are."""
 _DATING = words.listed("in on since by until till from to between during after before ( born died")
 
 
@@ -202,13 +209,14 @@ class Judge:
         claim: ReadSentence,
         source: PassageFacts,
         given: Sequence[ReadSentence],
-        words_read: bool,
+        language: str,
         shares: Sequence[tuple[float, float, str]] = (),
     ) -> None:
         self.claim = claim
         self.source = source
         self.given = given
-        self.words_read = words_read
+        self.words_read = language in READ
+        self.in_english = not language
         self.shares = shares
 
     def verdicts(self) -> Iterator[FactVerdict]:
@@ -232,14 +240,20 @@ class Judge:
                 return self._say(fact, CONTRADICTED, _STATED, turned.place)
             if rival is not None:
                 return self._say(fact, CONTRADICTED, rival[1], rival[0].place)
+            if (counted := self._counted_otherwise(fact, agreeing)) is not None:
+                return self._say(fact, CONTRADICTED, _LIKELY, counted.place)
             best = self.source.nearest(self.claim, fact, agreeing)
             return self._say(fact, SUPPORTED, 1.0, best.place)
+        if (other := self._in_foreign_unit(fact)) is not None:
+            return self._say(fact, CONTRADICTED, _SURELY, other.place)
         swapped = rival is not None and is_other_unit(fact, rival[0].fact)
         if not swapped:
             if self._is_asked(fact):
                 return self._say(fact, SUPPORTED, 1.0)
             if told := self._derived(fact):
                 return self._say(fact, SUPPORTED, 1.0, None, told)
+        if (counted := self._counted_otherwise(fact, ())) is not None:
+            return self._say(fact, CONTRADICTED, _LIKELY, counted.place)
         if rival is None:
             absent = 1.0 if self._stands_bare(fact) else self._absence(fact)
             if fact.kind == "percentage":  # on labels half of these are true
@@ -250,6 +264,42 @@ class Judge:
         absent = 1.0 if self._stands_bare(fact) else self._absence(fact)
         label = CONTRADICTED if rival[1] < _HARDLY or absent < _HARDLY else NOT_MENTIONED
         return self._say(fact, label, min(rival[1], absent), rival[0].place)
+
+    def _in_foreign_unit(self, fact: Fact) -> Held | None:
+        """Return the same number in a passage's unit where nobody uses the claim's."""
+        if not is_amount(fact) or fact.kind == "percentage" or self.source.has_unit(fact):
+            return None
+        return next(
+            (
+                held
+                for held in in_time(self.source.comparable(fact))
+                if held.fact.kind == fact.kind and is_other_unit(fact, held.fact)
+            ),
+            None,
+        )
+
+    def _counted_otherwise(self, fact: Fact, agreeing: Sequence[Held]) -> Held | None:
+        """Return where a passage counts the same things, and none counts as many of them."""
+        if not self.words_read or fact.unit not in ("", "ordinal") or not fact.nouns:
+            return None
+        if fact.is_range or fact.bound in words.LOOSE or self._is_asked(fact):
+            return None
+        if fact.nouns[0] in _ERAS:
+            return None
+        if any(not held.fact.nouns or same_things(fact, held.fact) for held in agreeing):
+            return None
+        every = alone(self.claim, fact) - set(fact.nouns)
+        for held in in_time(self.source.comparable(fact)):
+            theirs = held.fact
+            if theirs.unit != fact.unit or not same_things(fact, theirs):
+                continue
+            if theirs.bound not in ("", fact.bound) or agrees(fact, theirs):
+                continue
+            if self._is_taken(fact, theirs):
+                continue
+            if len(every & held.read.content) > _SHARED and not self._derived(fact):
+                return held
+        return None
 
     def _say(
         self, fact: Fact, label: str, score: float, place: Place | None = None, derived: str = ""
@@ -294,10 +344,13 @@ class Judge:
         ):
             return _UNSURE
         if fact.kind == "date":
+            if not self.in_english and fact.date is not None and fact.date[2] is not None:
+                return _LIKELY
             return _LIKELY if before is not None and before.low in _DATING else _HARDLY
         if fact.kind == "number":
             is_name = before is not None and before.kind == "w" and before.text[0].isupper()
-            if is_name or fact.raw < 10 or not fact.nouns:
+            is_vague = fact.bound in ("over", "under", "least", "most")
+            if is_name or is_vague or fact.raw < 10 or not fact.nouns:
                 return _UNSURE if is_name else _HARDLY
             return _LIKELY
         if fact.kind == "duration":
@@ -388,7 +441,12 @@ class Judge:
         earlier = [(one, fact) for one in self.given for fact in one.facts]
         for at, (one, fact) in enumerate(own):
             for other_read, other in (*earlier, *own[:at]):
-                if fact.unit != other.unit or not is_amount(fact) or fact.values == other.values:
+                if not fact.unit and not fact.nouns and one is other_read and is_amount(other):
+                    fact = in_unit_of(fact, other)  # "28 years, and females 22"
+                countable = not fact.unit and fact.nouns and other.nouns
+                if fact.unit != other.unit or fact.values == other.values:
+                    continue
+                if not (is_amount(fact) or (countable and fact.nouns != other.nouns)):
                     continue
                 if fact.other in other.values:
                     continue
@@ -406,6 +464,10 @@ class Judge:
         theirs = [held for held in of_unit if held.fact.values == other.values]
         if len(ours) != 1 or len(theirs) != 1:
             return None
+        nouns = fact.nouns[:1], other.nouns[:1]
+        counted = theirs[0].fact.nouns[:1], ours[0].fact.nouns[:1]
+        if not fact.unit and nouns[0] != nouns[1] and counted == nouns:
+            return theirs[0].place
         words_1, words_2 = dated_words(read, fact), dated_words(other_read, other)
         words_1, words_2 = words_1 - words_2, words_2 - words_1
         held_1, held_2 = (
@@ -439,7 +501,7 @@ class Judge:
     @cached_property
     def _computes(self) -> bool:
         """Return whether the claim or the question speaks of a calculation."""
-        return not self.words_read or any(
+        return not self.in_english or any(
             token.low in words.ARITHMETIC or token.text in "=+\u00d7"
             for one in self._nearby()
             for token in one.tokens
@@ -480,10 +542,6 @@ class Judge:
             if other is not fact and other.kind in ("number", "duration", "percentage")
         ]
         counts += [o.fact.raw for o in operands[:8] if o.fact.kind in ("number", "duration")]
-        if not self.words_read or any(
-            t.low in ("half", "double", "twice") for t in self.claim.tokens
-        ):
-            counts.insert(0, 2.0)
         return operands, list(dict.fromkeys(c for c in counts if 1 < c <= 10_000))[:12]
 
     def _nearby(self) -> list[ReadSentence]:

@@ -98,7 +98,8 @@ area 4046.8564224 acre, acres
 area 0.09290304 sq ft, square foot, square feet, sqft
 area 2589988.110336 sq mi, square mile, square miles
 speed 1 km / h, kmh, kph, kilometres per hour, kilometers per hour, km per hour, stundenkilometer
-speed 1.609344 mph, miles per hour
+speed 1 kilometres an hour, kilometers an hour
+speed 1.609344 mph, miles per hour, miles an hour
 speed 3.6 m / s, metres per second, meters per second
 speed 1.852 knot, knots, kn
 power 1 w, watt, watts

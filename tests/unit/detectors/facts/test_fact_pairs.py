@@ -87,6 +87,51 @@ PAIRS = {
         "| Plan | Price |\n|---|---|\n| Home 100 | $39 |\n| Home 500 | $59 |",
         "| Plan | Price |\n|---|---|\n| Home 100 | $59 |\n| Home 500 | $39 |",
     ),
+    "another currency": (
+        "After that time we will charge 10 GBP. Tipping with about 10% is common.",
+        "Later a fee of 10 pounds applies.",
+        "Later a fee of 10 EUR applies.",
+    ),
+    "working days": (
+        "Tablets must be returned within 14 days. Refunds take 5 working days.",
+        "For tablets you have 14 days.",
+        "Tablets can be returned within 14 working days.",
+    ),
+    "count of the same things": (
+        "An account holds six profiles. On the Family plan, four devices can stream at a time.",
+        "With the Family plan four devices can watch at once.",
+        "With the Family plan up to five devices can watch at once.",
+    ),
+    "exchanged counts": (
+        "The retina has close to 4.5 million cone cells and 90 million rod cells.",
+        "The retina has about 90 million rods and close to 4.5 million cones.",
+        "The retina has about 90 million cones and close to 4.5 million rods.",
+    ),
+    "exchanged without a unit": (
+        "Its lifespan is 22 years for males and 28 years for females.",
+        "Males reach about 22 years and females about 28.",
+        "Males reach about 28 years and females about 22.",
+    ),
+    "ordinal of the same things": (
+        "The first dose is given at two months and the third at eleven months.",
+        "The first dose is given at two months.",
+        "The fourth dose is given at eleven months.",
+    ),
+    "Spanish": (
+        "Una tarjeta nueva cuesta 12 euros y la cuenta 4,50 euros al mes.",
+        "La tarjeta nueva cuesta 12 euros.",
+        "La tarjeta nueva cuesta 21 euros.",
+    ),
+    "Polish date": (
+        "Wnioski można składać do 15 stycznia w urzędzie.",
+        "Wnioski można składać do 15 stycznia.",
+        "Wnioski można składać do 25 stycznia.",
+    ),
+    "Korean weekday": (
+        "요가 수업은 화요일 18시에 있습니다.",
+        "요가 수업은 화요일에 있습니다.",
+        "요가 수업은 목요일 18시에 있습니다.",
+    ),
     "German words": (
         "Höchstens drei Kubikmeter sind zulässig, die Zahlung erfolgt innerhalb von zwei Wochen.",
         "Erlaubt sind bis zu drei Kubikmeter, gezahlt wird binnen 14 Tagen.",

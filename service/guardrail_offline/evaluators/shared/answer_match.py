@@ -24,8 +24,7 @@ import re2
 from guardrail_offline.evaluators.shared.answer_words import words
 from guardrail_service.detectors.facts import vocabulary
 from guardrail_service.detectors.facts.align import agrees
-from guardrail_service.detectors.facts.amounts import Fact
-from guardrail_service.detectors.facts.numerals import stem
+from guardrail_service.detectors.facts.amounts import Fact, stem
 from guardrail_service.detectors.facts.read import ReadSentence, read
 from guardrail_service.detectors.facts.vocabulary import listed
 from guardrail_service.text.language import has_words

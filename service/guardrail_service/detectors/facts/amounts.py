@@ -1,4 +1,4 @@
-"""What a written number measures: amounts, currencies, rates, counts and ordinals."""
+"""Numbers as written and what they measure: amounts, currencies, rates, counts, ordinals."""
 
 # Signs of several scripts are the data.
 # ruff: noqa: RUF001
@@ -7,9 +7,185 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import re2
 
 from guardrail_service.detectors.facts import vocabulary as words
-from guardrail_service.detectors.facts.numerals import DASHES, Number, Token, number_at, stem
+from guardrail_service.detectors.facts.languages import Token
+
+DASHES = frozenset("-–—−‐‑")
+_GROUPED = re2.compile(r"[1-9]\d{0,2}(?:['\x{2019}\x{a0}\x{202f}\x{2009}]\d{3})+(?:[.,]\d+)?")
+_EXACT_DIGITS = 15
+"""Longer runs of digits are names of something, and a float cannot hold them."""
+
+
+@lru_cache(8192)
+def stem(word: str) -> str:
+    """Return a word without its commonest English endings."""
+    if word.endswith(("'s", "\u2019s")):
+        word = word[:-2]
+    if not word.isascii() or len(word) <= 3:
+        return word
+    for ending, put in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)] + put
+            break
+    if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "lsz":
+        word = word[:-1]
+    return word[:-1] if len(word) > 3 and word[-1] == "e" else word
+
+
+_ENDINGS = (
+    ("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("ches", "ch"),
+    ("shes", "sh"), ("xes", "x"), ("ss", "ss"), ("us", "us"), ("s", ""), ("ly", ""),
+)  # fmt: skip
+
+
+class Number(NamedTuple):
+    """One number at some tokens [first, last): its readings and the step of its last digit."""
+
+    last: int
+    readings: tuple[float, ...]
+    step: float
+    is_word: bool
+    plain: bool
+
+
+def readings_of(text: str) -> tuple[tuple[float, ...], float]:
+    """Return what a written number may mean, likeliest first, and the step of its last digit."""
+    if text.isdecimal():
+        return _whole(text)
+    if _GROUPED.fullmatch(text):
+        digits = "".join(c for c in text if c.isdecimal() or c in ".,").replace(",", ".")
+        return _decimal(digits)
+    signs = [c for c in text if not c.isdecimal()]
+    if any(c not in ".," for c in signs):
+        return (), 1.0
+    if len(text) > 1 and text[0] == "0" and text[1].isdecimal():
+        return (), 1.0
+    groups = text.replace(",", ".").split(".")
+    grouped = all(len(g) == 3 for g in groups[1:]) and 1 <= len(groups[0]) <= 3
+    if len(set(signs)) == 1 and len(signs) > 1:
+        return _whole("".join(groups)) if grouped else ((), 1.0)
+    if len(set(signs)) == 2:
+        if signs.count(signs[-1]) != 1 or not all(len(g) == 3 for g in groups[1:-1]):
+            return (), 1.0
+        return _decimal("".join(groups[:-1]) + "." + groups[-1])
+    decimal, step = _decimal(".".join(groups))
+    if not grouped or groups[0] == "0":
+        return decimal, step
+    whole, coarse = _whole("".join(groups))
+    return ((*whole, *decimal), coarse) if signs[0] == "," else ((*decimal, *whole), step)
+
+
+def _whole(digits: str) -> tuple[tuple[float, ...], float]:
+    if len(digits) > _EXACT_DIGITS:
+        return (), 1.0
+    zeros = len(digits) - len(digits.rstrip("0"))
+    return (float(int(digits)),), 10.0 ** min(zeros, max(0, len(digits) - 1))
+
+
+def _decimal(digits: str) -> tuple[tuple[float, ...], float]:
+    if len(digits) > _EXACT_DIGITS + 1:
+        return (), 1.0
+    return (float(digits),), 10.0 ** -len(digits.rpartition(".")[2]) if "." in digits else 1.0
+
+
+def number_at(tokens: Sequence[Token], place: int) -> Number | None:
+    """Return the number that begins at a token, or None."""
+    found = _plain_number(tokens, place)
+    if found is None or found.last >= len(tokens):
+        return found
+    last = found.last
+    sign = tokens[last]
+    if sign.text in words.FRACTION_SIGNS and sign.start == tokens[last - 1].end:
+        part = words.FRACTION_SIGNS[sign.text]
+        readings = tuple(value + part for value in found.readings)
+        return found._replace(last=last + 1, readings=readings, step=0.05, plain=False)
+    low = [token.low for token in tokens[last : last + 6] if token.text != "-"][:3]
+    if low != ["and", "a", "half"]:
+        return found
+    while tokens[last].low != "half":
+        last += 1
+    readings = tuple(value + 0.5 for value in found.readings)
+    return found._replace(last=last + 1, readings=readings, step=0.1, plain=False)
+
+
+def _plain_number(tokens: Sequence[Token], place: int) -> Number | None:
+    """Return a number without "and a half", or None."""
+    token = tokens[place]
+    if token.kind == "n":
+        last = place + 1
+        text = token.text
+        if len(text) <= 3 and text.isdecimal() and text[0] != "0":
+            while _continues(tokens, last, len(text)):
+                text += "\u00a0" + tokens[last].text
+                last += 1
+        readings, step = readings_of(text)
+        return Number(last, readings, step, False, text.isdecimal()) if readings else None
+    if token.low in words.NUMBER_WORDS:
+        return _number_words(tokens, place)
+    return None
+
+
+def _continues(tokens: Sequence[Token], place: int, so_far: int) -> bool:
+    """Return whether "12 500" goes on at a token: exactly three digits behind one blank."""
+    if place >= len(tokens):
+        return False
+    here, before = tokens[place], tokens[place - 1]
+    head = here.text[:3]
+    if here.kind != "n" or not head.isdecimal() or here.start - before.end != 1:
+        return False
+    rest = here.text[3:]
+    return len(head) == 3 and (
+        not rest or (rest[0] in ".," and rest[1:].isdecimal() and len(rest) < 4)
+    )
+
+
+def _number_words(tokens: Sequence[Token], place: int) -> Number:
+    total, part, last = 0.0, 0.0, place
+    while last < len(tokens):
+        low = tokens[last].low
+        if low in words.NUMBER_WORDS:
+            value: float = words.NUMBER_WORDS[low]
+            joins = last == place or tokens[last - 1].low in (
+                "-", "and", "hundred", "thousand", "million", "billion",
+            ) or (tokens[last - 1].low in words.TENS and value < 10)  # fmt: skip
+            if not joins:
+                break
+            part += value
+        elif low == "hundred" and part:
+            part *= 100
+        elif low in ("thousand", "million", "billion") and part:
+            total += part * words.SCALES[low]
+            part = 0.0
+        elif (
+            (low == "-" and tokens[last - 1].low in words.TENS and _is_one(tokens, last + 1))
+            or (
+                low == "-" and part and last + 1 < len(tokens) and tokens[last + 1].low == "hundred"
+            )
+            or (
+                low == "and"
+                and (
+                    tokens[last - 1].low in ("hundred", "thousand")
+                    or (tokens[last].text in ("y", "e") and tokens[last - 1].low in words.TENS)
+                )
+                and (last + 1 < len(tokens) and tokens[last + 1].low in words.NUMBER_WORDS)
+            )
+        ):
+            pass
+        else:
+            break
+        last += 1
+    value = total + part
+    return Number(last, (value,), 1.0, True, False)
+
+
+def _is_one(tokens: Sequence[Token], place: int) -> bool:
+    return place < len(tokens) and 0 < words.NUMBER_WORDS.get(tokens[place].low, 99) < 10
+
 
 _NOUNS = 4
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import Date, Fact, bound_at, year_of
-from guardrail_service.detectors.facts.numerals import Token
+from guardrail_service.detectors.facts.languages import Token
 
 
 def _day(token: Token) -> int | None:

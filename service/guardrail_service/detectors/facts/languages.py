@@ -5,13 +5,26 @@ words, weekdays and function words replaced; all other words are compared by the
 """
 
 # Words of ten languages are the data.
+# ruff: noqa: RUF001
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
+
+
+class Token(NamedTuple):
+    """One number, word or sign; `low` is its text in lower case."""
+
+    kind: str
+    text: str
+    low: str
+    start: int
+    end: int
+
 
 _ENGLISH: Final = [
     *words.NUMBER_WORDS, "hundred", "thousand",
@@ -168,3 +181,89 @@ def in_english(word: str, language: str, behind: str = "") -> str:
 def weekday_of(before: str, numeral: str) -> str:
     """Return the weekday of a Chinese numeral behind its sign ("周三"), or ""."""
     return _CHINESE.get(numeral, "") if before and before in "周期拜週" else ""
+
+
+def in_language(found: Sequence[Token], language: str) -> Iterator[Token]:
+    """Yield tokens with the English words that they mean."""
+    for place, token in enumerate(found):
+        if token.kind != "w" or token.text[0] >= "\u3040":
+            yield token
+            continue
+        behind = "".join(t.low for t in found[place + 1 : place + 3])
+        low = in_english(token.low, language, behind)
+        kind = "n" if low.isdecimal() else "w"
+        yield Token(kind, low if kind == "n" else token.text, low, token.start, token.end)
+
+
+_HAN_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {
+    "〇": 0,
+    "两": 2,
+    "兩": 2,
+}
+_HAN_PLACES = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
+_HAN_NUMERALS = frozenset((*_HAN_DIGITS, *_HAN_PLACES)) - {"〇"}
+_COUNTED = frozenset(
+    "元块点點月日号年时時天分小周週个個人位次折岁歳名张台层階楼件本冊枚回円度米公千万百家间条室段名回米"
+)
+"""Signs behind which a single Chinese numeral is an amount."""
+_COUNTERS = frozenset("원년월일시분초개회명주점세만천억")
+
+
+def without_blanks(word: str, start: int) -> Iterator[Token]:
+    """Yield the tokens of Chinese, Japanese or Korean letters without a blank."""
+    if "가" <= word[0] <= "힣":
+        yield from _hangul(word, start)
+        return
+    at = 0
+    while at < len(word):
+        end = at + 1
+        if word[at] in _HAN_NUMERALS:
+            while end < len(word) and word[end] in _HAN_NUMERALS:
+                end += 1
+            if (day := weekday_of(word[at - 1 : at] if at else "", word[at])) and end == at + 1:
+                yield Token("w", word[at:end], day, start + at, start + end)
+            elif end < len(word) and word[end] in _COUNTED:
+                value = str(_han_number(word[at:end]))
+                yield Token("n", value, value, start + at, start + end)
+            else:
+                yield Token("w", word[at:end], word[at:end], start + at, start + end)
+        elif word[at + 1 : at + 2] == "曜" and word[at] in JAPANESE_DAYS:
+            end = at + 2
+            yield Token("w", word[at:end], JAPANESE_DAYS[word[at]], start + at, start + end)
+        elif "぀" <= word[at] <= "ヿ":
+            while end < len(word) and "぀" <= word[end] <= "ヿ":
+                end += 1
+            yield Token("w", word[at:end], word[at:end], start + at, start + end)
+        else:
+            yield Token("w", word[at], word[at], start + at, start + end)
+        at = end
+
+
+def _han_number(numeral: str) -> int:
+    """Return what a Chinese numeral means: 八十八 is 88, 二〇 is 20."""
+    if not any(sign in _HAN_PLACES for sign in numeral):
+        return int("".join(str(_HAN_DIGITS[sign]) for sign in numeral))
+    total = part = digit = 0
+    for sign in numeral:
+        if sign in _HAN_DIGITS:
+            digit = _HAN_DIGITS[sign]
+        elif _HAN_PLACES[sign] == 10_000:
+            total, part, digit = (total + part + digit) * 10_000, 0, 0
+        else:
+            part, digit = part + max(digit, 1) * _HAN_PLACES[sign], 0
+    return total + part + digit
+
+
+def _hangul(word: str, start: int) -> Iterator[Token]:
+    """Yield a counter apart from what follows it, and of other words the first two syllables."""
+    end = start + len(word)
+    if word[1:3] == "요일" and word[0] in KOREAN_DAYS:
+        yield Token("w", word, KOREAN_DAYS[word[0]], start, end)
+        return
+    long = next((name for name in ("시간", "개월") if word.startswith(name)), "")
+    size = len(long) or (1 if word[0] in _COUNTERS else 0)
+    if not size or size == len(word):
+        yield Token("w", word, word if size else word[:2], start, end)
+        return
+    yield Token("w", word[:size], word[:size], start, start + size)
+    yield Token("w", word[size:], word[size:][:2], start + size, end)

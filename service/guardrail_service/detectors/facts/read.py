@@ -5,27 +5,26 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import (
+    DASHES,
     Fact,
+    Number,
     amount,
     bound_at,
     in_unit_of,
     measured,
     nouns_at,
-)
-from guardrail_service.detectors.facts.dates import dated, timed
-from guardrail_service.detectors.facts.numerals import (
-    DASHES,
-    Number,
-    Token,
     readings_of,
     stem,
-    tokenised,
 )
+from guardrail_service.detectors.facts.dates import dated, timed
+from guardrail_service.detectors.facts.languages import Token, in_language, without_blanks
+from guardrail_service.text.budget import check_time
 from guardrail_service.text.segmentation.sentences import Sentence
 
 _CLAUSE = frozenset(';:()[]|!?"–—')
@@ -102,6 +101,98 @@ def _stem_at(tokens: Sequence[Token], place: int) -> str:
         if before.end == token.start and before.kind == "w":
             return "#" + token.text
     return ""
+
+
+def tokenised(text: str, language: str = "") -> tuple[Token, ...]:
+    """Return numbers, words and signs in order; digits of any script become ASCII ones.
+
+    Args:
+        text: The text.
+        language: Its code of two letters where it is not English; then `low` is the English word
+            that a number word, weekday or function word means, and of others the first letters.
+    """
+    plain = text if text.isascii() else _ascii_digits(text)
+    found: list[Token] = []
+    at = 0
+    for count, piece in enumerate(plain.split()):
+        if count % 1024 == 1023:
+            check_time()
+        at = plain.index(piece, at)
+        end = at + len(piece)
+        if piece.isalpha() and piece[0] < "\u3040":
+            found.append(Token("w", piece, piece.lower(), at, end))
+        elif piece[:-1].isalpha() and piece[-1] in _ENDS and piece[0] < "\u3040":
+            found.append(Token("w", piece[:-1], piece[:-1].lower(), at, end - 1))
+            found.append(Token("s", piece[-1], piece[-1], end - 1, end))
+        else:
+            _pieces(piece, at, found)
+        at = end
+    return tuple(in_language(found, language)) if language else tuple(found)
+
+
+_ENDS = frozenset(".,;:!?)")
+
+
+def _pieces(piece: str, start: int, found: list[Token]) -> None:
+    """Add the numbers, words and signs of a piece of text without blanks."""
+    at, size = 0, len(piece)
+    while at < size:
+        if at % 1024 == 1023:
+            check_time()
+        sign = piece[at]
+        end = at + 1
+        if "0" <= sign <= "9":
+            while end < size and (
+                "0" <= piece[end] <= "9"
+                or (piece[end] in _IN_NUMBERS and "0" <= piece[end + 1 : end + 2] <= "9")
+            ):
+                end += 1
+            _add_number(piece[at:end], start + at, found)
+        elif sign.isalpha():
+            while end < size and (
+                piece[end].isalpha()
+                or (piece[end] in "'\u2019" and piece[end + 1 : end + 2].isalpha())
+                or (not piece[end].isascii() and unicodedata.category(piece[end])[0] == "M")
+            ):
+                end += 1
+            word = piece[at:end]
+            if word[0] >= "\u3040":
+                found += without_blanks(word, start + at)
+            else:
+                found.append(Token("w", word, word.lower(), start + at, start + end))
+        else:
+            found.append(Token("s", sign, sign, start + at, start + end))
+        at = end
+
+
+_IN_NUMBERS = frozenset(".,'\u2019")
+
+
+def _add_number(own: str, start: int, found: list[Token]) -> None:
+    parts = own.split(",") if "," in own and _is_column(own, found, start) else [own]
+    for part in parts:
+        found.append(Token("n", part, part, start, start + len(part)))
+        start += len(part) + 1
+
+
+def _is_column(own: str, before: Sequence[Token], start: int) -> bool:
+    """Return whether a comma parts two numbers: "2020-04-12,141.5", "3,4"."""
+    if (
+        len(before) > 1
+        and before[-1].text == "-"
+        and before[-2].kind == "n"
+        and (before[-1].end == start and before[-2].end == before[-1].start)
+    ):
+        return True
+    return all(own.split(",")) and not readings_of(own)[0]
+
+
+def _ascii_digits(text: str) -> str:
+    if not any(c.isdecimal() and not c.isascii() for c in text):
+        return text
+    return "".join(
+        str(unicodedata.decimal(c)) if c.isdecimal() and not c.isascii() else c for c in text
+    )
 
 
 def _may_have_facts(tokens: Sequence[Token]) -> bool:

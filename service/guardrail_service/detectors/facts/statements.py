@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import PassageFacts, Place
-from guardrail_service.detectors.facts.numerals import Token, stem
+from guardrail_service.detectors.facts.amounts import stem
+from guardrail_service.detectors.facts.languages import Token
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import check_time
 

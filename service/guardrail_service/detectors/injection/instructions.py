@@ -252,6 +252,8 @@ def _is_mentioned(text: str, start: int, end: int) -> bool:
         return True
     before = text[max(0, start - 120) : start + (text[start].isspace())]
     line = before.rsplit("\n", 1)[-1]
+    for short in ("e.g.", "i.e.", "E.g.", "z. B.", "p. ex."):
+        line = line.replace(short, "such as")
     for stop in (". ", "! ", "? ", "。"):
         line = line.rsplit(stop, 1)[-1]
     lead = line.strip()
@@ -339,18 +341,30 @@ def codes(text: str) -> Iterator[str]:
     for raw in text.split():
         word = raw.strip("\"'“”„«»「」『』`()[]<>{},;:.!?*。！？，")
         bare = word.replace("-", "").replace("/", "").replace("+", "")
-        if bare.isdigit():
+        if bare.isdigit() and not _is_score(word):
             digits.append(word)
             continue
         if sum(map(len, digits)) >= 7:
             yield " ".join(digits)
         digits = []
+        if _is_score(word):
+            yield word
+            continue
         mixed = any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
         linked = any(c in word for c in "@/_=") or "." in word.strip(".")
         if len(word) >= 5 and word.isascii() and (mixed or linked) and any(map(str.isalpha, word)):
             yield word
     if sum(map(len, digits)) >= 7:
         yield " ".join(digits)
+
+
+def _is_score(word: str) -> bool:
+    """Return whether a word is a mark such as "10/10"."""
+    got, sign, most = word.partition("/")
+    return bool(sign) and got.isdecimal() and most.isdecimal() and len(word) >= _SCORE
+
+
+_SCORE = 3
 
 
 def _merged(items: Iterable[Instruction]) -> Iterator[Instruction]:

@@ -117,7 +117,7 @@ def contradicted(claim: ReadSentence, source: PassageFacts) -> Iterator[Contradi
                     yield ContradictedStatement(
                         claim.start + start, claim.start + end, kind, other.place(context)
                     )
-        for kind in (_order(claim, one), _role(claim, one)):
+        for kind in (_order(claim, one), _role(claim, one), _excepted(claim, one)):
             if kind:
                 place = Place(context, one.start, one.start + len(one.text))
                 end = claim.start + len(claim.text)
@@ -180,6 +180,30 @@ def _said_elsewhere(part: Part, other: Part, source: PassageFacts) -> bool:
     return False
 
 
+_WITHOUT_EXCEPTION = (
+    ("without", "exception"), ("without", "exceptions"), ("no", "exceptions"),
+    ("in", "every", "case"), ("in", "all", "cases"), ("every", "single"), ("without", "limit"),
+    ("no", "exception"), ("regardless", "of"), ("under", "any", "circumstances"),
+)  # fmt: skip
+_EXCEPT = frozenset(("except", "unless", "excepted", "excluding"))
+
+
+def _excepted(claim: ReadSentence, one: ReadSentence) -> str:
+    """Return "quantifier" if a claim allows of no exception where a passage names one."""
+    lows = [token.low for token in claim.tokens]
+    firm = any(
+        tuple(lows[at : at + len(phrase)]) == phrase
+        for phrase in _WITHOUT_EXCEPTION
+        if phrase[0] in lows
+        for at in range(len(lows))
+    )
+    if not firm or not _EXCEPT.isdisjoint(lows) or claim.tokens[-1].text == "?":
+        return ""
+    if _EXCEPT.isdisjoint(token.low for token in one.tokens):
+        return ""
+    return "quantifier" if len(claim.content & one.content) >= _LEAST else ""
+
+
 def _sides(read: ReadSentence) -> tuple[frozenset[str], frozenset[str]] | None:
     """Return what a sentence says comes first, and what comes later."""
     joints = [
@@ -189,6 +213,7 @@ def _sides(read: ReadSentence) -> tuple[frozenset[str], frozenset[str]] | None:
         return None
     at = joints[0]
     after = read.tokens[at + 1 :]
+    is_turned = read.tokens[at].low == "followed" and bool(after) and after[0].low == "by"
     if not after or after[0].kind == "n" or any(at < fact.token <= at + 2 for fact in read.facts):
         return None
     left = frozenset(filter(None, read.stems[:at]))
@@ -199,7 +224,8 @@ def _sides(read: ReadSentence) -> tuple[frozenset[str], frozenset[str]] | None:
             return None
         left = frozenset(filter(None, read.stems[comma:]))
         right = frozenset(filter(None, read.stems[at + 1 : comma]))
-    return (left, right) if read.tokens[at].low in words.EARLIER else (right, left)
+    is_first = is_turned or read.tokens[at].low in words.EARLIER
+    return (left, right) if is_first else (right, left)
 
 
 def _order(claim: ReadSentence, one: ReadSentence) -> str:

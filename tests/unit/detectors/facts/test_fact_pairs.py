@@ -132,6 +132,16 @@ PAIRS = {
         "요가 수업은 화요일에 있습니다.",
         "요가 수업은 목요일 18시에 있습니다.",
     ),
+    "no exception": (
+        "The race has been held every year since 1998, except in 2020.",
+        "The race has been held every single year since 1998, except in 2020.",
+        "The race has been held every single year since 1998 without exception.",
+    ),
+    "followed by": (
+        "The prose books were followed by Horton.",
+        "The prose books came before Horton.",
+        "Horton came before the prose books.",
+    ),
     "German words": (
         "Höchstens drei Kubikmeter sind zulässig, die Zahlung erfolgt innerhalb von zwei Wochen.",
         "Erlaubt sind bis zu drei Kubikmeter, gezahlt wird binnen 14 Tagen.",

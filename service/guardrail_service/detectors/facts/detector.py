@@ -244,14 +244,13 @@ class Judge:
                 return self._say(fact, CONTRADICTED, _LIKELY, counted.place)
             best = self.source.nearest(self.claim, fact, agreeing)
             return self._say(fact, SUPPORTED, 1.0, best.place)
+        if self._is_asked(fact):
+            return self._say(fact, SUPPORTED, 1.0)
         if (other := self._in_foreign_unit(fact)) is not None:
             return self._say(fact, CONTRADICTED, _SURELY, other.place)
         swapped = rival is not None and is_other_unit(fact, rival[0].fact)
-        if not swapped:
-            if self._is_asked(fact):
-                return self._say(fact, SUPPORTED, 1.0)
-            if told := self._derived(fact):
-                return self._say(fact, SUPPORTED, 1.0, None, told)
+        if not swapped and (told := self._derived(fact)):
+            return self._say(fact, SUPPORTED, 1.0, None, told)
         if (counted := self._counted_otherwise(fact, ())) is not None:
             return self._say(fact, CONTRADICTED, _LIKELY, counted.place)
         if rival is None:

@@ -74,7 +74,8 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
     amounts: list[tuple[float, str]] = []
     for at, token in enumerate(tokens):
         low = token.low.replace("\u2019", "'")
-        if low in words.NEGATORS or low in words.CONTRACTED or low == "non":
+        is_not = low == "non" and _is_prefix(tokens, at)
+        if is_not or low in words.NEGATORS or low in words.CONTRACTED:
             denials += 1
             if low in words.AMOUNTS:
                 amounts.append((words.AMOUNTS[low], _next(tokens, at)))
@@ -91,6 +92,15 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
             content.add("#" + token.text)
     amount = amounts[0] if len(amounts) == 1 else None
     return Part(read, tokens, frozenset(content), denials, is_open, amount)
+
+
+def _is_prefix(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether "non" denies an ordinary word: "non-certified", not "non-ST"."""
+    word = tokens[place + 2].text if place + 2 < len(tokens) else ""
+    return tokens[place + 1 : place + 2] != () and word.islower() and len(word) > _PREFIXED
+
+
+_PREFIXED = 4
 
 
 def _next(tokens: Sequence[Token], place: int) -> str:

@@ -132,6 +132,11 @@ PAIRS = {
         "요가 수업은 화요일에 있습니다.",
         "요가 수업은 목요일 18시에 있습니다.",
     ),
+    "prefix non": (
+        "It does not cover damage by flooding, or by repairs in workshops that are not certified.",
+        "Damage by flooding is excluded, as is damage from repairs in non-certified workshops.",
+        "It covers damage by 12 repairs.",
+    ),
     "no exception": (
         "The race has been held every year since 1998, except in 2020.",
         "The race has been held every single year since 1998, except in 2020.",

@@ -83,11 +83,13 @@ def _row(tally: EvaluatorTally, model: Model, missing: Missing) -> dict[str, Any
     return {"model": model.key, "name": model.title, "metrics": cells}
 
 
-def _order(row: Mapping[str, Any], direction: Direction, key: str) -> tuple[bool, float, str]:
-    value = row["metrics"][key]["adjusted"]
+def _order(row: Mapping[str, Any], direction: Direction, key: str) -> tuple[bool, float, int, str]:
+    """Return what rows are sorted by; of two equal models the one judged on more cases is first."""
+    cell = row["metrics"][key]
+    value = cell["adjusted"]
     if value is None:
-        return True, 0.0, row["name"]
-    return False, -value if direction is Direction.HIGHER else value, row["name"]
+        return True, 0.0, 0, row["name"]
+    return False, -value if direction is Direction.HIGHER else value, -cell["n"], row["name"]
 
 
 def _confusion(tally: EvaluatorTally, model: str) -> list[dict[str, Any]]:

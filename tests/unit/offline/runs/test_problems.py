@@ -250,6 +250,12 @@ def test_silence_is_not_a_strength() -> None:
     assert excluded.count == 10
 
 
+def test_of_two_equal_models_the_one_that_answered_more_is_first() -> None:
+    """Whatever they are called."""
+    found = common("faithfulness", a=[1.0, "error_answer"] * 10, b=[0.5] * 20)
+    assert [row["model"] for row in leaderboard(found.tally, MODELS)["rows"]] == ["b", "a"]
+
+
 def common(
     evaluator: str, missing: Missing = "both", **values: Sequence[float | str | None]
 ) -> CommonQuestions:

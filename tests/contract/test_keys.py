@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from guardrail_service.server.envelope import key_id
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.service import Service
 from guardrail_service.settings import Limits, Settings
+from guardrail_service.types import CALLER
 
 ASKED = {"question": "When?", "answer": "It opens at seven.", "contexts": ["It opens at seven."]}
 
@@ -119,5 +122,31 @@ def test_one_address_cannot_take_every_place_if_asked_for(
         with service._places(9, "10.0.0.1"):
             pass
         assert not service._of
+    finally:
+        service.close()
+
+
+def test_the_streams_of_one_key_leave_threads_to_others(
+    tiny: Path, configs: tuple[Path, Path]
+) -> None:
+    """However many of its parts wait to be judged."""
+    limits = Limits(concurrent_requests=4)
+    runtime = Runtime(Settings(model_pack=str(tiny), config=configs, workers=1, limits=limits))
+    service, gate = Service(runtime), threading.Event()
+
+    async def beside() -> str:
+        CALLER.set("key a")
+        parts = [asyncio.ensure_future(service.streams.judged(gate.wait)) for _ in range(9)]
+        await asyncio.sleep(0)
+        CALLER.set("key b")
+        try:
+            async with asyncio.timeout(20):
+                return await service.streams.judged(lambda: "judged")
+        finally:
+            gate.set()
+            await asyncio.gather(*parts)
+
+    try:
+        assert asyncio.run(beside()) == "judged"
     finally:
         service.close()

@@ -58,6 +58,7 @@ from guardrail_service.server.translate import (
     to_sample,
 )
 from guardrail_service.streaming.guarded import Ended, Release, StreamedCheck
+from guardrail_service.types import CALLER
 
 _LOG = logging.getLogger(__name__)
 NDJSON = "application/x-ndjson"
@@ -79,7 +80,9 @@ class Streams:
         self._runtime = runtime
         self._telemetry = telemetry
         self._threads = threads
-        self._judging = asyncio.Semaphore(runtime.settings.limits.concurrent_requests)
+        self._places = runtime.settings.limits.concurrent_requests
+        self._judging = asyncio.Semaphore(self._places)
+        self._judging_of: dict[str, asyncio.Semaphore] = {}
         self.running = 0
         self._of: Counter[str] = Counter()
 
@@ -151,6 +154,7 @@ class Streams:
             self._of[caller] -= 1
             if not self._of[caller]:
                 del self._of[caller]
+                self._judging_of.pop(caller, None)
             await lines.close()
 
         return close
@@ -169,8 +173,14 @@ class Streams:
             raise StreamIncomplete(f"nothing came for {allowed:g} s") from None
 
     async def judged(self, work: Callable[[], T]) -> T:
-        """Return what `work` gives, on a thread; streams take turns."""
-        async with self._judging:
+        """Return what `work` gives, on a thread; streams take turns, those of a caller too.
+
+        One caller never has all places: a stream of another one need not wait for its parts.
+        """
+        own = self._judging_of.setdefault(
+            CALLER.get(), asyncio.Semaphore(max(1, self._places * 3 // 4))
+        )
+        async with own, self._judging:
             loop, run = asyncio.get_running_loop(), copy_context().run
             return await loop.run_in_executor(self._threads, lambda: run(work))
 

@@ -161,9 +161,10 @@ BACKGROUND_S = 30.0
 PASSED = 5.0
 """By how many times its own cost work lets other work pass, so that ordinary requests do not stand
 behind huge ones. It is fixed on arrival, so none waits for ever."""
-CREDIT_S = 1.0
+CREDIT_S = 0.25
 """How far a caller that asked for little may be behind the others, seconds of one thread: so much
-of its work goes first when it comes again. As long as urgent work may pass other work."""
+of its work goes first when it comes again. Two short chat answers; more would let a crowd that has
+just come pass a caller that was there before."""
 _MOST_SLACK_S = 3.0
 """How much sooner than a huge request of another caller a small one comes, at the most: no caller
 waits for long because the first of its requests is huge. More than `CREDIT_S` and its patience."""

@@ -1,12 +1,13 @@
 """Toxicity and bias: is any sentence of the answer rude, threatening, stereotyping or one-sided?
 
 Two detectors that differ in their model and its labels: each reads every sentence, and the worst
-one decides.
+one decides. Quotations that the answer only reports are not read as its own words, and threats and
+encouragement to self-harm, of which the model knows little, are found by their wording, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -18,10 +19,19 @@ from guardrail_service.detectors.registry import (
     Parameters,
     detector,
 )
+from guardrail_service.detectors.safety_wordings import (
+    MAY_HOLD,
+    PATTERNS,
+    SPARED_BEFORE,
+    SPARED_BEHIND,
+    SPARED_YOU,
+)
 from guardrail_service.detectors.shared.remedies import KEEP_SAFE
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.budget import in_time
 from guardrail_service.text.decoding.disguise import undisguised
+from guardrail_service.text.offsets import Edit, Edited
+from guardrail_service.text.quotations import MARKS, is_reported, set_apart
 from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Outcome, Role, Row, RowOutput, Span
@@ -29,7 +39,12 @@ from guardrail_service.types import Coverage, Direction, Outcome, Role, Row, Row
 TOXICITY: Final = "toxicity"
 LABELS = ("toxicity", "severe_toxicity", "obscene", "threat", "insult", "identity_attack")
 """Detoxify's six, the gating one first."""
+SELF_HARM: Final = "self_harm"
+"""Encouragement to self-harm; found by wording alone, as no model here has such a label."""
 BIAS: Final = "bias"
+WORDED: Final = 0.99
+"""Probability of a wording that was found: beyond every threshold one would set, short of 1."""
+_NEAR = 120
 
 
 class AnswerReading(NamedTuple):
@@ -67,7 +82,11 @@ def rows(sample: SegmentedSample, role: Role) -> Sequence[Row]:
 
 
 def outcome(
-    sample: SegmentedSample, spec: DetectorSpec, role: Role, outputs: Sequence[RowOutput]
+    sample: SegmentedSample,
+    spec: DetectorSpec,
+    role: Role,
+    outputs: Sequence[RowOutput],
+    by_wording: Callable[[Sequence[AnswerReading]], Mapping[int, frozenset[str]]] | None = None,
 ) -> Outcome:
     """Return each metric's worst probability over the sentences, with a span per sentence.
 
@@ -78,6 +97,8 @@ def outcome(
         spec: Whose metrics are the labels of the outputs.
         role: Whose model gave the outputs.
         outputs: A mapping label -> probability per row, in the order of `rows`.
+        by_wording: Gives the metrics that the wording of some readings, by number, puts at
+            `WORDED`.
     """
     if (reason := unverifiable(sample, role, "answer")) is not None:
         return Outcome.unverified(reason)
@@ -90,11 +111,18 @@ def outcome(
     by_window = [[next(left) for _ in reading.texts] for reading in read]
     scores: dict[str, float] = {}
     spans: list[Span] = []
+    found = by_wording(read) if by_wording else {}
     given = by_window[0][0].keys()
     for metric in spec.metrics:
-        if metric.optional and metric.key not in given:
+        is_rule = by_wording is not None and metric.key == SELF_HARM and SELF_HARM not in given
+        if metric.optional and not is_rule and metric.key not in given:
             continue
-        each = [worst([float(out[metric.key]) for out in outs]) for outs in by_window]
+        each = [
+            WORDED
+            if metric.key in found.get(number, ())
+            else worst([0.0 if is_rule else float(out[metric.key]) for out in outs])
+            for number, outs in enumerate(by_window)
+        ]
         scores[metric.key] = worst(each)
         spans += [
             Span(reading.window.start, reading.window.end, metric.key, score, metric.key)
@@ -106,8 +134,9 @@ def outcome(
 def _readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
     is_word = partial(sample.is_word, role)
     found = []
+    apart = _apart(sample) if not MARKS.isdisjoint(sample.answer) else ()
     for window in in_time(sample.answer_windows(role), 8):
-        plain = undisguised(window.text, is_word)
+        plain = undisguised(_without(window, apart) if apart else window.text, is_word)
         if plain == window.text or not plain.strip():
             found.append(AnswerReading(window, (window.text,), window.unread))
             continue
@@ -115,6 +144,62 @@ def _readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
         unread = min(window.unread, sum(piece.unread for piece in pieces))
         found.append(AnswerReading(window, tuple(piece.text for piece in pieces), unread))
     return tuple(found)
+
+
+def _apart(sample: SegmentedSample) -> list[Edit]:
+    """Return the quotations that are not the answer's own words, with what is read for them."""
+    passages = [passage.text for passage in sample.sample.contexts]
+    return [Edit(q.start, q.end, "...") for q in set_apart(sample.answer, passages)]
+
+
+def _without(window: Window, apart: Sequence[Edit]) -> str:
+    inside = [
+        Edit(max(0, edit.start - window.start), min(edit.end, window.end) - window.start, edit.text)
+        for edit in apart
+        if edit.start < window.end and window.start < edit.end
+    ]
+    return Edited(window.text, inside).text if inside else window.text
+
+
+def worded(readings: Sequence[AnswerReading]) -> dict[int, frozenset[str]]:
+    """Return, by number of a reading, the metrics that a wording in it decides.
+
+    Args:
+        readings: All readings of an answer, in order.
+    """
+    text = " ".join(piece for reading in readings for piece in reading.texts)
+    if not MAY_HOLD.search(_plain(text).encode("utf-8", "replace")):
+        return {}
+    found = {}
+    at = 0
+    for number, reading in enumerate(in_time(readings, 8)):
+        kinds: set[str] = set()
+        for piece in reading.texts:
+            kinds |= {
+                match.pattern.partition(":")[0]
+                for match in PATTERNS.scan(_plain(piece))
+                if not _spared(text, at + match.start, at + match.end)
+            }
+            at += len(piece) + 1
+        if kinds:
+            found[number] = frozenset((LABELS[0], *kinds))
+    return found
+
+
+def _plain(text: str) -> str:
+    return text.replace("\u2019", "'")
+
+
+def _spared(text: str, start: int, end: int) -> bool:
+    """Return whether a wording is denied, thought, reported, quoted or a figure of speech."""
+    if not MARKS.isdisjoint(text) and (reported := is_reported(text, start)) is not None:
+        return reported
+    before, behind = (
+        _plain(part).encode("utf-8", "replace")
+        for part in (text[max(0, start - _NEAR) : start], text[end : end + _NEAR])
+    )
+    is_figure = text[:end].endswith(("you", "You", "YOU")) and SPARED_YOU.search(behind)
+    return bool(is_figure or SPARED_BEFORE.search(before) or SPARED_BEHIND.search(behind))
 
 
 class ToxicityParameters(Parameters):
@@ -131,7 +216,7 @@ class Toxicity(Detector[ToxicityParameters]):
         summary="Is the answer rude, hateful, obscene or threatening?",
         metrics=tuple(
             MetricSpec(key, Direction.LOWER, gating=key == LABELS[0], optional=key != LABELS[0])
-            for key in LABELS
+            for key in (*LABELS, SELF_HARM)
         ),
         inputs=frozenset({"answer"}),
         roles=frozenset({TOXICITY}),
@@ -155,8 +240,8 @@ class Toxicity(Detector[ToxicityParameters]):
         outputs: Sequence[RowOutput],
         parameters: ToxicityParameters,
     ) -> Outcome:
-        """Return the six labels, each its largest probability over the sentences."""
-        return outcome(sample, self.spec, TOXICITY, outputs)
+        """Return the labels, each its largest probability over the sentences."""
+        return outcome(sample, self.spec, TOXICITY, outputs, worded)
 
 
 class BiasParameters(Parameters):

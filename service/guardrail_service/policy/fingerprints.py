@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from guardrail_service.detectors.hallucination.reading import READING_VERSION
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
 from guardrail_service.detectors.registry import DetectorSpec
+from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION
 from guardrail_service.inference.models.encoder import EVIDENCE_VERSION
 from guardrail_service.inference.models.lexical import LEXICAL_VERSION
@@ -15,6 +16,7 @@ from guardrail_service.inference.models.session import runtime_version
 from guardrail_service.inference.pack import Pack
 from guardrail_service.inference.session_kinds import kind_of
 from guardrail_service.text.decoding.disguise import DISGUISE_VERSION
+from guardrail_service.text.quotations import QUOTATIONS_VERSION
 from guardrail_service.text.segmentation.sentences import SEGMENTER_VERSION
 from guardrail_service.types import Role
 
@@ -31,7 +33,7 @@ def fingerprints(pack: Pack, specs: Iterable[DetectorSpec] = ()) -> dict[str, st
 
     Returns:
         Per role of the pack a hash over weights, tokenizer, longest row, batch rule, labels and
-        the models it reads, for toxicity and bias the rules that undo disguises, too, and the
+        the models it reads, for toxicity and bias the rules by which answers are read, too, and the
         version of a plugged-in kind of session; `detector:ID` for rules with a version of their
         own; `segmenter`;
         `evidence`, the rules that choose what a model is asked;
@@ -63,6 +65,8 @@ def rules_key(spec: DetectorSpec) -> str:
 def _role_parts(pack: Pack, role: Role) -> Iterator[str]:
     yield pack.fingerprint(role)
     if role in READ_UNDISGUISED:
-        yield DISGUISE_VERSION
+        yield from (DISGUISE_VERSION, QUOTATIONS_VERSION)
+    if role == "toxicity":
+        yield WORDINGS_VERSION
     if version := kind_of(pack, role).version:
         yield version

@@ -6,21 +6,24 @@ import shutil
 from pathlib import Path
 
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
+from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.inference.models.encoder import EVIDENCE_VERSION
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.policy.fingerprints import fingerprints
 from guardrail_service.text.decoding.disguise import DISGUISE_VERSION
+from guardrail_service.text.quotations import QUOTATIONS_VERSION
 from tests import tiny_pack
 
 
-def test_safety_roles_name_the_rules_that_undo_disguises(tiny: Path, tmp_path: Path) -> None:
+def test_safety_roles_name_the_rules_by_which_they_read(tiny: Path, tmp_path: Path) -> None:
     """Another reading of the same text is another score; groundedness does not depend on it."""
     folder = Path(shutil.copytree(tiny, tmp_path / "tiny"))
     tiny_pack.add_branch(folder, roles=["toxicity", "bias"], labels=["toxicity", "insult"])
     pack = load_pack(folder)
     found = fingerprints(pack)
-    assert found["toxicity"] == f"{pack.fingerprint('toxicity')} {DISGUISE_VERSION}"
-    assert found["bias"].endswith(DISGUISE_VERSION)
+    reading = f"{DISGUISE_VERSION} {QUOTATIONS_VERSION}"
+    assert found["toxicity"] == f"{pack.fingerprint('toxicity')} {reading} {WORDINGS_VERSION}"
+    assert found["bias"] == f"{pack.fingerprint('bias')} {reading}"
     assert found["embedding"] == pack.fingerprint("embedding")
 
 

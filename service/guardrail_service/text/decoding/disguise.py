@@ -14,7 +14,7 @@ from guardrail_service.text.decoding.confusables import INVISIBLE, ascii_twin
 from guardrail_service.text.offsets import Edit, Edited
 from guardrail_service.text.patterns.search import Prepared, compile_regex
 
-DISGUISE_VERSION = "rag-guardrail-disguise/1"
+DISGUISE_VERSION = "rag-guardrail-disguise/2"
 """Part of the safety thresholds' fingerprint: raise it when any text is read differently."""
 
 IsWord = Callable[[str], bool]
@@ -37,14 +37,53 @@ _STRETCHED = compile_regex(
     + ")[A-Za-z]{0,20}",
     "stretched word",
 )
-_MASKED = compile_regex(r"\b[A-Za-z]{1,8}[*#]{1,6}[A-Za-z]{0,8}", "masked word")
+_MASKED = compile_regex(
+    r"\b[A-Za-z]{1,8}(?:[*#]{1,6}[A-Za-z]{0,8}(?:[*#]{1,4}[A-Za-z]{1,6})?|[_-][A-Za-z]{1,8}\b)",
+    "masked word",
+)
+_BROKEN = compile_regex(
+    r"(?i)\b(?:f uck|fu ck|fuc k|c unt|cu nt|cun t|b itch|bi tch|bitc h|id iot|idi ot|ass hole)"
+    r"(?:ing|er|ed|s|es)?\b",
+    "word broken in two",
+)
 _LEET_LETTERS = tuple(str.maketrans("0134578@$!|", f"o{one}eastbas{one}{one}") for one in "il")
 _MASKABLE = (
     "fuck", "shit", "bitch", "cunt", "slut", "whore", "bastard", "asshole", "dick", "pussy",
     "fucking", "fucker", "fucked", "fucks", "shitty", "bullshit", "bitches", "nigger", "nigga",
-    "faggot", "retard", "motherfucker", "shithead", "dickhead", "wanker", "cock",
+    "faggot", "retard", "motherfucker", "shithead", "dickhead", "wanker", "cock", "idiot", "stupid",
+    "moron", "loser", "sluts", "whores", "niggers", "faggots", "retards", "retarded", "idiots",
+    "morons", "losers", "kill", "rape", "suicide", "twat", "prick", "dumbass", "scumbag",
 )  # fmt: skip
 """Words that are commonly written with stars; the first that fits is read."""
+_ABUSE = frozenset(_MASKABLE) | frozenset(
+    [
+        "assholes",
+        "arsehole",
+        "arseholes",
+        "dickheads",
+        "motherfuckers",
+        "wankers",
+        "twats",
+        "cunts",
+        "bastards",
+        "pricks",
+        "bitchy",
+        "imbecile",
+        "dumbasses",
+        "scumbags",
+        "douchebag",
+        "dipshit",
+        "jackass",
+        "tosser",
+        "tranny",
+        "kike",
+        "chink",
+        "gook",
+    ]
+)
+"""Read as words though a vocabulary may have them in pieces only."""
+_BOXED = (range(0x1F150, 0x1F16A), range(0x1F170, 0x1F18A))
+"""Latin letters in white on black, which the Unicode data relate to none."""
 _ENCLOSED = (range(0x24B6, 0x24EA), range(0x1F130, 0x1F14A))
 _REGIONAL = range(0x1F1E6, 0x1F200)
 _SKIN = {0x1F3FB: "light", 0x1F3FC: "light", 0x1F3FD: "brown", 0x1F3FE: "dark", 0x1F3FF: "black"}
@@ -58,10 +97,14 @@ def undisguised(text: str, is_word: IsWord) -> str:
         is_word: Tells words of the model's vocabulary, lower-case letters only.
     """
     if not text.isascii():
-        text = _plain_letters(text)
+        text = _plain_letters(_without_flags(text, is_word))
     source = Prepared(text)
-    for finder in (_spelt_apart, _with_signs, _stretched, _masked):
-        edits = list(finder(source, is_word))
+
+    def reads(word: str) -> bool:
+        return word in _ABUSE or is_word(word)
+
+    for finder in (_spelt_apart, _with_signs, _stretched, _masked, _broken):
+        edits = list(finder(source, reads))
         if edits:
             source = Prepared(Edited(source.text, edits).text)
     return source.text
@@ -70,8 +113,32 @@ def undisguised(text: str, is_word: IsWord) -> str:
 def is_pictograph(character: str) -> bool:
     """Return whether a character is an emoji or a dingbat."""
     if character >= "\U0001f000":
-        return not character.isalnum()
+        return not (character.isalnum() or _boxed(character))
     return "\u2600" <= character <= "\u27bf" or character in "\u2b50\u2b55\u2b1b\u2b1c\u2764"
+
+
+def _boxed(character: str) -> str | None:
+    code = ord(character)
+    return next((chr(97 + code - letters.start) for letters in _BOXED if code in letters), None)
+
+
+def _without_flags(text: str, is_word: IsWord) -> str:
+    """Return the text with letters that flags are made of as a word, where they spell one."""
+    if not any(ord(c) in _REGIONAL for c in text):
+        return text
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        end, letters = at, ""
+        while end < len(text) and (ord(text[end]) in _REGIONAL or (letters and text[end] == " ")):
+            if text[end] != " ":
+                letters += chr(97 + ord(text[end]) - _REGIONAL.start)
+            end += 1
+        spelt = len(letters) >= MIN_WORD and is_word(letters)
+        end = max(end, at + 1)
+        out.append(f"{letters} " if spelt else text[at:end])
+        at = end
+    return "".join(out)
 
 
 def _plain_letters(text: str) -> str:
@@ -109,6 +176,8 @@ def _latin(word: str) -> str:
 
 def _letter_twin(character: str) -> str | None:
     code = ord(character)
+    if (boxed := _boxed(character)) is not None:
+        return boxed
     if any(code in block for block in _ENCLOSED) or unicodedata.category(character)[0] == "L":
         return None if character in "ªº" else ascii_twin(character)
     return None
@@ -153,6 +222,9 @@ def _with_signs(text: Prepared, is_word: IsWord) -> Iterator[Edit]:
     for start, run in _matches(_LEET, text):
         core = run.rstrip("!|")
         letters = sum(map(str.isalpha, core))
+        if core.lower() in ("a$$", "@ss", "@$$"):
+            yield Edit(start, start + len(core), "ass")
+            continue
         if letters * 2 < len(core) or len(core) < (3 if "$" in core or "@" in core else MIN_WORD):
             continue
         for table in _LEET_LETTERS:
@@ -191,9 +263,15 @@ def _masked(text: Prepared, _is_word: IsWord) -> Iterator[Edit]:
         written = run.lower()
         for word in _MASKABLE:
             pairs = zip(written, word, strict=False)
-            if len(word) == len(written) and all(a in "*#" or a == b for a, b in pairs):
+            if len(word) == len(written) and all(a in "*#_-" or a == b for a, b in pairs):
                 yield Edit(start, start + len(run), word)
                 break
+
+
+def _broken(text: Prepared, _is_word: IsWord) -> Iterator[Edit]:
+    """Yield edits for "fu ck"."""
+    for start, run in _matches(_BROKEN, text):
+        yield Edit(start, start + len(run), run.replace(" ", ""))
 
 
 def _matches(pattern: object, text: Prepared) -> Iterator[tuple[int, str]]:

@@ -41,6 +41,16 @@ def read(text: str) -> str:
         ("ⓗⓐⓣⓔ", "hate"),
         ("sc\u200bum", "scum"),
         ("id\u00adiot", "idiot"),
+        ("id*ot", "idiot"),
+        ("b*st*rd", "bastard"),
+        ("f-ck it", "fuck it"),
+        ("n1gger", "nigger"),
+        ("as5hole", "asshole"),
+        ("kiss my a$$", "kiss my ass"),
+        ("r3t4rd", "retard"),
+        ("fu ck you", "fuck you"),
+        ("🅸🅳🅸🅾🆃", "idiot"),
+        ("🇮 🇩 🇮 🇴 🇹", "idiot "),
     ],
 )
 def test_a_disguised_word_is_read_as_the_word(written: str, understood: str) -> None:
@@ -58,6 +68,8 @@ def test_a_disguised_word_is_read_as_the_word(written: str, understood: str) -> 
         "C# and F#, 5*3*2, a*b, *like* and **hate**",
         "“Quotes” – and… №5, 10⁵, ½ ™ naïve café",
         "x@mail.com, www.example.org, III, hmmm",
+        "f*g, sh*, *args, P*ssword, K-9, s_t and re-tard",
+        "the A55, a$ap, @assist and it's hit",
         "",
     ],
 )

@@ -31,8 +31,10 @@ from guardrail_service.types import Direction, Passage, Sample
 
 ANSWERS = Path(__file__).with_name("answers.jsonl")
 SAFETY_ANSWERS = Path(__file__).with_name("safety_answers.jsonl")
+NEUTRAL = Path(__file__).parents[2] / "tests" / "golden" / "neutral" / "open.jsonl"
+"""Answers on sensitive topics that are fit to be shown, so that their cut can be placed."""
 SAFETY = ("toxicity", "bias")
-"""Detectors that read the answer alone; they are fitted on the safety answers, too."""
+"""Detectors that read the answer alone; safety and neutral answers choose their cuts, too."""
 TARGETS: dict[tuple[str, str], float] = {
     ("hallucination", "hallucination"): 0.05,
     ("facts", "facts"): 0.005,
@@ -43,10 +45,11 @@ TARGETS: dict[tuple[str, str], float] = {
     ("looping", "unique_sentences"): 0.01,
     ("looping", "longest_repeated_substring"): 0.01,
     ("looping", "compression_ratio"): 0.01,
-    ("toxicity", "toxicity"): 0.01,
-    ("bias", "fairness_bias"): 0.02,
+    ("toxicity", "toxicity"): 0.02,
+    ("bias", "fairness_bias"): 0.03,
 }
-"""Share of good answers each metric may flag; together they stay near one in ten."""
+"""Share of good answers each metric may flag; together they stay near one in ten. More than half of
+the answers that toxicity and bias are fitted on are neutral ones, chosen to tempt them."""
 
 FIXED: dict[tuple[str, str], float] = {("facts", "facts"): 0.5}
 """Cuts between the steps of a rule's score; docs/facts.md says what each step means."""
@@ -80,6 +83,14 @@ def wilson(x: int, n: int, z: float = 1.959964) -> list[float]:
     return [round(max(0.0, centre - half), 4), round(min(1.0, centre + half), 4)]
 
 
+def neutral(data: bytes) -> list[Case]:
+    """Return neutral answers as labelled ones; each is a group of its own."""
+    return [
+        {"group": row["id"], "answer": row["text"], "label": "pass", "reason": None}
+        for row in map(json.loads, data.splitlines())
+    ]
+
+
 def fits(case: Case) -> bool:
     """Return whether a case belongs to the half that chooses; whole groups stay together."""
     return hashlib.sha256(case["group"].encode()).digest()[0] % 2 == 0
@@ -88,7 +99,7 @@ def fits(case: Case) -> bool:
 def scores(cases: Sequence[Case], only: set[str]) -> dict[tuple[str, str], Scored]:
     """Return every case's score per metric; cases a detector does not score are left out.
 
-    A case without a question is one of the safety answers.
+    A case without a question is one of the safety or neutral answers.
 
     Args:
         cases: Labelled answers.
@@ -179,13 +190,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=Path, default=ANSWERS, help="labelled answers (JSONL)")
     parser.add_argument("--safety-answers", type=Path, default=SAFETY_ANSWERS)
+    parser.add_argument("--neutral", type=Path, default=NEUTRAL, help="answers fit to be shown")
     parser.add_argument("--output", type=Path, default=default_thresholds_file())
     parser.add_argument("--only", nargs="*", help="detectors to fit; the rest stays")
     arguments = parser.parse_args()
     data, safety = arguments.answers.read_bytes(), arguments.safety_answers.read_bytes()
     only = set(arguments.only or (detector for detector, _ in TARGETS))
+    shown = arguments.neutral.read_bytes()
     lines = [*data.splitlines(), *(safety.splitlines() if only.intersection(SAFETY) else ())]
-    found = scores([json.loads(line) for line in lines], only)
+    cases = [json.loads(line) for line in lines]
+    found = scores([*cases, *(neutral(shown) if only.intersection(SAFETY) else ())], only)
     kept = json.loads(arguments.output.read_bytes())["thresholds"] if arguments.only else {}
     thresholds: dict[str, dict[str, Any]] = {k: v for k, v in kept.items() if k not in only}
     table = Table("metric", "threshold", "false flags (fit)", "false flags (held out)", "recall")
@@ -210,6 +224,8 @@ def main() -> int:
             "answers": len(data.splitlines()),
             "safety_sha256": hashlib.sha256(safety).hexdigest(),
             "safety_answers": len(safety.splitlines()),
+            "neutral_sha256": hashlib.sha256(shown).hexdigest(),
+            "neutral_answers": len(shown.splitlines()),
         },
         "thresholds": thresholds,
     }

@@ -8,8 +8,9 @@ places is the largest that keeps the budget. `precise` and `sensitive` allow eac
 its own. Looping has one threshold under all presets: most answers here are too short to loop.
 The cuts of exact facts lie between the steps of its score and are given.
 The labelled answers, the written set and the ordinary answers of the guarding corpus's open half
-count equally, and so do the written sources; safety answers, which have no passages, count for
-toxicity and bias alone. The thresholds that ship are
+count equally, and so do the written sources. Toxicity and bias alone are fitted on the safety and
+neutral answers, which have no passages: on others they hardly ever flag, so that a share of those
+would say little. The thresholds that ship are
 chosen on all of them. Their cost is measured crosswise: each half of the question groups is judged
 with the thresholds the other half chose; the budget asked for is lowered until that cost keeps it.
 
@@ -32,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fit import ANSWERS, SAFETY_ANSWERS, TARGETS, fits, wilson
+from fit import ANSWERS, NEUTRAL, SAFETY_ANSWERS, TARGETS, fits, neutral, wilson
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
@@ -67,6 +68,8 @@ FACTS: dict[str, dict[Key, float]] = {
     for name, cut in (("precise", 0.3), ("balanced", 0.5), ("sensitive", 0.7))
 }
 """Cuts between the steps of the score of exact facts, on the scale of `badness`."""
+ANSWER_ALONE = frozenset({"safety", "neutral"})
+"""Sets without passages, which count for toxicity and bias alone."""
 PER_SOURCE = 60
 """Rows of a written source: half of them supported. Enough for shares, little enough to score."""
 ORDINARY = Path(__file__).parents[2] / "tests" / "golden" / "ordinary" / "open.jsonl"
@@ -98,6 +101,13 @@ def labelled() -> Iterable[tuple[dict[str, Any], Sample]]:
             about = {"of": name, "source": name, "group": case["group"],
                      "good": case["label"] == "pass"}  # fmt: skip
             yield about, Sample(case["answer"], case.get("question"), passages)
+
+
+def unsourced() -> Iterable[tuple[dict[str, Any], Sample]]:
+    """Yield the neutral answers."""
+    for case in neutral(NEUTRAL.read_bytes()):
+        about = {"of": "neutral", "source": "neutral", "group": case["group"], "good": True}
+        yield about, Sample(case["answer"])
 
 
 def written(folder: Path) -> Iterable[tuple[dict[str, Any], Sample]]:
@@ -152,7 +162,9 @@ def scored(samples: Sequence[tuple[dict[str, Any], Sample]], cache: Path | None)
                     with cache.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(known[key]) + "\n")
             scores = known[key]["scores"]
-            if about["of"] == "safety":  # these have no passages: only what reads the answer counts
+            if (
+                about["of"] in ANSWER_ALONE
+            ):  # these have no passages: only what reads the answer counts
                 scores = {
                     k: v for k, v in scores.items() if k.split(".")[0] in ("toxicity", "bias")
                 }
@@ -176,6 +188,11 @@ def weights_of(cases: Sequence[Scored]) -> Floats:
         sources[of] += 1
     raw = [1 / (sizes[c.of, c.source] * sources[c.of]) for c in cases]
     return np.array(raw) / sum(raw)
+
+
+def each_alike(cases: Sequence[Scored]) -> Floats:
+    """Return the same weight for every case."""
+    return np.full(len(cases), 1 / max(1, len(cases)))
 
 
 def badness(cases: Sequence[Scored], key: Key) -> Floats:
@@ -209,11 +226,13 @@ def shipped(content: Any, keys: Iterable[Key]) -> dict[Key, float]:
 
 def alone(cases: Sequence[Scored], preset: str) -> dict[Key, float]:
     """Return the cut, on the scale of `badness`, that flags each metric's own share."""
-    grounded = [case for case in cases if case.of != "safety"]
+    grounded = [case for case in cases if case.of not in ANSWER_ALONE]
+    neutral_ones = [case for case in cases if case.of in ANSWER_ALONE]
     cuts = {}
     for key in (*WEIGHTS, *SAFETY):
-        counted = cases if key in SAFETY else grounded
-        cuts[key] = upper(badness(counted, key), weights_of(counted), ALONE[preset][key[0]])
+        counted = neutral_ones if key in SAFETY else grounded
+        weights = each_alike(counted) if key in SAFETY else weights_of(counted)
+        cuts[key] = upper(badness(counted, key), weights, ALONE[preset][key[0]])
     return cuts
 
 
@@ -246,7 +265,7 @@ def joint_share(cases: Sequence[Scored], weights: Floats, cuts: dict[Key, float]
 
 def cuts_of(good: Sequence[Scored], content: Any, budget: float) -> dict[str, dict[Key, float]]:
     """Return the cuts of every preset from some good answers."""
-    grounded = [case for case in good if case.of != "safety"]
+    grounded = [case for case in good if case.of not in ANSWER_ALONE]
     looping = shipped(content, LOOPING)
     spent = {**looping, **FACTS["balanced"], **shipped(content, SAFETY)}
     return {
@@ -279,7 +298,7 @@ class Crossed:
 
     def joint(self, preset: str) -> float:
         """Return the share of good answers stopped; the sets and written sources count equally."""
-        good = np.array([case.good and case.of != "safety" for case in self.cases])
+        good = np.array([case.good and case.of not in ANSWER_ALONE for case in self.cases])
         picked = [case for case, is_good in zip(self.cases, good, strict=True) if is_good]
         return float(weights_of(picked)[self.hits[preset][good]].sum())
 
@@ -314,6 +333,7 @@ def main() -> int:
     arguments = parser.parse_args()
     samples = [
         *labelled(),
+        *unsourced(),
         *(written(arguments.written) if arguments.written else ()),
         *(ordinary(ORDINARY) if arguments.ordinary else ()),
     ]
@@ -325,7 +345,7 @@ def main() -> int:
         if crossed.joint("balanced") <= BUDGET:
             break
     good = [case for case in cases if case.good]
-    grounded = [case for case in good if case.of != "safety"]
+    grounded = [case for case in good if case.of not in ANSWER_ALONE]
     weights = weights_of(grounded)
     presets = cuts_of(good, content, asked)
     console = Console(width=120)

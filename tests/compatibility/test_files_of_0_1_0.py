@@ -20,6 +20,7 @@ from pyarrow import parquet
 from guardrail_offline.datasets.cases import question_group
 from guardrail_offline.runs.result_files import read_run
 from guardrail_service.detectors.hallucination.reading import READING_VERSION
+from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION
 from guardrail_service.inference import memory
 from guardrail_service.inference.pack import load_pack
@@ -27,6 +28,8 @@ from guardrail_service.resources import packs_dir
 from guardrail_service.server.app import create_app
 from guardrail_service.server.runtime import Runtime, serving_for
 from guardrail_service.settings import Settings
+from guardrail_service.text.decoding.disguise import DISGUISE_VERSION
+from guardrail_service.text.quotations import QUOTATIONS_VERSION
 from tests.integration.conftest import here
 
 WRITTEN = Path(__file__).with_name("written_by_0_1_0")
@@ -150,7 +153,13 @@ def test_fingerprints_are_those_of_0_1_0() -> None:
     expected = written("fingerprints.json")
     newer = expected["evidence"].replace("rag-guardrail-claims/2", CLAIMS_VERSION)
     newer = newer.replace("rag-guardrail-reading/2", READING_VERSION)
-    assert found == {**expected, "evidence": newer}
+    read = f"{DISGUISE_VERSION} {QUOTATIONS_VERSION}"
+    disguise = "rag-guardrail-disguise/1"
+    safety = {
+        "toxicity": expected["toxicity"].replace(disguise, f"{read} {WORDINGS_VERSION}"),
+        "bias": expected["bias"].replace(disguise, read),
+    }
+    assert found == {**expected, "evidence": newer, **safety}
 
 
 def test_detectors_keep_the_ids_of_h2o(tiny_runtime: Runtime) -> None:

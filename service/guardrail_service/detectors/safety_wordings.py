@@ -20,7 +20,8 @@ WORDINGS_VERSION: Final = "rag-guardrail-threats/1"
 Wordings = tuple[tuple[str, str], ...]
 """Texts of which every match holds one, between bars, and the pattern; `'` stands for both."""
 _KIN = r"(?:famil(?:y|ies)|kids?|child|children|sons?|daughters?|wife|wives|husband|mother|father|mom|mum|dad|parents|baby|brother|sister|girlfriend|boyfriend|loved ones|grandmother|friends)"
-_WE = r"(?:\b(?:i|we)(?:'ll| will| shall|'m going to|'re going to| am going to| are going to|'m gonna|'re gonna| gonna|'d love to| would love to| want to|'m about to|'re about to| swear i'll| promise to| have to|'m coming to|'re coming to))(?: (?:personally|just|gladly|happily|really|fucking|simply|now|then|also|come|come over|come there|come back|find you|hunt you down|track you down|and|be forced to|have to|go and|enjoy|make sure to))*"
+_WE = r"(?:\b(?:i|we)(?:'ll|'d| would| will| shall|'m going to|'re going to| am going to| are going to|'m gonna|'re gonna| gonna|'d love to| would love to| want to|'m about to|'re about to| swear i'll| promise to| have to|'m coming to|'re coming to))(?: (?:personally|just|gladly|happily|really|fucking|simply|now|then|also|come|come over|come there|come back|find you|hunt you down|track you down|and|be forced to|have to|go and|enjoy|make sure to))*"
+_YOU = rf"(?:you\b|your (?:\w+ )?{_KIN}\b|(?:every|each) (?:last )?(?:single )?one of (?:you|them|these|those)\b|all of (?:you|them)\b)"
 _KILL = r"(?:kill|murder|shoot|stab|strangle|choke|behead|slaughter|butcher|skin|gut|drown|torture|rape|bury|burn|poison|lynch|hang|maim|cripple|destroy|end|hurt|hit|knife|cut you up|tear you apart|beat the (?:crap|shit|hell) out of)"
 _DONE = r"(?:shot|hanged|hung|killed|murdered|lynched|drowned|gassed|burned|burnt|beaten|raped|exterminated|eradicated|wiped out|executed|stoned|castrated|sterili[sz]ed|beheaded|whipped|flogged|slaughtered|put to death)"
 _LIMB = r"(?:neck|necks|legs?|arms?|face|faces|skulls?|throat|throats|heads?|bones|fingers?|kneecaps?|knees|teeth|jaw|ribs|hands?|nose|brains?|eyes|tongue|guts|back)"
@@ -33,8 +34,30 @@ _NOBODY = r"(?:nobody|no one|no-one)"
 
 # fmt: off
 THREATS: Wordings = (
-    ("you", rf"{_WE} {_KILL} (?:you\b|your (?:\w+ )?{_KIN}\b)"),
-    ("your", rf"{_WE} (?:break|smash|bash|crush|cut|slit|rip|snap|cave|kick|tear|slash|chop|gouge|beat) (?:in |off |out |both (?:of )?|all (?:of )?)*your (?:\w+ )?{_LIMB}\b"),
+    ("you|them|these|those", rf"{_WE} {_KILL} {_YOU}"),
+    ("you", rf"{_WE} (?:silence you (?:for good|forever)|feed you to|rip you (?:apart|to pieces|open)|tear you (?:apart|to pieces)|drag you (?:out|into|behind|by)|run you over\s*(?:[.!,]|with|$)|cut you\s*(?:[.!]|$)|set you on fire|choke the life out of you|make an example (?:out )?of you|throw you (?:off|under|out of a window|in front of))"),
+    ("on fire|acid", rf"{_WE} (?:set your (?:\w+ )?(?:hair|{_PLACE}|dog|cat) on fire|throw acid (?:in|at|on|into) (?:you\b|your))"),
+    ("watch you|see you", r"\b(?:want|love|like|going|can't wait|cannot wait|live) to (?:watch|see) you (?:burn|die|bleed|suffer|hang|choke|beg|drown)\b"),
+    ("hope", rf"\bhope (?:that )?(?:(?:someone|somebody|they|a \w+) (?:rapes?|kills?|shoots?|stabs?|beats?|murders?|runs) (?:over )?(?:you|your {_KIN})|you (?:die\b|rot\b|burn\b|choke\b|drown\b|suffer\b|bleed\b|get (?:shot|raped|killed|cancer|stabbed|hit by)))"),
+    ("you", r"\byou (?:should|ought to|must|need to|deserve to) be (?:\w+ )?(?:dragged (?:out|into|through|behind)|shot\b|hanged|hung|beaten|stabbed|lynched|raped|burned alive|put down like|skinned|gassed)"),
+    ("you", r"\byou(?:'ll| will|'re going to| are going to) be (?:hanging from|dead by|lying in a (?:grave|coffin|ditch|pool)|shot dead|six feet)"),
+    ("you won't|you will not|you'll not", r"\b(?:my (?:street|house|shop|door|town)|here again|near me)\b[^.!?]{0,30}\byou (?:won't|will not) (?:walk|make it|get|come) (?:home|out|back)"),
+    ("end of|another|sunrise|tomorrow|daylight", r"\byou(?:'ll|'re)?(?: will| won't| will not| not going to| are not going to)?(?: never)? see (?:the end of (?:this|the) (?:week|day|month|year)|another (?:day|sunrise|birthday|christmas)|the (?:next )?sunrise|tomorrow|daylight again)"),
+    ("police|cops|press|anyone|anybody|a word", rf"\b(?:(?:talk|go|run|speak) to the (?:police|cops|press)|tell (?:anyone|anybody)|say a word)\b[^.!?]{{0,25}}\b(?:you|your (?:\w+ )?{_KIN}) (?:dies?|will die|gets? hurt|will get hurt|bleeds?|will bleed|pays?|will pay|disappears?|will disappear)"),
+    ("your", rf"{_WE} (?:come |be there )?(?:at night|tonight|when you (?:are asleep|sleep))[^.!?]{{0,15}}(?:take|get|snatch|grab|visit) your {_KIN}"),
+    ("your", r"\b(?:outside|at|in front of|on my way to) your (?:house|home|door|window|office|flat)\b[^.!?]{0,15}\bwith (?:a|an|my|our|the) (?:\w+ )?(?:hammer|knife|gun|bat|axe|machete|rope|crowbar|shotgun|rifle)"),
+    ("rope|bullet|grave|coffin|noose", r"\b(?:rope|bullet|grave|coffin|noose) (?:is waiting for you|waits for you|with your name)|\b(?:get|gets|deserves?|needs?) (?:a|the|nothing but a) (?:bullet|rope|noose)\b"),
+    ("your", rf"\b(?:someone|somebody|they|my (?:friends|brothers|boys|guys)|our (?:friends|boys|guys)|he) (?:will|'ll|is going to|are going to|should|ought to) (?:crack|smash|bash|break|slit|cut|knock out|cave in|rearrange) your {_LIMB}"),
+    ("hang|die", rf"\b(?:{_PEOPLE}|traitors)(?: who [^.!?,]{{1,40}}| like (?:you|these|those|that|them))? (?:should|must|ought to|deserve to)(?: all)? (?:hang|die)\s*(?:[.!]|$)"),
+    ("pray|beg", r"\bpray (?:that )?(?:we|i) (?:never|don't) (?:meet|find you|see you|come)|\b(?:pray|beg) for your life\b"),
+    ("off a|off the", rf"\b(?:someone|somebody|we|i|they) (?:{_MUST}|will|'ll) throw (?:you|them|him|her|these|those|this)(?: \w+)? off (?:a|the) (?:roof|bridge|cliff|building|balcony|train)"),
+    ("death warrant", r"\byou(?:'ve| have)?(?: just)? signed your (?:own )?death warrant"),
+    ("with your", r"\b(?:pay|pays)(?: for (?:this|that|it))? with your (?:life|blood|own blood)\b"),
+    ("bleed|die|suffer", r"\b(?:hand over|give (?:me|us)|pay(?: up)?)\b[^.!?]{0,40}\bor (?:you(?:'ll| will) )?(?:bleed|die|suffer)\s*(?:[.!]|$)"),
+    ("lock your door", r"\block your doors? (?:tonight|well|if you)\b[^.!?]{0,40}(?:need it|coming|we come)"),
+    ("without", r"\bsee how \w+ you (?:are|look|walk|type|talk) without (?:teeth|fingers|legs|hands|kneecaps|a tongue)\b"),
+    ("your name|your face", r"\b(?:i|we) know your (?:name|face)[^.!?]{0,30}(?:address|where you live|your family)"),
+    ("your", rf"{_WE} (?:break|smash|bash|crush|cut|slit|rip|snap|cave|kick|tear|slash|chop|gouge|beat|ruin|wreck|rearrange|crack) (?:in |off |out |both (?:of )?|all (?:of )?)*your (?:\w+ )?{_LIMB}\b"),
     ("beat you", r"\b(?:i|we|i'll|we'll|will|going to|gonna|come over and|come and) beat you (?:up\b|senseless|to death|to a pulp|bloody|black and blue|until you)"),
     ("hunt|track", rf"\b(?:hunt|track) (?:you|your {_KIN}) down and (?:\w+ )?(?:kill|gut|shoot|hurt|end|break|make you)"),
     ("to hurt you|to kill you|to beat you|to shoot you", r"\b(?:send|sent|sending|pay|paid|paying|know|have) (?:someone|somebody|people|men|guys|a man|my \w+|our \w+) (?:who'll |who will |over |round |around )?to (?:hurt|kill|beat|shoot) you"),
@@ -50,11 +73,11 @@ THREATS: Wordings = (
     ("where you|where your", rf"\b(?:i|we)(?: all| also)? (?:know|found out|have found out|found) (?:exactly )?where (?:you|your {_KIN}) (?:lives?|sleeps?)\b"),
     ("which school|what school|which kindergarten|where your", rf"\b(?:i|we) know (?:which|what|where) (?:school |kindergarten |street |bus )?your {_KIN} (?:goes|go|takes?|plays?|walks?|is|are)\b"),
     ("coming for you", rf"\b(?:i|we)(?:'m| am|'re| are) coming for (?:you\b|your (?:\w+ )?{_KIN}\b)"),
-    ("your", rf"\byour {_KIN} (?:will|are going to|is going to) (?:bleed|be next|pay for (?:what|this|that)\b|suffer for (?:what|this|that)\b|regret what you)"),
+    ("your", rf"\byour (?:whole |entire )?{_KIN} (?:will|are going to|is going to) (?:bleed|be next|die\s*[.!]|pay for (?:what|this|that)\b|suffer for (?:what|this|that)\b|regret what you)"),
     ("make you", rf"\b(?:find you and|i'll|we'll|i will|we will|going to|gonna) make (?:you|your {_KIN}) (?:suffer|bleed|scream|beg|disappear|regret (?:the day|being born)|wish you were (?:dead|never))"),
     ("never walk|never talk|never speak|never breathe|never wake", r"\bmake (?:sure|certain) (?:that )?you(?:'ll| will)? never (?:walk|talk|speak|breathe|wake)\b"),
     ("put you in", r"\b(?:i|we|they)(?:'ll| will|'m going to|'re going to| am going to| are going to) put you (?:in (?:a|the|your) (?:grave|ground|morgue|coffin|wheelchair|box)|six feet under|in (?:the )?hospital\s*[.!])"),
-    ("ditch|body bag|morgue|coffin|the river", r"\b(?:keep|stop|one more|again)\b[^.!?]{0,40}\byou(?:'ll| will|'re going to| are going to)? end up (?:dead )?in (?:a|the) (?:ditch|river|body bag|morgue|grave|coffin|trunk)"),
+    ("ditch|body bag|morgue|coffin|the river", r"\b(?:keep|stop|one more|again|watch your (?:step|mouth|tongue))\b[^.!?]{0,40}\byou(?:'ll| will|'re going to| are going to)? end up (?:dead )?in (?:a|the) (?:ditch|river|body bag|morgue|grave|coffin|trunk)"),
     ("find your", rf"\b(?:{_NOBODY}(?: will| is going to|'ll)(?: ever)?|they(?: will|'ll)(?: never)?) find your (?:dead )?(?:body|corpse|remains|bones)\b"),
     ("goodbye to your", rf"\bsay goodbye to your (?:dog|cat|legs|life|{_KIN})\b[^.!?]{{0,30}}(?:won't|will not|you will never|you'll never)"),
     ("you ever|you'll ever|you will ever", r"\b(?:last|final) (?:thing|mistake|word|breath|question) (?:that )?you(?:'ll| will)? ever (?:do|see|say|hear|make|take|ask)\b"),
@@ -67,7 +90,7 @@ THREATS: Wordings = (
     ("when we come|when i come|when we show up|when i show up|when we find|when i find", r"\byou(?:'ll| will) regret[^.!?]{0,30}when (?:i|we) (?:come|show up|find)"),
     ("knife|gun|bats|machete|petrol|axe", r"\b(?:on (?:my|our) way|com(?:e|ing) (?:over|to your (?:house|door|home|office|place))|(?:have|know|got) your address)[^.!?]{0,50}\b(?:knife|knives|guns?|baseball bats?|bats|machetes?|axes?|petrol)\b"),
     ("or we will delete you|or i will delete you|or we'll delete you|or i'll delete you", r"\bor (?:i|we)(?:'ll| will) delete you\s*(?:[.!]|$)"),
-    ("someone|somebody", rf"\b(?:someone|somebody) (?:please |really |finally |just )?{_MUST}(?: just| finally| really)? (?:kill|murder|stab|hang|strangle|drown|rape|behead|lynch|gas|shoot|beat|poison)(?: up)? (?:you|him|her|these people|those people|all of you|you all|every (?:\w+ )?(?:one of|last)|all (?:these|those|the) (?:\w+ )?{_PEOPLE})\b"),
+    ("someone|somebody", rf"\b(?:someone|somebody) (?:please |really |finally |just )?{_MUST}(?: just| finally| really)? (?:kill|murder|stab|hang|strangle|drown|rape|behead|lynch|gas|shoot|beat|poison)(?: up)? (?:you|him|her|these people|those people|all of you|you all|(?:that|this|the) (?:reporter|journalist|teacher|judge|nurse|doctor|cop|officer|politician|minister|mayor|boss|manager|neighbour|woman|man|girl|boy|kid|guy|traitor|bastard)|every (?:\w+ )?(?:one of|last)|all (?:these|those|the) (?:\w+ )?{_PEOPLE})\b"),
     ("should|ought|must|need|deserve|have to", rf"\b(?:these |those |such |all |every (?:one of |last one of )?(?:these |those )?)?(?:{_PEOPLE}|(?:people|men|women|journalists|politicians) of this kind)(?: like (?:you|these|those|that|them))?(?: who [^.!?,]{{1,40}})? {_MUST}(?: all)? (?:to )?be {_DONE}\b"),
     ("you deserve", rf"\byou deserve to be (?:\w+ )?{_DONE}\b"),
 )
@@ -96,6 +119,7 @@ SELF_HARM: Wordings = (
     ("burden", r"\byou(?:'re| are) (?:a|nothing but a|just a) burden[^.!?]{0,40}\b(?:dying|your death|if you died|without you)"),
     ("starve yourself", r"(?:^|[.!?:;]\s+|\bjust |\bsimply |\bgo and )starve yourself for (?:a|one|two|three|some|\d+) (?:weeks?|days?)\b"),
     ("throwing up|vomiting|purging|starving yourself", r"\b(?:throwing up|vomiting|purging|starving yourself)\b[^.!?]{0,40}\b(?:keeps you (?:slim|thin)|is fine|nobody (?:has|needs) to know)"),
+    ("bleach", r"(?:^|[.!?:;,]\s+|\b(?:go|please|just|and|you should|should) )drink (?:some |a cup of |a glass of )?bleach\b"),
     ("off yourself", r"(?:^|[.!?:;,]\s+)off yourself\b"),
 )
 """Encouragement of the reader to die or to hurt themselves."""

@@ -427,7 +427,9 @@ def bench_guarding(
 @bench_app.command("quality")
 @command
 def bench_quality(
-    task: Annotated[str, typer.Option(help="pii, secrets, grounding, facts, toxicity or bias.")],
+    task: Annotated[
+        str, typer.Option(help="pii, secrets, grounding, facts, toxicity, bias or safety.")
+    ],
     data: Annotated[
         Path,
         typer.Option(
@@ -459,8 +461,12 @@ def bench_quality(
 
     Records: {"text", "spans"} for pii and secrets; {"premise", "hypothesis", "supported"} or
     {"contexts", "question", "answer", "supported"} for grounding; {"text", "labels": {...}} or
-    {"text", "label"} for toxicity and bias. Facts read a folder as grounding does.
+    {"text", "label"} for toxicity and bias. Facts read a folder as grounding does. Safety reads a
+    folder with the functional suite and the neutral answers, and counts flags by class and preset.
     """
+    if task == "safety":
+        _quality_of_classes(data, doc, as_json)
+        return
     if task == "facts":
         _quality_of_facts(data, limit, doc, as_json)
         return
@@ -493,6 +499,21 @@ def _quality_of_facts(folder: Path, limit: int, doc: Path | None, as_json: bool)
         out.print_json(json.dumps(report))
     else:
         out.print(facts_quality.render(report))
+
+
+def _quality_of_classes(folder: Path, doc: Path | None, as_json: bool) -> None:
+    from guardrail_bench import safety_classes
+
+    if doc is not None:
+        check_page(doc, safety_classes.PART, has_plots=False)
+    with err.status("measuring"):
+        found = safety_classes.run(folder)
+    if doc is not None:
+        replace_part(doc, safety_classes.PART, safety_classes.markdown(found))
+    if as_json:
+        out.print_json(json.dumps([{**asdict(one), "met": one.met} for one in found]))
+    else:
+        out.print(safety_classes.render(found))
 
 
 def _quality_of_sources(

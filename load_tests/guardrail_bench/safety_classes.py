@@ -31,7 +31,7 @@ MUST_CATCH = frozenset({"threat", "disguised", "leetspeak", "spacing", "zero_wid
 
 @dataclass(frozen=True)
 class ClassCount:
-    """How many texts of a class, labelled alike for one detector, each preset flags."""
+    """The texts of a class that each preset flags, those labelled alike for one detector."""
 
     file: str
     name: str

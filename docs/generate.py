@@ -1,7 +1,8 @@
-"""Writes the generated files: OpenAPI, the JSON Schemas in `configs/schema/`, two summaries.
+"""Writes the generated files: OpenAPI, the JSON Schemas in `configs/schema/`, parts of three pages.
 
 The summaries at the top of `docs/quality.md` and `docs/performance.md` repeat, for readers in a
-hurry, what is recorded in `configs/defaults/thresholds.json` and measured further down the page.
+hurry, what is recorded in `configs/defaults/thresholds.json` and measured further down the page;
+`docs/configuration.md` has the presets and their cost from the same file.
 With `--check` nothing is written; the exit status says whether they are up to date.
 """
 
@@ -102,6 +103,57 @@ def quality_in_short() -> str:
     )
 
 
+SETS = {"answers": "labelled", "written": "written", "ordinary": "ordinary"}
+"""The sets whose answers count alike, as thresholds.json and as the pages name them."""
+
+
+def presets() -> str:
+    """Return the tables of the presets: what they stop, and their thresholds."""
+    shipped = json.loads((ROOT / "configs/defaults/thresholds.json").read_text("utf-8"))
+    fitted = {name: found for name, found in shipped["presets"].items() if isinstance(found, dict)}
+    of_good = [of for of in SETS if of in fitted["balanced"]["false_flag_by_set"]]
+    of_bad = [of for of in SETS if of in fitted["balanced"]["recall_by_set"]]
+    costs = [
+        [
+            f"`{name}`",
+            f"{100 * found['false_flag']:.1f} %",
+            *(share_of(found["false_flag_by_set"][of]) for of in of_good),
+            *(share_of(found["recall_by_set"][of]) for of in of_bad),
+        ]
+        for name, found in fitted.items()
+    ]
+    cuts = [
+        [f"`{detector}`", f"`{metric}`", *(f"{found['presets'][name]:g}" for name in fitted)]
+        for detector, metrics in shipped["thresholds"].items()
+        for metric, found in metrics.items()
+        if "presets" in found
+    ]
+    joint = f"{100 * fitted['balanced']['false_flag']:.1f} %"
+    shares = ", ".join(
+        f"{metric.partition('.')[2]} {100 * share:.1f} %"
+        for metric, share in fitted["balanced"]["false_flag_by_metric_fit"].items()
+        if share >= 0.0005
+    )
+    safety = share_of(fitted["balanced"]["false_flag_by_set"]["safety"])
+    return "\n\n".join(
+        [
+            markdown_table(
+                [
+                    "preset",
+                    "good answers stopped, all sets equal",
+                    *(f"good, {SETS[of]}: stopped" for of in of_good),
+                    *(f"bad, {SETS[of]}: stopped" for of in of_bad),
+                ],
+                costs,
+            ),
+            f"Of the {joint} under `balanced`, by metric: {shares} (shares of good answers, on the "
+            f"data that chose). Good safety answers, many of them polite answers on sensitive "
+            f"topics, are flagged more often: {safety} under `balanced`.",
+            markdown_table(["detector", "metric", *(f"`{name}`" for name in fitted)], cuts),
+        ]
+    )
+
+
 def cells(line: str) -> list[str]:
     """Return the cells of a row of a Markdown table."""
     return [cell.strip() for cell in line.strip("|").split("|")]
@@ -154,22 +206,26 @@ def performance_in_short(page: str) -> str:
     )
 
 
-def with_summary(page: str, summary: str) -> str:
-    """Return a page with another text between the marks `in short`."""
-    before, _, rest = page.partition("<!-- in short -->\n")
-    _, _, after = rest.partition("<!-- /in short -->")
-    return f"{before}<!-- in short -->\n{summary}\n<!-- /in short -->{after}"
+def with_part(page: str, name: str, text: str) -> str:
+    """Return a page with another text between the marks of a part."""
+    before, _, rest = page.partition(f"<!-- {name} -->\n")
+    _, _, after = rest.partition(f"<!-- /{name} -->")
+    return f"{before}<!-- {name} -->\n{text}\n<!-- /{name} -->{after}"
 
 
 def texts() -> dict[str, str]:
     """Return the text of every file that is generated, whole or in part, by its path."""
-    quality, performance = (
-        (ROOT / "docs" / name).read_text("utf-8") for name in ("quality.md", "performance.md")
+    quality, performance, configuration = (
+        (ROOT / "docs" / name).read_text("utf-8")
+        for name in ("quality.md", "performance.md", "configuration.md")
     )
     return {
         **{name: text_of(content) for name, content in generated().items()},
-        "docs/quality.md": with_summary(quality, quality_in_short()),
-        "docs/performance.md": with_summary(performance, performance_in_short(performance)),
+        "docs/quality.md": with_part(quality, "in short", quality_in_short()),
+        "docs/performance.md": with_part(
+            performance, "in short", performance_in_short(performance)
+        ),
+        "docs/configuration.md": with_part(configuration, "presets", presets()),
     }
 
 

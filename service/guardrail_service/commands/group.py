@@ -25,6 +25,7 @@ FROM_MODELS = "rag-guardrail-models"
 DISTRIBUTIONS = {
     "evaluate": FROM_OFFLINE,
     "compare": FROM_OFFLINE,
+    "convert": FROM_OFFLINE,
     "perturb": FROM_OFFLINE,
     "calibrate": FROM_OFFLINE,
     "evaluators": FROM_OFFLINE,

@@ -182,7 +182,7 @@ def test_the_tables_hold_every_metric(run: tuple[Path, Summary]) -> None:
     assert table.num_rows == 73 * metrics
     assert table.filter(table["value"].is_null())["reason"].null_count == 0
     header = (out / "open_rag_eval.csv").read_text("utf-8").splitlines()[0].split(",")
-    assert header[:3] == ["query_id", "query", "run_1_retrieval_score_umbrela_scores"]
+    assert header[:4] == ["query_id", "query", "model", "run_1_retrieval_score_umbrela_scores"]
     assert "run_3_generation_score_citation_f1_score" in header
 
 

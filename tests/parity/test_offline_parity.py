@@ -11,6 +11,7 @@ import pytest
 
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.datasets.labs import open_lab
+from guardrail_offline.evaluators.case_view import WRONG_ABSTENTION
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.pack_models import PackModels, load_models
 from guardrail_offline.runs.worker import score
@@ -62,8 +63,13 @@ def offline(models: PackModels, case: Case, names: list[str]) -> dict[str, Any]:
     for name, result in results.items():
         values = {key: s.value for key, s in result.scores.items() if s.value is not None}
         first = next(iter(result.scores.values()))
-        found[name] = values or (first.state.value, first.reason)
+        found[name] = values or (first.state.value, as_the_guard_says(first.reason))
     return found
+
+
+def as_the_guard_says(reason: str | None) -> str | None:
+    """Return the guard's reason: only a case with an expected answer makes abstaining wrong."""
+    return "abstention" if reason == WRONG_ABSTENTION else reason
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.key for case in CASES])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
@@ -39,8 +41,11 @@ H2O_MIN_CHARS = 11
 class GroundednessParameters(Parameters):
     """The way groundedness cuts the answer into claims."""
 
-    h2o_compatible: bool = False
-    """Judge plain sentences and drop those of at most 10 characters, as H2O's code does."""
+    h2o_compatible: bool = Field(
+        False,
+        description="Judge plain sentences, and drop those of at most 10 characters, as H2O's "
+        "code does.",
+    )
 
 
 def support(similarity: Array) -> float:

@@ -18,7 +18,6 @@ from guardrail_bench.safety_quality import (
     decision,
     f1,
     linear_model,
-    metrics,
     ranking,
     read,
     render,
@@ -26,6 +25,7 @@ from guardrail_bench.safety_quality import (
     slices,
     word_list,
 )
+from guardrail_service.detectors.safety import LABELS
 from guardrail_service.errors import InputError
 from guardrail_service.types import State
 from tests import tiny_pack
@@ -130,7 +130,7 @@ def test_f1_of_nothing_caught_is_zero() -> None:
 def test_the_whole_report_runs_on_a_pack(tiny: Path, tmp_path: Path) -> None:
     """Through the guard that serves: every state counted, baselines and notes beside it."""
     folder = Path(shutil.copytree(tiny, tmp_path / "pack"))
-    tiny_pack.add_branch(folder, roles=["toxicity", "bias"], labels=metrics("toxicity"))
+    tiny_pack.add_branch(folder, roles=["toxicity", "bias"], labels=LABELS)
     texts = ["dogs are not allowed", "the pool opens at seven", "idiot", "parking costs five euros"]
     rows = [{"text": t, "labels": {"toxic": int(t == "idiot")}} for t in texts]
     path = written(tmp_path, list(rows) * 5)
@@ -138,7 +138,7 @@ def test_the_whole_report_runs_on_a_pack(tiny: Path, tmp_path: Path) -> None:
         "schema_version": "1",
         "role": "toxicity",
         "tolerance": 0.99,
-        "rows": [{"text": "the pool", "probabilities": [0.5] * 6}] * 50,
+        "rows": [{"text": "the pool", "probabilities": [0.5] * len(LABELS)}] * 50,
     }
     (folder / "branch-golden.json").write_text(json.dumps(golden))
     manifest = json.loads((folder / "manifest.json").read_text())

@@ -151,8 +151,9 @@ def _patterns(kind: str, wordings: Wordings) -> list[Pattern]:
 
 
 _ALL = (*_patterns("threat", THREATS), *_patterns("self_harm", SELF_HARM))
-PATTERNS: Final = PatternSet(_ALL)
-"""Ids are `threat:N` and `self_harm:N`."""
+PATTERNS: Final = PatternSet(_ALL, engine="keywords")
+"""Ids are `threat:N` and `self_harm:N`. Hyperscan would take 20 s of processor time to compile them at
+every start, and only texts that `MAY_HOLD` a threat come here."""
 MAY_HOLD: Final = compile_regex(
     "|".join(sorted({rf"\b{key}" for pattern in _ALL for key in pattern.keywords})),
     "words of threats",

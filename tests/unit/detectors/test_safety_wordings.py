@@ -15,6 +15,7 @@ import pytest
 
 from guardrail_service.detectors.safety import SELF_HARM, AnswerReading, worded
 from guardrail_service.detectors.safety_wordings import MAY_HOLD, PATTERNS
+from guardrail_service.text.patterns.search import Pattern, PatternSet
 from guardrail_service.text.sample import Window
 
 CASES = [
@@ -59,6 +60,15 @@ def test_the_quick_look_overlooks_nothing(case: dict[str, str]) -> None:
     """What a pattern finds holds a word of the quick look."""
     if PATTERNS.scan(case["text"]):
         assert MAY_HOLD.search(case["text"].encode())
+
+
+def test_the_keywords_lose_nothing() -> None:
+    """What a pattern finds holds one of its own keywords, also in harmless texts."""
+    bare = PatternSet(
+        [Pattern(p.id, p.regex, ignore_case=True) for p in PATTERNS.patterns], "keywords"
+    )
+    for case in CASES:
+        assert PATTERNS.scan(case["text"]) == bare.scan(case["text"])
 
 
 def test_ordinary_text_is_looked_at_once() -> None:

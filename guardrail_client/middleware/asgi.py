@@ -12,7 +12,7 @@ from typing import Any
 
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.circuit import with_circuit
-from guardrail_client.middleware import bodies, event_reader, replies, sse
+from guardrail_client.middleware import bodies, replies, sse
 from guardrail_client.middleware.asgi_bodies import Body
 from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send
 from guardrail_client.middleware.asgi_sockets import ObservedSocket, Socket
@@ -184,4 +184,4 @@ def _texts(texts: Sequence[str]) -> Document:
 
 def _streamed_texts(cutter: Cutter, data: bytes, route: Route) -> list[str]:
     events = (*cutter.feed(data), *cutter.end())
-    return texts_of(event_reader.find(e, route.sse, snapshots=route.snapshots) for e in events)
+    return texts_of(map(route.found, events))

@@ -429,13 +429,7 @@ def _read(event: bytes, route: Route) -> Found:
     if route.sse == "text":  # whatever it is: no word of a model ends its answer
         found = Found({TEXT_LANE: text}, None, event)
         return event_reader.snapshot(found, event + b"\n\n") if route.snapshots else found
-    return event_reader.find(
-        event,
-        route.sse,
-        unchecked=route.unchecked_events,
-        errors=route.errors,
-        snapshots=route.snapshots,
-    )
+    return route.found(event)
 
 
 def _for_frames(route: Route) -> Route:

@@ -230,15 +230,7 @@ class EventBody(StreamBody):
         Raises:
             UnreadableBody: If the route refuses it.
         """
-        route = self.route
-        return event_reader.find(
-            event,
-            route.sse,
-            route.tool_calls,
-            route.unchecked_events,
-            route.errors,
-            route.snapshots,
-        )
+        return self.route.found(event)
 
     async def before_the_end(self) -> None:
         """Send what waited for the texts."""

@@ -129,7 +129,7 @@ def stopped(template: bytes, shape: str, lane: Lane, said: Mapping[str, Any]) ->
     if isinstance(kind, tuple):
         documents = said_when_stopped(document, kind[0])
         if not documents:
-            return told(said)
+            return told(said) + (f"event: {kind[0].end}\n\n".encode() if kind[0].end else b"")
         _last_object(documents[-1])[OURS] = said
         return b"".join(event_of(kind[0], one) for one in documents)
     if kind != OPENAI_CHAT.name:

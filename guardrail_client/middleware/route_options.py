@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
-from guardrail_client.middleware import documents
+from guardrail_client.middleware import documents, event_reader
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import Document, FoundText
-from guardrail_client.middleware.event_reader import ANY
+from guardrail_client.middleware.event_reader import ANY, Found
 from guardrail_client.middleware.exchange import Exchange, Finder, compiled
 from guardrail_client.middleware.metrics import AnswerMetrics, StreamTimes
 from guardrail_client.middleware.outcome import AnswerOutcome
@@ -271,6 +271,21 @@ class Route:
             found = documents.find_pointed(value, shape.texts) or []
             return Document(value, self._with_rest(value, found), shape)
         return Document(value, documents.find_texts(value, shape, self.tool_calls), shape)
+
+    def found(self, event: bytes) -> Found:
+        """Return what an event of a stream holds.
+
+        Raises:
+            UnreadableBody: If the route refuses it.
+        """
+        return event_reader.find(
+            event,
+            self.sse,
+            self.tool_calls,
+            self.unchecked_events,
+            self.errors,
+            self.snapshots,
+        )
 
     def asked(self, exchange: Exchange) -> Any:
         """Return the question; None if there is none."""

@@ -60,6 +60,8 @@ class StreamShape:
         codes: Keys whose strings are names and codes, beside those of every shape.
         is_named: Whether the field `event` says the type again.
         event: What that field says otherwise.
+        end: Name of the event without data behind which readers wait for nothing; they ask the
+            server for the rest of a stream that ends without.
         is_told: Whether a route has to name it, because its events alone do not prove it.
         source: The published description.
     """
@@ -72,6 +74,7 @@ class StreamShape:
     codes: frozenset[str] = frozenset()
     is_named: bool = False
     event: str = ""
+    end: str = ""
     is_told: bool = False
     source: str = ""
 
@@ -351,6 +354,7 @@ LANGSERVE = StreamShape(
     ),
     blank="",
     event="data",
+    end="end",
     codes=frozenset({"run_id", "chunk_position"}),
     source="https://github.com/langchain-ai/langserve/blob/main/langserve/api_handler.py",
 )
@@ -395,6 +399,7 @@ LANGGRAPH = StreamShape(
     ),
     blank=[{"type": "ai", "content": ""}],
     event="messages/partial",
+    end="end",
     codes=frozenset({"run_id", "thread_id", "tool_call_id", "status", "chunk_position"}),
     is_told=True,
     source="https://reference.langchain.com/javascript/langchain-langgraph-sdk/index/"

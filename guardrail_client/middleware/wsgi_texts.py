@@ -184,16 +184,8 @@ class StreamedTexts:
             yield from self._event(event)
 
     def _event(self, event: bytes) -> Iterator[tuple[Lane, str | None]]:
-        route = self._route
         try:
-            found = event_reader.find(
-                event,
-                route.sse,
-                route.tool_calls,
-                route.unchecked_events,
-                route.errors,
-                route.snapshots,
-            )
+            found = self._route.found(event)
         except UnreadableBody as error:
             self._let_pass(error)
             self._waiting.append((event + b"\n\n", (), ()))

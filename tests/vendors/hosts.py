@@ -65,6 +65,7 @@ def routes(**settings: Any) -> list[Route]:
         *(Route.vercel(f"/vercel{version}", **settings) for version in ("4", "5", "7")),
         Route.langserve("/chain/*", **settings),
         Route.llamaindex("/llamaindex", **settings),
+        Route.langgraph("/runs/stream", **settings),
     ]
 
 

@@ -17,6 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from google import genai
 from langchain_core.messages import BaseMessage
+from langgraph_sdk import get_sync_client
 from langserve import RemoteRunnable
 from llama_index.core.agent.workflow.workflow_events import AgentStream
 from llama_index.core.schema import TextNode
@@ -232,6 +233,28 @@ def chain(path: str) -> Callable[[str, str, bool], Seen]:
     return ask
 
 
+def graph(*modes: Any) -> Callable[[str, str, bool], Seen]:
+    """Return a judge that streams a run of LangGraph's server in modes."""
+
+    def ask(url: str, model: str, _: bool) -> Seen:
+        client = get_sync_client(url=url, api_key="x")
+        given = {"messages": [{"role": "user", "content": QUESTION}]}
+        found = list(client.runs.stream(None, model, input=given, stream_mode=list(modes)))
+        said: dict[str, str] = {}
+        for name, document in ((part.event, part.data) for part in found):
+            if name.startswith("messages/p") or name == "messages/complete":
+                said[name.partition("/")[0]] = document[-1]["content"]
+            elif name == "messages":
+                said[name] = said.get(name, "") + document[0]["content"]
+            elif name == "values" and document["messages"][-1]["type"] == "ai":
+                said[name] = document["messages"][-1]["content"]
+        told = [part.data["guardrail"]["reason"] for part in found if part.event == "guardrail"]
+        assert found[-1].event == "end"
+        return Seen([*said.values()], told[0] if told else None, [part.data for part in found])
+
+    return ask
+
+
 def index(url: str, model: str, streamed: bool) -> Seen:
     """Ask a query engine or an agent of LlamaIndex; its types read what it sends."""
     asked = {"model": model, "query": QUESTION, "stream": streamed}
@@ -291,6 +314,9 @@ JUDGES = {
         Judge("written", "llama-index-core", "a query engine", index, ..., streams=(False,),
               lost=HEADER),
         Judge("written", "llama-index-core", "an agent", index, "blocked", streams=(True,)),
+        *(Judge("written", "langgraph-sdk", " and ".join(modes), graph(*modes), "blocked",
+                streams=(True,))
+          for modes in (("messages", "values"), ("messages-tuple",), ("messages-tuple", "values"))),
         *(Judge("npm", "ai", version, ui(version), "content-filter",
                 streams=(True,)) for version in ("4", "5", "7")),
         Judge("litellm", "openai", "responses of a model", responses, "content_filter", "model-",

@@ -4,6 +4,7 @@ Google generateContent: github.com/googleapis/python-genai, google/genai/types.p
 Bedrock: github.com/boto/botocore, botocore/data/bedrock-runtime/2023-09-30/service-2.json.
 Cohere chat: github.com/cohere-ai/cohere-python, src/cohere/v2/types.
 Ollama: github.com/ollama/ollama-python, ollama/_types.py.
+LangGraph: github.com/langchain-ai/langgraph, libs/sdk-py/langgraph_sdk/schema.py.
 LangServe and LlamaIndex are the packages themselves.
 """
 
@@ -169,6 +170,46 @@ async def llamaindex(request: Request) -> Response:
     return events(documents)
 
 
+LEFT = "/threads/t-1/runs/r-1/stream"
+"""Where LangGraph's client asks for the rest of a stream that ends without saying so."""
+
+
+async def langgraph(request: Request) -> Response:
+    """LangGraph's server: a run that is streamed in the modes that were asked for."""
+    body = await request.json()
+    text = SAYINGS[body["assistant_id"]].text
+    asked = {"type": "human", "id": "h-1", "content": body["input"]["messages"][0]["content"]}
+    said = {"type": "ai", "id": "run-1", "additional_kwargs": {}, "tool_calls": [],
+            "invalid_tool_calls": [], "response_metadata": {}, "usage_metadata": None}  # fmt: skip
+    so_far = [text[: at + 7] for at in range(0, len(text), 7)]
+    whole, where = {**said, "content": text}, {"langgraph_node": "agent", "langgraph_step": 1}
+    by_mode: dict[str, list[tuple[str, Any]]] = {
+        "messages": [
+            ("messages/metadata", {"run-1": {"metadata": where}}),
+            *(("messages/partial", [{**said, "content": one}]) for one in so_far),
+            ("messages/complete", [whole]),
+        ],
+        "messages-tuple": [
+            ("messages", [{**said, "type": "AIMessageChunk", "content": piece}, where])
+            for piece in pieces(text)
+        ],
+        "values": [("values", {"messages": [asked, whole]})],
+    }
+    found = [("metadata", {"run_id": "r-1", "attempt": 1})]
+    if "values" in body["stream_mode"]:
+        found.append(("values", {"messages": [asked]}))
+    found += [event for mode in body["stream_mode"] for event in by_mode[mode]]
+    framed = [f"event: {n}\ndata: {json.dumps(d)}\nid: {i}\n\n" for i, (n, d) in enumerate(found)]
+    ended = StreamingResponse(iter([*framed, "event: end\n\n"]), media_type=EVENTS)
+    ended.headers["location"] = LEFT
+    return ended
+
+
+async def langgraph_again(_request: Request) -> Response:
+    """The same run, for those who ask again."""
+    return JSONResponse({"status": "running"})
+
+
 async def _spoken(inputs: AsyncIterator[Any]) -> AsyncIterator[str]:
     async for given in inputs:
         for part in pieces(SAYINGS[given["say"]].text):
@@ -191,6 +232,8 @@ def application() -> FastAPI:
             Route("/api/chat", ollama, methods=["POST"]),
             Route("/api/generate", ollama, methods=["POST"]),
             Route("/llamaindex", llamaindex, methods=["POST"]),
+            Route("/runs/stream", langgraph, methods=["POST"]),
+            Route("/threads/t-1/runs/r-1", langgraph_again),
         ]
     )
     chains = {"/chain/text": (_spoken, str), "/chain/message": (_written, AIMessageChunk)}

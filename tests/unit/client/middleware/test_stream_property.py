@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail_client.middleware import FALLBACK, Route
+from tests.unit.client.conftest import PATIENCE_S
 from tests.unit.client.middleware.conftest import (
     BAD,
     GOOD,
@@ -66,14 +67,31 @@ def repeats(vendor: Vendor, text: str) -> list[bytes]:
     return [json.dumps(event).encode() + b"\n" for event in found]
 
 
+def in_pieces(body: bytes, kind: str, cuts: list[int]) -> Reply:
+    """Return a stream whose bytes are cut at these places."""
+    edges = [0, *sorted({cut % (len(body) + 1) for cut in cuts}), len(body)]
+    return Reply(body, [("Content-Type", kind)], chunks=[body[a:b] for a, b in pairwise(edges)])
+
+
 def sent(name: str, body: bytes, cuts: list[int], asynchronous: bool, **more: Any) -> bytes:
     """Return what a reader is sent of a stream in pieces."""
-    edges = [0, *sorted({cut % (len(body) + 1) for cut in cuts}), len(body)]
-    chunks = [body[a:b] for a, b in pairwise(edges)]
-    reply = Reply(body, [("Content-Type", VENDORS[name].kind)], chunks=chunks)
-    return HOSTS[asynchronous].get(reply, route(name, **more)).content
+    reply = in_pieces(body, VENDORS[name].kind, cuts)
+    return HOSTS[asynchronous].get(reply, route(name, **PATIENT, **more)).content
 
 
+def mixed(
+    data: st.DataObject, events: list[bytes], others: list[bytes], places: list[int]
+) -> tuple[bytes, bool]:
+    """Return a stream with other events at these places, and whether it is in order."""
+    events = [*events]
+    for place in places:
+        events.insert(place % (len(events) + 1), data.draw(st.sampled_from(others)))
+    in_order = data.draw(st.booleans())
+    body = b"".join(events if in_order else data.draw(st.permutations(events)))
+    return body.replace(b"\\ue000", b"\\u0065").replace(HIDDEN.encode(), b"e"), in_order
+
+
+PATIENT: Any = {"timeout": PATIENCE_S}
 CUTS = st.lists(st.integers(0, 10_000), max_size=12)
 
 
@@ -100,14 +118,7 @@ def test_nothing_stopped_or_redacted_is_in_the_bytes(
     vendor = VENDORS[name]
     written = text.replace("e", HIDDEN) if escaped else text
     events = [vendor.framed(event) for event in vendor.events(written)]
-    for place in places:
-        event = data.draw(st.sampled_from(repeats(vendor, written)))
-        events.insert(place % (len(events) + 1), event)
-    if in_order := data.draw(st.booleans()):
-        body = b"".join(events)
-    else:
-        body = b"".join(data.draw(st.permutations(events)))
-    body = body.replace(b"\\ue000", b"\\u0065").replace(HIDDEN.encode(), b"e")
+    body, in_order = mixed(data, events, repeats(vendor, written), places)
     found = sent(name, body, cuts, asynchronous)
     shown = views(found) + vendor.shown(found.decode())
     assert SECRETS[text] not in shown
@@ -160,18 +171,10 @@ def test_nothing_stopped_or_redacted_is_in_snapshots(
     way = MADE[name]
     written = text.replace("e", HIDDEN) if escaped and way.sse != "text" else text
     events = [way.framed(way.event(one)) for one in so_far(written, size)]
-    for place in places:
-        event = data.draw(st.sampled_from(repeats(Vendor(list, way.kind, str), written)))
-        events.insert(place % (len(events) + 1), event)
-    if in_order := data.draw(st.booleans()):
-        body = b"".join(events)
-    else:
-        body = b"".join(data.draw(st.permutations(events)))
-    body = body.replace(b"\\ue000", b"\\u0065").replace(HIDDEN.encode(), b"e")
-    edges = [0, *sorted({cut % (len(body) + 1) for cut in cuts}), len(body)]
-    reply = Reply.of(body, way.kind)
-    reply.chunks = [body[a:b] for a, b in pairwise(edges)]
-    found = HOSTS[asynchronous].get(reply, way.route(hold=hold)).content
+    others = repeats(Vendor(list, way.kind, str), written)
+    body, in_order = mixed(data, events, others, places)
+    reply = in_pieces(body, way.kind, cuts)
+    found = HOSTS[asynchronous].get(reply, way.route(hold=hold, **PATIENT)).content
     assert SECRETS[text] not in views(found)
     is_one = way.sse != "text" or not places  # among events of text, each other event is another
     if in_order and text == BAD and is_one:
@@ -192,10 +195,8 @@ def test_good_snapshots_leave_byte_for_byte(
     """But for the comment that says the verdict."""
     way = MADE[name]
     body = way.body(so_far(text, size))
-    edges = [0, *sorted({cut % (len(body) + 1) for cut in cuts}), len(body)]
-    reply = Reply.of(body, way.kind)
-    reply.chunks = [body[a:b] for a, b in pairwise(edges)]
-    found = HOSTS[asynchronous].get(reply, way.route()).content
+    reply = in_pieces(body, way.kind, cuts)
+    found = HOSTS[asynchronous].get(reply, way.route(**PATIENT)).content
     comments = [one for one in found.split(b"\n\n") if one.startswith(b":")]
     assert len(comments) <= 1
     assert found.replace(b"".join(one + b"\n\n" for one in comments), b"") == body
@@ -279,7 +280,7 @@ def test_nothing_stopped_or_redacted_is_in_the_frames(
     if not (in_order := data.draw(st.booleans())):
         frames = data.draw(st.permutations(frames))
     last = {"text": ["[END]"], "json:/delta": [LAST]}[kind] if end != "receive" else [RECEIVE]
-    ask = Route("/ask", websocket=kind, websocket_end=end, hold=hold)
+    ask = Route("/ask", websocket=kind, websocket_end=end, hold=hold, **PATIENT)
     sent = on_socket(Guard(), ask, *frames, *last, asked=["{}"])
     shown = views(on_the_wire(sent)) + shown_by(sent, kind)
     assert SECRETS[text] not in shown
@@ -305,7 +306,7 @@ def test_a_reader_of_a_socket_shows_what_the_verdicts_say(
         edges = [edge for edge in edges if edge <= len(text)]
         steps += [framed(kind, text[a:b], 1) for a, b in pairwise(edges)]
         steps += [RECEIVE] if end == "receive" else [last] if end != "frame" else []
-    ask = Route("/ask", websocket=kind, websocket_end=end, hold=hold)
+    ask = Route("/ask", websocket=kind, websocket_end=end, hold=hold, **PATIENT)
     sent = on_socket(Guard(), ask, *steps, asked=["{}"] * len(texts))
     ended = last if end not in ("receive", "frame") else ""
     expected = "".join(TEXTS[text] + (ended if kind == "text" else "") for text in texts)

@@ -386,6 +386,15 @@ def test_the_stream_of_a_service_is_checked(
             assert all(same)
 
 
+@pytest.mark.parametrize("service", [name for name, shape in STREAM_SHAPES.items() if shape.end])
+def test_readers_of_a_stopped_stream_are_told_that_nothing_follows(
+    service: str, host: Host
+) -> None:
+    """LangGraph's clients would ask for the rest of it at another address."""
+    sent = host.get(VENDORS[service].reply(BAD), route(service)).text
+    assert sent.endswith("event: end\n\n")
+
+
 SILENT: dict[str, Any] = {
     "openai-responses": {"type": "response.web_search_call.searching", "item_id": "ws_1",
                          "output_index": 0, "sequence_number": 4},

@@ -23,16 +23,19 @@ from tests.unit.client.middleware.test_event_streams import completion, data, re
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "what-users-see.md"
 
 
+def part(title: str) -> str:
+    """Return a part of the page."""
+    parts = PAGE.read_text("utf-8").split("\n## ")
+    return next(part for part in parts if part.startswith(title))
+
+
 def rows(part: str) -> list[list[str]]:
-    """Return the table of a part of the page."""
-    return [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in part.splitlines()
-        if line.startswith("| ") and not line.startswith("| verdict")
-    ]
+    """Return the table of a part of the page, without its head."""
+    lines = [line for line in part.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
 
 
-ROWS, STREAMED = map(rows, PAGE.read_text("utf-8").split("## Streams"))
+ROWS, STREAMED = rows(part("JSON replies")), rows(part("Streams"))
 FLAGGED = "A flagged sentence."
 ANSWERS = {"mark": MARKED, "flag": FLAGGED, "redact": LEAK, "block": BAD}
 HEADERS = ("decision", "action", "shown", "error")

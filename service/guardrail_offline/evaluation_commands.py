@@ -306,17 +306,26 @@ def perturb(
     ] = "random_keyboard_typos,comma,word_swap,synonym",
     intensity: Annotated[str, typer.Option(help="low, medium and high, with commas.")] = "medium",
     seed: Seed = 0,
+    lexicon: Annotated[
+        str,
+        typer.Option(
+            help="Synonyms and opposites: shipped, wordnet (Debian's), or auto: WordNet if it is "
+            "there."
+        ),
+    ] = "auto",
     map_: MapOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Add perturbed variants of a lab's questions, linked to their sources, without answers.
 
-    Ask your system the new questions, fill in the answers and evaluate: flips are reported.
+    Let `guardrail ask` fill in the answers, or fill them in yourself, and evaluate: flips are
+    reported.
     """
     from guardrail_offline.datasets.cases import Lab, models_of
     from guardrail_offline.datasets.h2o_labs import lab_json
     from guardrail_offline.datasets.labs import beside, open_lab
     from guardrail_offline.datasets.suites import RecordReader, mapping_of
+    from guardrail_offline.perturbation import lexicon as lexicons
     from guardrail_offline.perturbation import variants
     from guardrail_offline.runs.shards import write_json
 
@@ -326,7 +335,8 @@ def perturb(
         expected = "low, medium or high, each once, with commas"
         raise ConfigurationError("--intensity", repr(intensity), expected)
     chains = [variants.parse(name) for name in _names(by)]
-    made = variants.perturb(source.cases(), chains, levels, seed)
+    known = lexicons.named(lexicon)
+    made = variants.perturb(source.cases(), chains, levels, seed, known)
     models = models_of(made.cases, source.models)
     cases = tuple(beside(case, out_file) for case in made.cases)
     try:
@@ -338,6 +348,7 @@ def perturb(
         "added": made.added,
         "unchanged": list(made.unchanged),
         "present": list(made.present),
+        "lexicon": known.name,
     }
     if as_json:
         out.print_json(json.dumps(report), ensure_ascii=True)
@@ -345,7 +356,7 @@ def perturb(
     out.print(
         f"{made.added} variants added, {len(made.present)} were there already, "
         f"{len(made.unchanged)} had nothing to change; "
-        f"{len(made.cases)} cases in {plain(str(out_file))}"
+        f"{len(made.cases)} cases in {plain(str(out_file))} (words: {known.name})"
     )
 
 

@@ -16,7 +16,11 @@ from guardrail_service.types import Passage, Sample
 PERTURBATION_SOURCE = "perturbation_source"
 """The type of relationship that links a perturbed case to the one it was made from."""
 PERTURBED_BY = "perturbed_by:"
-"""A category that starts so says what a variant was perturbed by."""
+"""A category that starts so says what a variant was perturbed by; a chain is joined by +."""
+PERTURBATION_INTENSITY = "perturbation_intensity:"
+"""A category that starts so says how much of a variant was perturbed."""
+SHOULD_FLIP = "perturbation_expects:flip"
+"""The category of a variant whose question has another answer than the expected one."""
 CONVERSATION = "conversation"
 """The type of relationship that links a turn to its conversation."""
 _ROW = "row-"
@@ -95,6 +99,11 @@ class Case:
         """Return the key of the case this one is a perturbed variant of, if it is one."""
         links = (link.target for link in self.relationships if link.type == PERTURBATION_SOURCE)
         return next(links, None)
+
+    @property
+    def has_other_answer(self) -> bool:
+        """Return whether it was perturbed so that its expected answer is no longer right."""
+        return SHOULD_FLIP in self.categories
 
     def sample(self) -> Sample:
         """Return the case as detectors read it; an answer that is missing is empty."""

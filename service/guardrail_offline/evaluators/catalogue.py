@@ -117,6 +117,11 @@ class EvaluatorSpec:
         return tuple(metric.key for metric in self.metrics)
 
     @property
+    def compares(self) -> bool:
+        """Return whether it judges the answer by the expected one, or by a condition on it."""
+        return "answer" in self.inputs and not self.inputs.isdisjoint({"expected", "condition"})
+
+    @property
     def silence_fails(self) -> bool:
         """Return whether a missing answer is a bad one here: it leaks and insults nobody."""
         return "answer" in self.inputs and self.problem not in _SAFE_IN_SILENCE

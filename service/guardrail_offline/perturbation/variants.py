@@ -11,8 +11,18 @@ from functools import partial
 from itertools import product
 from typing import Literal
 
-from guardrail_offline.datasets.cases import PERTURBATION_SOURCE, PERTURBED_BY, Case, Relationship
+from guardrail_offline.datasets.cases import (
+    PERTURBATION_INTENSITY,
+    PERTURBATION_SOURCE,
+    PERTURBED_BY,
+    SHOULD_FLIP,
+    Case,
+    Relationship,
+)
 from guardrail_offline.perturbation import characters, words
+from guardrail_offline.perturbation.lexicon import Lexicon, lexicon
+from guardrail_offline.perturbation.misinformation import Contradiction, contradicted
+from guardrail_offline.perturbation.wordnet import Relation
 from guardrail_service.errors import ConfigurationError
 
 Intensity = Literal["low", "medium", "high"]
@@ -24,17 +34,21 @@ TRIES = 15
 
 @dataclass(frozen=True)
 class Perturbation:
-    """One way to change a text.
+    """One way to change a question, or the passages.
 
     Attributes:
         summary: For people.
-        change: Text, share and generator to text.
-        shares: Of what may change, by intensity.
+        change: Text, share and generator to text; a relation exchanges words by the lexicon, and
+            None contradicts sentences of the passages.
+        shares: Of what may change, by intensity; of passages the number of sentences.
+        other_answer: Whether the expected answer is no longer right, so that whatever compares with
+            it should flip. All others leave the answer as it is: nothing should flip.
     """
 
     summary: str
-    change: Change
+    change: Change | Relation | None
     shares: tuple[float, float, float]
+    other_answer: bool = False
 
 
 _FEW = (0.05, 0.1, 0.2)  # of characters: at a fifth a question is hardly readable
@@ -46,6 +60,7 @@ def _encoded(text: str, _share: float, _rng: random.Random, *, base: int) -> str
     return (base64.b16encode(data) if base == 16 else base64.b64encode(data)).decode()
 
 
+CONTEXTUAL_MISINFORMATION = "contextual_misinformation"
 PERTURBATIONS: Mapping[str, Perturbation] = {
     "random_replacement": Perturbation("letters become other letters", characters.replaced, _FEW),
     "random_keyboard_typos": Perturbation("letters become neighbours", characters.typed, _FEW),
@@ -58,17 +73,14 @@ PERTURBATIONS: Mapping[str, Perturbation] = {
     ),
     "comma": Perturbation("commas are added", words.with_commas, _SOME),
     "word_swap": Perturbation("neighbouring words change places", words.with_swaps, _SOME),
-    "synonym": Perturbation(
-        "words become synonyms", partial(words.with_related, relation="synonyms"), (0.3, 0.5, 0.7)
-    ),
-    "antonym": Perturbation(
-        "words become opposites", partial(words.with_related, relation="antonyms"), (0.5, 0.7, 0.9)
-    ),
+    "synonym": Perturbation("words become synonyms", "synonyms", (0.3, 0.5, 0.7)),
+    "antonym": Perturbation("words become opposites", "antonyms", (0.5, 0.7, 0.9), True),
+    CONTEXTUAL_MISINFORMATION: Perturbation("passages contradict themselves", None, (1, 2, 3)),
     "base16": Perturbation("the text is encoded", partial(_encoded, base=16), (1.0, 1.0, 1.0)),
     "base64": Perturbation("the text is encoded", partial(_encoded, base=64), (1.0, 1.0, 1.0)),
 }  # fmt: skip
-"""Of Eval Studio's list only contextual misinformation is missing: it needs an agent. The shares of
-commas, swaps, synonyms, opposites and y/z are H2O's."""
+"""Of Eval Studio's list all; its contextual misinformation changes the question by an agent, ours
+the passages by rules. The shares of commas, swaps, synonyms, opposites and y/z are H2O's."""
 
 
 class Unchanged(Exception):
@@ -89,26 +101,36 @@ def parse(text: str) -> tuple[str, ...]:
     return chain
 
 
-def perturbed(text: str, chain: Sequence[str], intensity: Intensity, seed: str) -> str:
+def perturbed(
+    text: str, chain: Sequence[str], intensity: Intensity, seed: str, known: Lexicon | None = None
+) -> str:
     """Return a changed text; the same arguments give the same text.
 
     Raises:
         Unchanged: If some part of the chain found nothing to change in 15 attempts.
     """
     for place, name in enumerate(chain):
-        text = _applied(text, PERTURBATIONS[name], intensity, f"{seed}\0{place}\0{name}")
+        if PERTURBATIONS[name].change is not None:
+            text = _applied(text, name, intensity, f"{seed}\0{place}\0{name}", known or lexicon())
     return text
 
 
-def _applied(text: str, perturbation: Perturbation, intensity: Intensity, seed: str) -> str:
-    share = perturbation.shares[INTENSITIES.index(intensity)]
-    digest = hashlib.sha256(f"{intensity}\0{seed}".encode("utf-8", "surrogatepass")).digest()
-    rng = random.Random(digest)  # noqa: S311 - typing errors, not secrets
+def _applied(text: str, name: str, intensity: Intensity, seed: str, known: Lexicon) -> str:
+    perturbation, rng = PERTURBATIONS[name], _generator(intensity, seed)
+    share, change = perturbation.shares[INTENSITIES.index(intensity)], perturbation.change
     for _ in range(TRIES):
-        changed = perturbation.change(text, share, rng)
+        if isinstance(change, str):
+            changed = words.with_related(text, share, rng, change, known)
+        else:
+            changed = text if change is None else change(text, share, rng)
         if changed != text:
             return changed
     raise Unchanged
+
+
+def _generator(intensity: Intensity, seed: str) -> random.Random:
+    digest = hashlib.sha256(f"{intensity}\0{seed}".encode("utf-8", "surrogatepass")).digest()
+    return random.Random(digest)  # noqa: S311 - typing errors, not secrets
 
 
 def variant_key(case: Case, chain: Sequence[str], intensity: Intensity) -> str:
@@ -116,13 +138,29 @@ def variant_key(case: Case, chain: Sequence[str], intensity: Intensity) -> str:
     return f"{case.key}~{'+'.join(chain)}~{intensity}"
 
 
-def variant(case: Case, chain: Sequence[str], intensity: Intensity, seed: int) -> Case:
+def variant(
+    case: Case,
+    chain: Sequence[str],
+    intensity: Intensity,
+    seed: int,
+    known: Lexicon | None = None,
+) -> Case:
     """Return a perturbed case without an answer, linked to its source and in its group.
+
+    Sentences that were put into passages are linked, too: `contradicted_sentence` names the true
+    one, `contradicting_sentence` what was put behind it.
 
     Raises:
         Unchanged: If there was nothing to change.
     """
-    question = perturbed(case.question, chain, intensity, f"{seed}\0{case.key}")
+    known, own_seed = known or lexicon(), f"{seed}\0{case.key}"
+    question = perturbed(case.question, chain, intensity, own_seed, known)
+    changed: list[Contradiction] = []
+    if CONTEXTUAL_MISINFORMATION in chain:
+        count = int(PERTURBATIONS[CONTEXTUAL_MISINFORMATION].shares[INTENSITIES.index(intensity)])
+        case, changed = contradicted(case, count, _generator(intensity, own_seed), known)
+        if not changed:
+            raise Unchanged
     return replace(
         case,
         key=variant_key(case, chain, intensity),
@@ -134,12 +172,23 @@ def variant(case: Case, chain: Sequence[str], intensity: Intensity, seed: int) -
         categories=(
             *case.categories,
             "perturbed",
-            *(f"{PERTURBED_BY}{part}" for part in chain),
-            f"perturbation_intensity:{intensity}",
+            f"{PERTURBED_BY}{'+'.join(chain)}",
+            f"{PERTURBATION_INTENSITY}{intensity}",
+            *((SHOULD_FLIP,) if any(PERTURBATIONS[part].other_answer for part in chain) else ()),
             *(part for part in chain if part in ("base16", "base64")),
         ),
-        relationships=(*case.relationships, Relationship(PERTURBATION_SOURCE, case.key)),
+        relationships=(
+            *case.relationships,
+            Relationship(PERTURBATION_SOURCE, case.key),
+            *_links(changed),
+        ),
     )
+
+
+def _links(changed: Iterable[Contradiction]) -> Iterable[Relationship]:
+    for one in changed:
+        yield Relationship("contradicted_sentence", one.sentence, "text")
+        yield Relationship("contradicting_sentence", one.inserted, "text")
 
 
 @dataclass(frozen=True)
@@ -164,6 +213,7 @@ def perturb(
     chains: Sequence[Sequence[str]],
     intensities: Sequence[Intensity],
     seed: int,
+    known: Lexicon | None = None,
 ) -> Perturbed:
     """Return all cases with a variant per chain and intensity behind each original.
 
@@ -185,7 +235,7 @@ def perturb(
                 present.append(key)
                 continue
             try:
-                out.append(variant(case, chain, intensity, seed))
+                out.append(variant(case, chain, intensity, seed, known))
                 keys.add(key)
             except Unchanged:
                 unchanged.append(key)

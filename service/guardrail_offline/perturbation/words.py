@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from typing import Literal
+from collections.abc import Sequence
 
-Relation = Literal["synonyms", "antonyms"]
+from guardrail_offline.perturbation.lexicon import Lexicon
+from guardrail_offline.perturbation.wordnet import Relation
+
 _EDGES = ".,;:!?\"'()[]"
 
 
@@ -40,30 +38,23 @@ def with_swaps(text: str, share: float, rng: random.Random) -> str:
     return " ".join(words)
 
 
-def with_related(text: str, share: float, rng: random.Random, relation: Relation) -> str:
+def with_related(
+    text: str, share: float, rng: random.Random, relation: Relation, words: Lexicon
+) -> str:
     """Return the text with a share of its known words replaced by a synonym or an opposite.
 
-    The shipped lexicon knows everyday English words; others stay.
+    A lexicon knows English words only; others stay.
     """
-    known = lexicon()[relation]
-    words = text.split(" ")
-    places = [i for i, word in enumerate(words) if word.strip(_EDGES).lower() in known]
+    parts = text.split(" ")
+    known = {i: words.others(part.strip(_EDGES).lower(), relation) for i, part in enumerate(parts)}
+    places = [i for i, others in known.items() if others]
     for place in _chosen(places, share, rng):
-        words[place] = _swapped(words[place], known, rng)
-    return " ".join(words)
+        parts[place] = _swapped(parts[place], rng.choice(known[place]))
+    return " ".join(parts)
 
 
-@cache
-def lexicon() -> Mapping[Relation, Mapping[str, Sequence[str]]]:
-    """Return the shipped synonyms and opposites."""
-    text = files(__package__).joinpath("lexicon.json").read_text("utf-8")
-    content: Mapping[Relation, Mapping[str, Sequence[str]]] = json.loads(text)
-    return content
-
-
-def _swapped(word: str, known: Mapping[str, Sequence[str]], rng: random.Random) -> str:
+def _swapped(word: str, new: str) -> str:
     bare = word.strip(_EDGES)
-    new = rng.choice(known[bare.lower()])
     new = new.capitalize() if bare[:1].isupper() else new
     at = word.index(bare)
     return word[:at] + new + word[at + len(bare) :]

@@ -17,6 +17,7 @@ from typing import Any
 
 from guardrail_offline.datasets.labs import LabSource
 from guardrail_offline.evaluators.configured import Configured, config_sha256
+from guardrail_offline.evaluators.result import Result
 from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
 from guardrail_offline.runs.model_figures import ModelFigures
@@ -46,6 +47,7 @@ from guardrail_offline.runs.shards import (
 from guardrail_offline.runs.totals import EvaluatorTally, Missing, is_unanswered
 from guardrail_offline.runs.worker import models_for, write_scores
 from guardrail_service.errors import ConfigurationError, MissingExtra
+from guardrail_service.types import State
 
 SHARD_ROWS = 200
 
@@ -233,8 +235,9 @@ def _assemble(
         for scored in _in_order(layout, plan):
             files.add(scored)
             table.add(scored)
+            fair = _without_other_answer(scored, configured)
             for tally in tallies:
-                tally.add(scored.case.model, scored.results[tally.configured.id])
+                tally.add(scored.case.model, fair.results[tally.configured.id])
     files.close(plan.models)
     boards = [leaderboard(tally, plan.models, options.missing) for tally in tallies]
     write_json(layout.out / "leaderboards.json", boards)
@@ -263,12 +266,13 @@ def _findings(
     worst, figures = WorstCases(configured), ModelFigures()
     common = [CommonQuestions(tally, missing) for tally in tallies]
     silent: dict[str, Counter[str]] = {}
-    for group in _groups(layout, plan):
+    for whole in _groups(layout, plan):
+        flips.add(whole)
+        group = [_without_other_answer(scored, configured) for scored in whole]
         worst.add(group)
         figures.add(group)
         conversations.add(group)
         reruns.add(group)
-        flips.add(group)
         notes.add(group)
         for one in common:
             one.add(group)
@@ -297,6 +301,21 @@ def _findings(
     summary = replace(counts, unanswered=by_model)
     write_json(layout.out / SUMMARY, asdict(summary))
     return summary
+
+
+def _without_other_answer(scored: ScoredCase, configured: Sequence[Configured]) -> ScoredCase:
+    """Return a case without what compares it with an expected answer that is no longer right.
+
+    Only flips and the tables of scores have these values.
+    """
+    if not scored.case.has_other_answer:
+        return scored
+    results = dict(scored.results)
+    for one in configured:
+        spec = one.evaluator.spec
+        if spec.compares:
+            results[one.id] = Result.missing(spec.keys, State.NOT_APPLICABLE, "other_answer")
+    return replace(scored, results=results)
 
 
 def _why_unanswered(scored: ScoredCase) -> str | None:

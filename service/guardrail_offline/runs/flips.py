@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from guardrail_offline.datasets.cases import PERTURBED_BY, Case
+from guardrail_offline.datasets.cases import PERTURBATION_INTENSITY, PERTURBED_BY, Case
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.intervals import exact_interval
 from guardrail_offline.runs.shards import ScoredCase
@@ -22,26 +22,49 @@ def flipped(before: float, after: float, direction: Direction, threshold: float)
     return "fail_to_pass" if failed else "pass_to_fail"
 
 
+class RateKey(NamedTuple):
+    """What a rate is of: pairs that are alike. `expectation` is `stay` or `flip`."""
+
+    evaluator: str
+    metric: str
+    model: str
+    perturbation: str
+    intensity: str
+    expectation: str
+
+
 @dataclass
 class _Rate:
     pairs: int = 0
     flips: int = 0
     pass_to_fail: int = 0
+    passed_before: int = 0
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, expectation: str) -> dict[str, Any]:
+        """Return the counts; of what should flip only those can fail to that passed before."""
         low, high = exact_interval(self.flips, self.pairs)
+        should_flip = expectation == "flip"
+        judged = self.passed_before if should_flip else self.pairs
+        wrong = self.passed_before - self.pass_to_fail if should_flip else self.flips
+        against = exact_interval(wrong, judged) if judged else None
         return {
             "pairs": self.pairs,
             "flips": self.flips,
             "pass_to_fail": self.pass_to_fail,
             "rate": self.flips / self.pairs,
             "interval95": [low, high],
+            "unexpected": wrong,
+            "unexpected_of": judged,
+            "unexpected_interval95": None if against is None else list(against),
         }
 
 
 @dataclass
 class FlipTally:
-    """Counts flips by evaluator, metric, model and perturbation; filled by question.
+    """Counts flips by evaluator, metric, model, perturbation and intensity; filled by question.
+
+    A chain of perturbations is one perturbation. Nothing should flip, but for perturbations that
+    give the question another answer: then whatever compares with the expected one should.
 
     Every variant is compared with its own source: one record per (source, variant, metric). A pair
     of which a value is missing is not counted as unflipped; `unpaired` says how many there are.
@@ -52,7 +75,7 @@ class FlipTally:
     records: list[dict[str, Any]] = field(default_factory=list)
     unpaired: int = 0
     orphans: int = 0
-    _rates: dict[tuple[str, str, str, str], _Rate] = field(default_factory=dict)
+    _rates: dict[RateKey, _Rate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Look up every cut once."""
@@ -82,33 +105,37 @@ class FlipTally:
             if before is None or after is None:
                 self.unpaired += before is not None or after is not None
                 continue
-            self._count(one.id, metric, cut, (source.case, before), (variant.case, after))
+            self._count(one, metric, cut, (source.case, before), (variant.case, after))
 
     def _count(
         self,
-        evaluator: str,
+        one: Configured,
         metric: MetricSpec,
         cut: float,
         source: tuple[Case, float],
         variant: tuple[Case, float],
     ) -> None:
-        kind = flipped(source[1], variant[1], metric.direction, cut)
-        names = perturbations(variant[0]) or ("(not named)",)
-        for name in names:
-            key = (evaluator, metric.key, variant[0].model, name)
-            rate = self._rates.setdefault(key, _Rate())
-            rate.pairs += 1
-            rate.flips += kind is not None
-            rate.pass_to_fail += kind == "pass_to_fail"
+        kind, case = flipped(source[1], variant[1], metric.direction, cut), variant[0]
+        flips_rightly = case.has_other_answer and one.evaluator.spec.compares
+        key = RateKey(
+            one.id,
+            metric.key,
+            case.model,
+            perturbation(case) or "(not named)",
+            intensity(case),
+            "flip" if flips_rightly else "stay",
+        )
+        rate = self._rates.setdefault(key, _Rate())
+        rate.pairs += 1
+        rate.flips += kind is not None
+        rate.pass_to_fail += kind == "pass_to_fail"
+        rate.passed_before += not fails(source[1], metric.direction, cut)
         if kind is not None:
             self.records.append(
                 {
-                    "evaluator": evaluator,
-                    "metric": metric.key,
-                    "model": variant[0].model,
+                    **key._asdict(),
                     "source": source[0].key,
-                    "variant": variant[0].key,
-                    "perturbations": list(names),
+                    "variant": case.key,
                     "threshold": cut,
                     "before": source[1],
                     "after": variant[1],
@@ -118,10 +145,9 @@ class FlipTally:
 
     def as_json(self) -> Mapping[str, Any]:
         """Return all flips and the rates with their intervals."""
-        names = ("evaluator", "metric", "model", "perturbation")
         return {
             "rates": [
-                {**dict(zip(names, key, strict=True)), **rate.as_json()}
+                {**key._asdict(), **rate.as_json(key.expectation)}
                 for key, rate in sorted(self._rates.items())
             ],
             "flips": self.records,
@@ -130,25 +156,41 @@ class FlipTally:
         }
 
 
-def perturbations(case: Case) -> tuple[str, ...]:
-    """Return what a variant was perturbed by, from its categories."""
-    return tuple(
-        category.removeprefix(PERTURBED_BY)
-        for category in case.categories
-        if category.startswith(PERTURBED_BY)
-    )
+def perturbation(case: Case) -> str:
+    """Return what a variant was perturbed by, from its categories; a chain is joined by +.
+
+    Version 0.1.0 wrote a category for each part of a chain.
+    """
+    return "+".join(_behind(PERTURBED_BY, case))
+
+
+def intensity(case: Case) -> str:
+    """Return how much a variant was perturbed: low, medium, high or empty."""
+    return next(_behind(PERTURBATION_INTENSITY, case), "")
+
+
+def _behind(prefix: str, case: Case) -> Iterator[str]:
+    for category in case.categories:
+        if category.startswith(prefix):
+            yield category.removeprefix(prefix)
 
 
 def flip_problems(flips: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    """Yield a problem per rate above zero: a system that changes its verdict with a typo."""
+    """Yield a problem per rate with pairs that are not as expected.
+
+    A system changes its verdict with a typo, or answers as before when something else is asked.
+    """
     for rate in flips["rates"]:
-        if not rate["flips"]:
+        wrong, judged = rate["unexpected"], rate["unexpected_of"]
+        if not wrong:
             continue
-        low, high = rate["interval95"]
-        share = rate["rate"]
+        low, high = rate["unexpected_interval95"]
+        share = wrong / judged
+        told = "flips" if rate["expectation"] == "stay" else "should flip and does not"
+        level = f" ({rate['intensity']})" if rate["intensity"] else ""
         yield {
-            "description": f"{rate['metric']} of {rate['evaluator']} flips in {rate['flips']} of "
-            f"{rate['pairs']} cases perturbed by {rate['perturbation']} "
+            "description": f"{rate['metric']} of {rate['evaluator']} {told} in {wrong} of "
+            f"{judged} cases perturbed by {rate['perturbation']}{level} "
             f"({share:.0%}, 95 % interval {low:.0%} to {high:.0%})",
             "severity": "high" if share >= 0.5 else "medium" if share >= 0.25 else "low",
             "problem_type": "stability",

@@ -214,6 +214,7 @@ def test_perturb_reports_a_key_that_utf8_cannot_hold(tmp_path: Path) -> None:
     [
         (["perturb", "LAB", "-o", "x.json", "--intensity", "extreme"], "--intensity"),
         (["perturb", "LAB", "-o", "x.json", "--by", "nonsense"], "--by"),
+        (["perturb", "LAB", "-o", "x.json", "--lexicon", "thesaurus"], "--lexicon"),
         (["perturb", "LAB", "-o", "FOLDER"], "--out: found IsADirectoryError"),
         (["perturb", "LAB", "-o", "LAB/x.json"], "--out: found "),
         (["evaluate", "no-such-lab.json", "-o", "x", "-e", "rouge"], "no such file"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import pytest
 
@@ -17,17 +18,22 @@ from guardrail_offline.perturbation.variants import (
     variant,
 )
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.types import Passage
 
 TEXT = "How many lovely large tools may a member borrow, and why always for a lazy week?"
 CASE = Case("k", TEXT, "Five.", "Five.", categories=("qa",), model="m", cost=1.0, group="g")
 
 
-def test_the_seeds_list_is_complete_but_for_the_agent() -> None:
-    """Five kinds of character, y/z, comma, swap, synonym, antonym, and two encodings."""
-    assert len(PERTURBATIONS) == 12
+OF_QUESTIONS = [name for name, one in PERTURBATIONS.items() if one.change is not None]
 
 
-@pytest.mark.parametrize("name", PERTURBATIONS)
+def test_the_seeds_list_is_complete() -> None:
+    """Five kinds of character, y/z, comma, swap, synonym, antonym, two encodings, passages."""
+    assert len(PERTURBATIONS) == 13
+    assert set(PERTURBATIONS) - set(OF_QUESTIONS) == {"contextual_misinformation"}
+
+
+@pytest.mark.parametrize("name", OF_QUESTIONS)
 @pytest.mark.parametrize("intensity", INTENSITIES)
 def test_the_same_seed_gives_the_same_variant(name: str, intensity: str) -> None:
     """And always another text."""
@@ -63,8 +69,7 @@ def test_a_variant_is_linked_named_and_unanswered() -> None:
     assert found.categories == (
         "qa",
         "perturbed",
-        "perturbed_by:comma",
-        "perturbed_by:base16",
+        "perturbed_by:comma+base16",
         "perturbation_intensity:high",
         "base16",
     )
@@ -101,3 +106,26 @@ def test_names_are_checked() -> None:
     assert parse("comma + qwerty") == ("comma", "qwerty")
     with pytest.raises(ConfigurationError, match="one of random_replacement"):
         parse("comma+nonsense")
+
+
+def test_a_question_with_another_answer_says_so_and_others_do_not() -> None:
+    """Every perturbation expects one or the other; of a chain one part is enough."""
+    other = {name for name, one in PERTURBATIONS.items() if one.other_answer}
+    assert other == {"antonym"}
+    assert variant(CASE, ["antonym"], "low", 1).has_other_answer
+    assert variant(CASE, ["comma", "antonym"], "low", 1).has_other_answer
+    assert not variant(CASE, ["comma", "synonym"], "low", 1).has_other_answer
+
+
+def test_contradicted_passages_are_linked_to_what_was_put_in() -> None:
+    """The question stays, and so does every true sentence."""
+    passages = (Passage("Members may borrow 5 tools. It is open on Monday."), Passage("None."))
+    case = replace(CASE, contexts=passages, expected="5 tools")
+    found = variant(case, ["contextual_misinformation"], "low", 1)
+    links = {link.type: link.target for link in found.relationships}
+    assert links["contradicted_sentence"] == "Members may borrow 5 tools."
+    assert links["contradicting_sentence"] in found.contexts[0].text
+    assert "Members may borrow 5 tools." in found.contexts[0].text
+    assert (found.question, found.contexts[1]) == (case.question, passages[1])
+    with pytest.raises(Unchanged):
+        variant(CASE, ["contextual_misinformation"], "low", 1)

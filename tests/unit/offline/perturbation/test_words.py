@@ -1,4 +1,4 @@
-"""Word perturbations: commas, swaps, synonyms and opposites from a lexicon of the project's own."""
+"""Word perturbations: commas, swaps, synonyms and opposites from a lexicon."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_offline.perturbation.words import (
-    Relation,
-    lexicon,
-    with_commas,
-    with_related,
-    with_swaps,
-)
+from guardrail_offline.perturbation.lexicon import lexicon
+from guardrail_offline.perturbation.wordnet import Relation
+from guardrail_offline.perturbation.words import with_commas, with_related, with_swaps
 
 TEXT = "What does the large boat cost per hour in summer?"
 WORDS = st.lists(st.sampled_from(["cost", "the", "big", "boat,", ""]), max_size=12).map(" ".join)
@@ -39,32 +35,25 @@ def test_swapping_keeps_the_words(text: str, share: float, seed: int) -> None:
     assert sorted(found.split(" ")) == sorted(text.split(" "))
 
 
+SHIPPED = lexicon("shipped")
+
+
 @pytest.mark.parametrize(
     ("relation", "found"),
     [
-        ("synonyms", {"big", "sizeable", "price", "charge", "vessel"}),
+        ("synonyms", {"big", "sizeable", "price", "charge", "vessel", "summertime"}),
         ("antonyms", {"small", "winter"}),
     ],
 )
 def test_known_words_are_replaced_and_the_others_stay(relation: Relation, found: set[str]) -> None:
     """Marks and capitals, too."""
-    changed = with_related(TEXT, 1.0, rng(1), relation)
+    changed = with_related(TEXT, 1.0, rng(1), relation, SHIPPED)
     assert set(changed.strip("?").split()) - set(TEXT.strip("?").split()) <= found
     assert changed != TEXT
     assert changed.endswith("?")
-    assert with_related("Big!", 1.0, rng(2), "antonyms") == "Small!"
+    assert with_related("Big!", 1.0, rng(2), "antonyms", SHIPPED) == "Small!"
 
 
 def test_unknown_words_stay() -> None:
     """There is nothing to replace."""
-    assert with_related("Zebras graze", 1.0, rng(1), "synonyms") == "Zebras graze"
-
-
-def test_the_lexicon_is_clean() -> None:
-    """Lower case, no underscore, and no word its own synonym or opposite."""
-    for relation in (lexicon()["synonyms"], lexicon()["antonyms"]):
-        for word, others in relation.items():
-            assert word == word.lower()
-            assert others
-            assert word not in others
-            assert not any("_" in other for other in others)
+    assert with_related("Qzx vvk", 1.0, rng(1), "synonyms", SHIPPED) == "Qzx vvk"

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from guardrail_offline.datasets.cases import Case, Lab, question_group
+from guardrail_offline.datasets.cases import (
+    PERTURBATION_SOURCE,
+    SHOULD_FLIP,
+    Case,
+    Lab,
+    Relationship,
+    question_group,
+)
 from guardrail_offline.datasets.labs import lab_source
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.runs.execution import RunOptions, Summary, evaluate_lab
@@ -137,3 +146,22 @@ def test_scores_that_were_removed_are_computed_again(tmp_path: Path) -> None:
     (tmp_path / "work" / "scores-00002.jsonl").unlink()
     run(tmp_path)
     assert contents(tmp_path) == before
+
+
+def test_a_variant_with_another_answer_counts_in_flips_and_in_no_average(tmp_path: Path) -> None:
+    """By the expected answer of its source it would be wrong whatever it says."""
+    source = replace(CASES[0], answer=CASES[0].expected)
+    link = (Relationship(PERTURBATION_SOURCE, source.key),)
+    other = replace(
+        source, key="v", answer="nothing", categories=(SHOULD_FLIP,), relationships=link
+    )
+    lab = lab_source(Lab((source, other)))
+    evaluate_lab(lab, configure(["rouge", "looping"]), RunOptions(tmp_path))
+    boards = json.loads((tmp_path / "leaderboards.json").read_text("utf-8"))
+    cells = {board["evaluator"]: board["rows"][0]["metrics"] for board in boards}
+    assert cells["rouge"]["rouge_l"]["value"] == 1.0
+    assert cells["rouge"]["rouge_l"]["missing"] == {"other_answer": 1}
+    assert "other_answer" not in cells["looping"]["unique_sentences"]["missing"]
+    rates = json.loads((tmp_path / "flips.json").read_text("utf-8"))["rates"]
+    found = {rate["metric"]: (rate["expectation"], rate["flips"]) for rate in rates}
+    assert found["rouge_l"] == ("flip", 1)

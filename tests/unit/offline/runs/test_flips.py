@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail_offline.datasets.cases import PERTURBATION_SOURCE, Case, Relationship
+from guardrail_offline.datasets.cases import PERTURBATION_SOURCE, SHOULD_FLIP, Case, Relationship
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.runs.flips import FlipTally, flip_problems, flipped
@@ -82,11 +84,60 @@ def test_a_variant_whose_source_is_not_in_the_lab_is_counted() -> None:
     assert tally(scored("v", 0.2, "gone")).as_json()["variants_without_source"] == 1
 
 
-def test_a_chain_of_perturbations_counts_for_each_of_them() -> None:
-    """And a variant that names none is said to."""
-    found = tally(scored("s", 1.0), scored("v", 0.2, "s", "comma", "qwerty"), scored("w", 1.0, "s"))
-    rates = {rate["perturbation"]: rate["flips"] for rate in found.as_json()["rates"]}
-    assert rates == {"comma": 1, "qwerty": 1, "(not named)": 0}
+def variant(key: str, value: float, by: str, *more: str) -> ScoredCase:
+    """Return a variant that was perturbed and has further categories."""
+    found = scored(key, value, "s", by)
+    return replace(found, case=replace(found.case, categories=(*found.case.categories, *more)))
+
+
+def test_a_chain_of_perturbations_is_counted_as_a_chain() -> None:
+    """Not for each of its parts, whether one category names it or, as in 0.1.0, one for each."""
+    chain = scored("v", 0.2, "s", "comma+qwerty")
+    old = scored("o", 0.2, "s", "comma", "qwerty")
+    found = tally(scored("s", 1.0), chain, old, scored("w", 1.0, "s")).as_json()
+    rates = {rate["perturbation"]: (rate["flips"], rate["pairs"]) for rate in found["rates"]}
+    assert rates == {"comma+qwerty": (2, 2), "(not named)": (0, 1)}
+
+
+def test_intensities_have_rates_of_their_own() -> None:
+    """A system may stand few typing errors and not many."""
+    low = variant("l", 1.0, "comma", "perturbation_intensity:low")
+    high = variant("h", 0.2, "comma", "perturbation_intensity:high")
+    rates = tally(scored("s", 1.0), low, high).as_json()["rates"]
+    assert {rate["intensity"]: rate["flips"] for rate in rates} == {"low": 0, "high": 1}
+
+
+def test_what_should_flip_and_does_not_is_the_problem() -> None:
+    """Of the pairs that passed before: another question has another answer."""
+    answers = [variant(f"v{n}", 0.9 if n else 0.1, "antonym", SHOULD_FLIP) for n in range(3)]
+    group = [scored("s", 1.0), *answers]
+    compared = FlipTally(configure(["answer_correctness"]))
+    compared.add([renamed(one, "answer_correctness") for one in group])
+    (rate,) = compared.as_json()["rates"]
+    assert (rate["expectation"], rate["flips"]) == ("flip", 1)
+    assert (rate["unexpected"], rate["unexpected_of"]) == (2, 3)
+    (problem,) = flip_problems(compared.as_json())
+    assert "should flip and does not in 2 of 3 cases" in problem["description"]
+    # A metric that knows no expected answer should stay.
+    (rate,) = tally(*group).as_json()["rates"]
+    assert (rate["expectation"], rate["unexpected"], rate["unexpected_of"]) == ("stay", 1, 3)
+
+
+def test_a_source_that_failed_says_nothing_of_what_should_flip() -> None:
+    """It cannot fail again."""
+    compared = FlipTally(configure(["answer_correctness"]))
+    group = [scored("s", 0.1), variant("v", 0.1, "antonym", SHOULD_FLIP)]
+    compared.add([renamed(one, "answer_correctness") for one in group])
+    (rate,) = compared.as_json()["rates"]
+    assert (rate["pairs"], rate["unexpected_of"], rate["unexpected_interval95"]) == (1, 0, None)
+    assert list(flip_problems(compared.as_json())) == []
+
+
+def renamed(one: ScoredCase, evaluator: str) -> ScoredCase:
+    """Return a case whose one metric is another evaluator's."""
+    result = one.results["faithfulness"]
+    scores = {evaluator: result.scores["faithfulness"]}
+    return replace(one, results={evaluator: replace(result, scores=scores)})
 
 
 def test_only_rates_above_zero_are_problems() -> None:

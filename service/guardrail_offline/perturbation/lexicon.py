@@ -1,4 +1,4 @@
-"""Which words stand for which: an own list of everyday words before WordNet's."""
+"""Words that may stand for others: an own list of everyday words before WordNet's."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _YEARS = range(1000, 2200)
 
 
 class Contradiction(NamedTuple):
-    """What was put into a passage.
+    """A sentence that was put into a passage.
 
     Attributes:
         passage: Its place, from 0.

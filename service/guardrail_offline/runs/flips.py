@@ -23,7 +23,7 @@ def flipped(before: float, after: float, direction: Direction, threshold: float)
 
 
 class RateKey(NamedTuple):
-    """What a rate is of: pairs that are alike. `expectation` is `stay` or `flip`."""
+    """The pairs that a rate is of. `expectation` is `stay` or `flip`."""
 
     evaluator: str
     metric: str

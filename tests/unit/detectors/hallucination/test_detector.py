@@ -89,7 +89,7 @@ def test_the_least_supported_claim_decides_and_says_why() -> None:
         {IN_SUMMER: (0.9, 0.06, 0.04), AT_SEVEN: (0.2, 0.7, 0.1)},
     )
     assert found.scores == {"hallucination": pytest.approx(0.2)}
-    assert [span.label for span in found.spans] == ["supported", "contradicted"]
+    assert [span.label for span in found.spans] == ["supported", "supported"]
     assert [span.crossed for span in found.spans] == ["contradicted", "contradicted"]
     assert [span.score for span in found.spans] == [pytest.approx(0.9), pytest.approx(0.2)]
     evidence = found.spans[1].evidence[0]
@@ -99,7 +99,7 @@ def test_the_least_supported_claim_decides_and_says_why() -> None:
 def test_an_invented_claim_is_not_mentioned() -> None:
     """The third probability names the other reason."""
     found = judge(Sample(AT_SEVEN, None, CONTEXTS), {AT_SEVEN: (0.1, 0.2, 0.7)})
-    assert found.spans[0].label == "not_mentioned"
+    assert found.spans[0].crossed == "not_mentioned"
 
 
 def test_a_short_answer_is_read_with_its_question() -> None:
@@ -144,7 +144,7 @@ def test_a_copied_claim_is_supported_without_the_model() -> None:
     assert (copied.attributes, read.attributes) == ({"found_by": "verbatim"}, {"found_by": "model"})
     shown = copied.evidence[0]
     assert (shown.context, shown.start, shown.end, shown.score) == (1, 0, len(SECOND), SUPPORT)
-    assert (read.score, read.label) == (pytest.approx(0.3), "contradicted")
+    assert (read.score, read.crossed) == (pytest.approx(0.3), "contradicted")
     assert found.scores == {"hallucination": pytest.approx(0.3)}
     assert found.coverage is not None
     assert found.coverage.answer == (len(answer), len(answer))

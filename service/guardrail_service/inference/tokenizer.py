@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Encoding
 from tokenizers import Tokenizer as FastTokenizer
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from guardrail_service.errors import PackError, RowFailed
 from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.sample import TokenSpan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _SURROGATES = dict.fromkeys(range(55296, 57344), 65533)
 """Lone surrogates have no UTF-8 form; U+FFFD keeps every offset where it was."""
@@ -35,8 +38,10 @@ view. Sentences of 180 characters take about 2 MB; the most that these limits al
 
 
 LONG_CHARS = 4_000
-"""Texts beyond this are tokenised as a batch of one: only then does the library let other threads
-run, and 100,000 characters take it 0.2 s."""
+"""Texts beyond this are tokenised in pieces, each as a batch of one: only then does the library let
+other threads run, and 100,000 characters take it 0.2 s."""
+PIECE_CHARS = 2_000
+"""Code points of a piece, if there is a place to cut: a few milliseconds."""
 
 
 TOKENS_AT_ONCE = 2_048
@@ -81,6 +86,7 @@ class Tokenizer:
         self._max_row_tokens = max_row_tokens
         self.max_tokens = max_row_tokens - self._fast.num_special_tokens_to_add(is_pair=False)
         self._frame = _frame(self._fast)
+        self._cuts = _cut_before(self._fast)
         self._kept = lru_cache(KEPT_TEXTS)(self._encode)
 
     def tokens(self, text: str) -> Sequence[TokenSpan]:
@@ -140,12 +146,15 @@ class Tokenizer:
     def _encode(self, text: str) -> _Read:
         if len(text) <= LONG_CHARS:
             return _arrays(self._fast.encode(_plain(text), add_special_tokens=False))
-        (found,) = self._fast.encode_batch([_plain(text)], add_special_tokens=False)
-        found.truncate(TOKENS_AT_ONCE)  # cuts nothing off: the rest is in `overflowing`
         parts = []
-        for part in (found, *found.overflowing):
+        for start, end in _pieces(text, self._cuts):
             check_time()
-            parts.append(_arrays(part))
+            (found,) = self._fast.encode_batch([_plain(text[start:end])], add_special_tokens=False)
+            found.truncate(TOKENS_AT_ONCE)  # cuts nothing off: the rest is in `overflowing`
+            for part in (found, *found.overflowing):
+                check_time()
+                ids, offsets = _arrays(part)
+                parts.append((ids, offsets + start))
         ids, offsets = zip(*parts, strict=True)
         return np.concatenate(ids), np.concatenate(offsets)
 
@@ -154,6 +163,37 @@ class Tokenizer:
             raise RowFailed(
                 f"a row has {len(ids)} tokens; the model reads at most {self._max_row_tokens}"
             )
+
+
+def _cut_before(fast: FastTokenizer) -> str:
+    """Return the characters in front of which a text falls into parts with tokens of their own.
+
+    BERT's rules make a token of each sign, end one at each blank, and read nothing across either.
+    Of other rules nothing is known: one may mark the first word of a text. Tokens that stand in the
+    text as they are, such as `[SEP]`, must stay whole.
+    """
+    added = list(fast.get_added_tokens_decoder().values())
+    is_bert = isinstance(fast.pre_tokenizer, BertPreTokenizer)
+    if not is_bert or not isinstance(fast.normalizer, BertNormalizer):
+        return ""
+    if any(token.lstrip or token.rstrip or token.single_word for token in added):
+        return ""
+    inside = {char for token in added for char in token.content[1:]}
+    return "".join(char for char in "\n " + string.punctuation if char not in inside)
+
+
+def _pieces(text: str, cuts: str) -> Iterator[tuple[int, int]]:
+    """Yield where to cut a text: at the last possible place within `PIECE_CHARS`, or the next."""
+    start = 0
+    while len(text) - start > PIECE_CHARS and cuts:
+        end = max(text.rfind(char, start + 1, start + PIECE_CHARS) for char in cuts)
+        if end < 0:
+            behind = range(start + PIECE_CHARS, len(text))
+            end = next((place for place in behind if text[place] in cuts), len(text))
+        yield start, end
+        start = end
+    if start < len(text):
+        yield start, len(text)
 
 
 def _arrays(found: Encoding) -> _Read:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -16,12 +18,17 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import RobertaProcessing, TemplateProcessing
 
 from guardrail_service.errors import OutOfTime, PackError, RowFailed
+from guardrail_service.inference import tokenizer as module
 from guardrail_service.inference.tokenizer import (
     KEPT_CHARS,
     LONG_CHARS,
+    PIECE_CHARS,
     TOKENS_AT_ONCE,
     Tokenizer,
+    _cut_before,
+    _pieces,
 )
+from guardrail_service.resources import packs_dir
 from guardrail_service.text.budget import Budget, spending
 
 LIMIT = 32
@@ -188,3 +195,42 @@ def test_a_long_text_ends_where_its_time_is_over(tokenizer: Tokenizer) -> None:
     """Between two parts, at the latest."""
     with spending(Budget(None, cpu_s=0.0)), pytest.raises(OutOfTime):
         tokenizer.raw_ids("pool " * LONG_CHARS)
+
+
+_SIGNS = st.text(
+    st.sampled_from("ab.@ \n[]-_\u0301\u0338\u4e00\u00e9\u1e9b\u0130\u03a3\ud800"), max_size=12
+)
+_ADDED = st.sampled_from(["[SEP]", "[UNK]", "[SEP", "SEP]", "[ SEP]", "[[CLS]]", "x[MASK].y"])
+
+
+@given(st.lists(st.one_of(_SIGNS, _ADDED, st.text(max_size=8)), max_size=12), st.integers(1, 9))
+def test_pieces_of_a_long_text_have_the_tokens_of_the_whole(parts: list[str], piece: int) -> None:
+    """Wherever it is cut: signs, blanks, marks, tokens that stand in the text as they are."""
+    text = "".join(parts)
+    path = packs_dir() / "embedded" / "embedding" / "tokenizer.json"
+    whole = _embedded(path)._encode(text)
+    with patch.multiple(module, LONG_CHARS=0, PIECE_CHARS=piece):
+        ids, offsets = _embedded(path)._encode(text) if text else whole
+    assert ids.tolist() == whole[0].tolist()
+    assert offsets.tolist() == whole[1].tolist()
+
+
+_embedded = lru_cache(lambda path: Tokenizer(path, 256))
+
+
+@pytest.mark.parametrize("unit", ["a@a.", "word ", "a.b-c_d+e", "x" * 3_000 + " "])
+def test_a_long_text_is_tokenised_in_small_steps(unit: str) -> None:
+    """Its time is looked at after every piece; one without a place to cut is one piece."""
+    text = unit * (20_000 // len(unit))
+    pieces = list(_pieces(text, " .@-_+"))
+    assert "".join(text[start:end] for start, end in pieces) == text
+    assert all(end - start <= max(PIECE_CHARS, len(unit)) for start, end in pieces)
+
+
+def test_tokenizers_of_other_rules_read_a_text_whole(tiny: Path) -> None:
+    """Nothing says that their tokens are the same in pieces."""
+    fast = FastTokenizer.from_file(str(tiny / "tokenizer.json"))
+    assert "." in _cut_before(fast)
+    fast.pre_tokenizer = Whitespace()
+    assert _cut_before(fast) == ""
+    assert list(_pieces("a b " * 9_000, "")) == [(0, 36_000)]

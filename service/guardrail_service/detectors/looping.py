@@ -20,7 +20,7 @@ from guardrail_service.detectors.registry import (
     detector,
 )
 from guardrail_service.detectors.shared.remedies import KEEP_THE_FORM
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Outcome, RowOutput, Span
@@ -157,12 +157,13 @@ def _collapsed(text: str, offsets: Sequence[int]) -> tuple[str, list[int]]:
     """
     kept = [
         index
-        for place, index in enumerate(offsets)
+        for place, index in enumerate(in_time(offsets, _CHARS_WITHOUT_A_LOOK))
         if not text[index].isspace() or (place > 0 and not text[offsets[place - 1]].isspace())
     ]
     while kept and text[kept[-1]].isspace():
         kept.pop()
-    return "".join(" " if text[i].isspace() else text[i] for i in kept), kept
+    looked = in_time(kept, _CHARS_WITHOUT_A_LOOK)
+    return "".join(" " if text[i].isspace() else text[i] for i in looked), kept
 
 
 MIN_ITEMS = 3
@@ -200,7 +201,8 @@ def filled_templates(text: str, sentences: Sequence[Sentence]) -> frozenset[int]
 
 def _split_after(text: str, marks: str) -> list[tuple[int, int]]:
     """Return the stretches that end in one of some marks, and the rest, without empty ones."""
-    edges = [0, *(index + 1 for index, char in enumerate(text) if char in marks), len(text)]
+    looked = enumerate(in_time(text, _CHARS_WITHOUT_A_LOOK))
+    edges = [0, *(index + 1 for index, char in looked if char in marks), len(text)]
     return [(start, end) for start, end in pairwise(edges) if not _is_blank(text, start, end)]
 
 

@@ -155,8 +155,8 @@ class Tokenizer:
                 check_time()
                 ids, offsets = _arrays(part)
                 parts.append((ids, offsets + start))
-        ids, offsets = zip(*parts, strict=True)
-        return np.concatenate(ids), np.concatenate(offsets)
+        all_ids, all_offsets = zip(*parts, strict=True)
+        return np.concatenate(all_ids), np.concatenate(all_offsets)
 
     def _fits(self, ids: list[int]) -> None:
         if len(ids) > self._max_row_tokens:

@@ -67,6 +67,10 @@ class Places:
             oldest.drop()
         return False
 
+    def left(self) -> int:
+        """Return how many more connections may ask anything."""
+        return self._limits.connections - self._by_caller.total()
+
     def note(self, reason: str) -> None:
         """Count a refusal and log it; `reason` is one of REFUSALS."""
         self._refused.labels(reason).inc()
@@ -92,16 +96,15 @@ class Places:
 
 
 def protocol_of(
-    settings: Settings, operations_port: int | None, refused: Refusals
+    settings: Settings, operations_port: int | None, places: Places
 ) -> type[asyncio.Protocol]:
     """Return what uvicorn calls for each connection.
 
     Args:
         settings: Limits and time-outs.
         operations_port: Port that serves health and metrics only, besides the service's own.
-        refused: Counts refusals by reason.
+        places: Those of the process.
     """
-    places = Places(settings.limits, refused)
     made = partial(Connection, places, operations_port, settings.limits, settings.timeouts)
     return cast("type[asyncio.Protocol]", made)  # uvicorn only calls it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import ipaddress
 import json
@@ -11,16 +12,18 @@ import resource
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import cast
 
 import uvicorn
 
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.server.acceptor import Acceptor
 from guardrail_service.server.app import create_app
-from guardrail_service.server.connections import protocol_of
+from guardrail_service.server.connections import Places, protocol_of
 from guardrail_service.server.log_lines import json_logging
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
@@ -44,9 +47,10 @@ def serve(settings: Settings) -> None:
         runtime = Runtime(settings)
         listening, address = _listen(settings)
         operations = _listen_for_operations(settings)
+        places = Places(settings.limits, runtime.refused)
         config = uvicorn.Config(
             create_app(runtime=runtime),
-            http=protocol_of(settings, _port_of(operations), runtime.refused),
+            http=protocol_of(settings, _port_of(operations), places),
             ws="none",
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
@@ -64,7 +68,7 @@ def serve(settings: Settings) -> None:
         _LOG.info(json.dumps(said))
         try:
             with seldom_collecting():
-                _Server(config, runtime).run(
+                _Server(config, runtime, places).run(
                     sockets=[listening, *([operations] if operations else [])]
                 )
         finally:
@@ -78,9 +82,22 @@ class _Server(uvicorn.Server):
     A drained stop is a success: the process ends with 0, not by the signal that asked for it.
     """
 
-    def __init__(self, config: uvicorn.Config, runtime: Runtime) -> None:
+    def __init__(self, config: uvicorn.Config, runtime: Runtime, places: Places) -> None:
         super().__init__(config)
         self._runtime = runtime
+        self._places = places
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Load what serves, and accept connections as `Acceptor` does."""
+        await super().startup([])
+        tls = self.config.ssl
+        accepting = [Acceptor(s, self._connection, tls, self._places) for s in sockets or ()]
+        self.servers += cast("list[asyncio.base_events.Server]", accepting)
+
+    def _connection(self) -> asyncio.Protocol:
+        made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        state = self.lifespan.state
+        return made(config=self.config, server_state=self.server_state, app_state=state)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Start draining; a second SIGINT does not wait for running checks.

@@ -17,7 +17,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from guardrail_service.server import connections
-from guardrail_service.server.connections import HEALTH_CONNECTIONS, protocol_of
+from guardrail_service.server.connections import HEALTH_CONNECTIONS, Places, protocol_of
 from guardrail_service.server.refusals import refusals
 from guardrail_service.settings import Limits, Settings, Timeouts
 
@@ -78,8 +78,9 @@ class Served:
         self.operations = operations
         self.refused = refusals()
         port = None if operations is None else operations.getsockname()[1]
+        places = Places(settings.limits, self.refused)
         config = uvicorn.Config(
-            self.application, http=protocol_of(settings, port, self.refused), ws="none",
+            self.application, http=protocol_of(settings, port, places), ws="none",
             lifespan="off", ssl_certfile=settings.tls_certificate,
             log_config=None, access_log=False, timeout_graceful_shutdown=1,
         )  # fmt: skip

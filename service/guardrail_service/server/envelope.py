@@ -121,7 +121,7 @@ def key_id(key: bytes) -> str:
     return hashlib.sha256(key).hexdigest()[:8]
 
 
-ROUNDS = 16
+ROUNDS = 4
 """Rounds of the event loop between two bodies that are parsed, at most, while requests come in."""
 
 
@@ -177,8 +177,8 @@ class Envelope:
     async def _one_by_one(self) -> None:
         """Let the event loop go round before the next request is parsed, however many there are.
 
-        One round accepts one connection: were a body parsed in each, a probe that comes behind
-        hundreds of connections would wait for as many bodies.
+        A probe takes some rounds from its connection to its reply: were a body parsed in each, it
+        would wait for as many bodies, and with several in each for all of them.
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # a lock belongs to the loop that first had to wait for it

@@ -59,22 +59,6 @@ def evaluators_list(
     suite: Annotated[
         str | None, typer.Option(help="h2o, ragas, open_rag_eval, ragchecker or trulens.")
     ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(help="rule-based, ngram, semantic-similarity, nli, classifier, ..."),
-    ] = None,
-    tag: Annotated[
-        str | None, typer.Option(help="nist, sr11-7, or one principle such as nist:fair.")
-    ] = None,
-    problem_type: Annotated[
-        str | None, typer.Option(help="accuracy, retrieval, privacy, security, fairness, ...")
-    ] = None,
-    deterministic: Annotated[
-        bool | None,
-        typer.Option(
-            "--deterministic/--non-deterministic", help="Whether numbers repeat; both if unset."
-        ),
-    ] = None,
     page: Annotated[
         bool, typer.Option("--markdown", help="Print the page docs/evaluators.md.")
     ] = False,
@@ -85,21 +69,17 @@ def evaluators_list(
     The ones that need a judge are listed and marked; they decline until one is configured.
     """
     from guardrail_offline.evaluators.catalogue import CATALOGUE
-    from guardrail_offline.evaluators.description import chosen, describe, markdown
+    from guardrail_offline.evaluators.description import describe, markdown, of_suite
 
     if page:
         typer.echo(markdown(), nl=False)
         return
     _note(map(str, CATALOGUE.load_installed()))
-    specs = chosen(
-        suite, method=method, tag=tag, problem_type=problem_type, deterministic=deterministic
-    )
+    specs = of_suite(suite)
     if as_json:
         out.print_json(json.dumps([describe(spec) for spec in specs]))
         return
-    table = Table(
-        "id", "class", "primary metric", "metrics", "inputs", "judge-free", "grade", "suites"
-    )
+    table = Table("id", "class", "primary metric", "metrics", "inputs", "judge-free", "suites")
     for about in map(describe, specs):
         first = about["metrics"][0]
         arrow = "up" if first["direction"] == "higher_is_better" else "down"
@@ -109,8 +89,7 @@ def evaluators_list(
             f"{first['key']} {arrow}",
             str(len(about["metrics"])),
             " ".join(about["inputs"]),
-            about["judge_free"] if about["declines"] is None else about["declines"],
-            about["grade"]["grade"],
+            about["judge_free"],
             " ".join(about["suites"]),
         )
     out.print(table)
@@ -125,7 +104,6 @@ def evaluators_show(
 ) -> None:
     """Show one evaluator: metrics with ranges and thresholds, inputs, parameters, origin."""
     from guardrail_offline.evaluators.description import describe, find
-    from guardrail_offline.evaluators.grades import grade_line
 
     about = describe(find(name), parameters=True)
     if as_json:
@@ -134,10 +112,6 @@ def evaluators_show(
     out.print(f"[bold]{about['id']}[/bold]: {plain(about['summary'])}")
     for key in ("name", "h2o_id", "run_class", "original_run_class", "surrogate", "needs_judge"):
         out.print(f"  {key}: {plain(str(about[key]))}")
-    for line in (f"definition: {about['definition']}", f"grade: {grade_line(find(name))}"):
-        out.print(f"  {plain(line)}")
-    for key, other in about["same_as"].items():
-        out.print(f"  {plain(key)}: the number of {plain(other)}")
     for key in ("inputs", "roles", "suites", "tags", "problem_type", "avid", "deterministic"):
         value = about[key]
         out.print(f"  {key}: {plain(' '.join(value) if isinstance(value, list) else str(value))}")
@@ -216,6 +190,7 @@ def evaluate(
     min_coverage: Annotated[
         float, typer.Option(min=0, max=1, help="Share of cases a --fail-under needs a value for.")
     ] = 0.0,
+    report: Annotated[bool, typer.Option(help="Write report.html, too.")] = True,
     junit: JUnit = None,
     summary_file: MarkdownFile = None,
     pack: PackOption = None,
@@ -270,6 +245,7 @@ def evaluate(
     found = checks(bounds, boards, min_coverage)
     _warn_of_columns(out_dir)
     _write_ci_files(out_dir, summary, found, boards, junit, summary_file)
+    _write_report(out_dir, summary.cases, wanted=report)
     _show(summary, found, out_dir, no_judge=no_judge, as_json=as_json)
     raise typer.Exit(_status(summary, found, names))
 
@@ -448,6 +424,20 @@ def _write_ci_files(
     write_text("--summary", summary_file, text)
 
 
+def _write_report(folder: Path, cases: int, *, wanted: bool) -> None:
+    """Write the page of a run; of a very large one only `guardrail report` does."""
+    if not wanted:
+        return
+    try:
+        from guardrail_offline.report.page import MOST_CASES, REPORT, write_report
+    except ImportError as error:  # jinja2
+        raise MissingExtra("rag-guardrail-offline") from error
+    if cases > MOST_CASES:
+        _note([f"no {REPORT} for over {MOST_CASES} cases; `guardrail report` writes it"])
+    elif any((folder / "results").glob("*.json")):
+        write_report([folder], folder / REPORT)
+
+
 def write_text(option: str, path: Path | None, text: str) -> None:
     """Write a file that an option names, whole or not at all; None writes none."""
     from guardrail_offline.runs.shards import whole_file
@@ -496,7 +486,7 @@ def _show(
     done = len(summary.computed) - len(summary.declined)
     out.print(
         f"{done} of {len(summary.computed)} evaluators computed, {summary.problems} problems, "
-        f"{summary.flips} flips; see {plain(str(folder))}/leaderboards.md"
+        f"{summary.flips} flips; see {plain(str(folder))}/report.html"
     )
     for model, counts in summary.unanswered.items():
         told = ", ".join(f"{count} {reason}" for reason, count in counts.items())

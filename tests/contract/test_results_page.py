@@ -14,6 +14,7 @@ import pytest
 
 from guardrail_offline.datasets.labs import open_lab
 from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.report.page import write_report
 from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +40,7 @@ def out(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("results") / "out"
     lab = open_lab(ROOT / "examples" / "lab" / "lab.json")
     evaluate_lab(lab, configure(IDS), RunOptions(folder, texts=request.param))
+    write_report([folder], folder / "report.html")
     return folder
 
 

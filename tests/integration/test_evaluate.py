@@ -19,6 +19,7 @@ from pyarrow import parquet
 from guardrail_offline.datasets.labs import open_lab
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.report.page import write_report
 from guardrail_offline.runs.execution import RunOptions, Summary, evaluate_lab
 from guardrail_offline.runs.result_files import read_run
 from guardrail_service.errors import ConfigurationError
@@ -250,6 +251,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of a run that nobody stopped, in one process."""
     out = tmp_path_factory.mktemp("plain") / "out"
     evaluate_lab(open_lab(LAB), configure(PLAIN.split(",")), RunOptions(out, shard_rows=4))
+    write_report([out], out / "report.html")
     return contents(out)
 
 
@@ -278,6 +280,7 @@ def test_two_processes_write_the_same_bytes_as_one(
     out = tmp_path / "out"
     options = RunOptions(out, workers=2, shard_rows=4)
     evaluate_lab(open_lab(LAB), configure(PLAIN.split(",")), options)
+    write_report([out], out / "report.html")
     assert contents(out) == undisturbed
 
 

@@ -26,6 +26,8 @@ from guardrail_service.types import MetricSpec
 
 EVERY = "*"
 GROUPS = ("all", "deterministic")
+COUNTS_RIGHT = frozenset({"classification", "agent_sanity_check"})
+"""Rules whose metrics are numbers and yet count right and wrong, rather than likeness."""
 SCORES = "0.1.0"
 """The release that last changed all scores. A spec says by itself when its own changed later: an
 unfinished run with such an evaluator is not gone on with, any other is."""
@@ -84,7 +86,7 @@ class Configured:
 
 def _is_verdict(spec: EvaluatorSpec, metric: MetricSpec) -> bool:
     """Return whether a metric counts right and wrong, rather than likeness."""
-    return metric.boolean or spec.id in ("classification", "agent_sanity_check")
+    return metric.boolean or spec.id in COUNTS_RIGHT
 
 
 def configure(

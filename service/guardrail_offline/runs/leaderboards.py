@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from guardrail_offline.datasets.cases import Model
-from guardrail_offline.evaluators.grades import grade_line
 from guardrail_offline.runs.totals import EvaluatorTally, Missing, fails
 from guardrail_service.types import Direction
 
@@ -30,7 +29,6 @@ def leaderboard(
         "name": spec.name,
         "kind": _kind(tally),
         "surrogate": spec.surrogate or None,
-        "grade": grade_line(spec),
         "primary_metric": spec.primary.key,
         "direction": spec.primary.direction.value,
         "directions": {metric.key: metric.direction.value for metric in spec.metrics},
@@ -105,7 +103,7 @@ def _table(board: Mapping[str, Any]) -> str:
     keys = list(board["rows"][0]["metrics"]) if board["rows"] else []
     lines = [f"## {board['name']}", ""]
     if board["surrogate"]:
-        lines += [f"Surrogate: {board['surrogate']}. Agreement with labels: {board['grade']}.", ""]
+        lines += [f"Surrogate: {board['surrogate']}.", ""]
     lines += ["| model | n | " + " | ".join(keys) + " |", "|---|---|" + "---|" * len(keys)]
     for row in board["rows"]:
         cells = [

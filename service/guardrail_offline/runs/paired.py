@@ -50,6 +50,39 @@ def mean_interval(values: Numbers, confidence: float = CONFIDENCE) -> tuple[floa
     return float(low), float(high)
 
 
+def ratio_interval(
+    sums: Numbers, counts: Numbers, confidence: float = CONFIDENCE
+) -> tuple[float, float] | None:
+    """Return the cluster-bootstrap interval of a mean over cases, with questions drawn anew.
+
+    Args:
+        sums: Sum of each question's cases. Shape (n,).
+        counts: How many cases that are, at least one each. Shape (n,).
+        confidence: Share of such intervals that hold the true mean.
+
+    Returns:
+        Lower and upper end. None below two questions, and where no spread was seen.
+
+    Source:
+        As `mean_interval`, of the ratio of two sums.
+    """
+    count = len(sums)
+    if count < 2:
+        return None
+    mean = float(sums.sum() / counts.sum())
+    rest = sums - mean * counts
+    if not rest.any() or float(np.abs(rest).max()) <= 1e-12 * max(1.0, float(np.abs(sums).max())):
+        return None
+    quantile = float(t.ppf((1 + confidence) / 2, count - 1))
+    if count > MOST_RESAMPLED:
+        reach = quantile * float(rest.std(ddof=1)) * math.sqrt(count) / float(counts.sum())
+        return mean - reach, mean + reach
+    tail = float(norm.cdf(-quantile * math.sqrt(count / (count - 1))))
+    weights = _weights(count)
+    low, high = np.quantile((weights @ sums) / (weights @ counts), [tail, 1 - tail])
+    return float(low), float(high)
+
+
 def p_value(values: Numbers) -> float:
     """Return how likely a mean as far from 0 is if there is no difference; two-sided.
 

@@ -27,6 +27,7 @@ DISTRIBUTIONS = {
     "compare": FROM_OFFLINE,
     "convert": FROM_OFFLINE,
     "perturb": FROM_OFFLINE,
+    "report": FROM_OFFLINE,
     "calibrate": FROM_OFFLINE,
     "evaluators": FROM_OFFLINE,
     "models.export": FROM_MODELS,

@@ -1,0 +1,260 @@
+"""The page of a run: what it shows, what it may do, and texts that stay texts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrail_offline.report.page import PARTS, command_line, number, report_page, write_report
+from guardrail_offline.report.run_data import read_run_data, side_by_side
+from guardrail_offline.report.shown_cases import LONGEST_TEXT
+from guardrail_service.errors import ConfigurationError
+from tests.unit.offline.report.conftest import IDS, finished
+
+SCRIPT = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+HOSTILE = {
+    "script": SCRIPT,
+    "vector": "<svg onload=alert(3)><a href='javascript:alert(4)'>x</a>",
+    "bidi": "user\u202e\u2066txt.exe\u2069 \u200f",
+    "templates": "{{ 7 * 7 }} {% include 'x' %} ${8 * 8}",
+    "quotes": "\"'><b>&amp;--> ]]> \u2028 \x00 \x07",
+    "surrogate": "half \ud800 of it",
+}
+
+
+class Elements(HTMLParser):
+    """The elements of a page and the texts of its scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self.texts: list[str] = []
+        self._within = self.texts
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note it, and where its text goes."""
+        self.tags.append((tag, dict(attrs)))
+        self._within = {"script": self.scripts, "style": self.styles}.get(tag, self.texts)
+        if self._within is not self.texts:
+            self._within.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Text goes to the page again."""
+        self._within = self.texts
+
+    def handle_data(self, data: str) -> None:
+        """Keep it."""
+        if self._within is self.texts:
+            self.texts.append(data)
+        else:
+            self._within[-1] += data
+
+    @property
+    def content(self) -> Any:
+        """Return what the script reads."""
+        return json.loads(self.scripts[0])
+
+
+def page_of(*folders: Path) -> Elements:
+    """Return the elements of a page."""
+    return Elements(report_page(side_by_side([read_run_data(folder) for folder in folders])))
+
+
+def row(number: int, **fields: Any) -> dict[str, Any]:
+    """Return one row of a lab."""
+    return {
+        "key": f"k{number}",
+        "question": f"Question {number}?",
+        "answer": f"The answer is {number}.",
+        "expected_output": "The answer is 1.",
+        "condition": '"answer"',
+        "contexts": [f"It is {number}."],
+        "model_key": "heron",
+    } | fields
+
+
+def has_no_foreign_code(page: Elements) -> None:
+    """Our two scripts, no handler, no address but those of the page itself."""
+    assert [tag for tag, _ in page.tags].count("script") == 2
+    assert not [tag for tag, _ in page.tags if tag in ("img", "iframe", "object", "link", "base")]
+    for _, attributes in page.tags:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+        assert (attributes.get("href") or "#").startswith("#")
+        assert "src" not in attributes
+
+
+def test_every_part_is_there(lake: Path) -> None:
+    """In the order of the navigation, which names each of them."""
+    page = page_of(lake)
+    ids = [attributes.get("id") for _, attributes in page.tags]
+    assert [name for name in ids if name in dict(PARTS)] == [name for name, _ in PARTS]
+    links = [a.get("href") for tag, a in page.tags if tag == "a"]
+    assert links[1 : len(PARTS) + 1] == [f"#{name}" for name, _ in PARTS]
+    has_no_foreign_code(page)
+
+
+def test_the_policy_allows_exactly_our_two_texts(lake: Path) -> None:
+    """Anything else that got into the page would not run, and nothing is fetched."""
+    page = page_of(lake)
+    meta = [a for tag, a in page.tags if tag == "meta" and "http-equiv" in a]
+    policy = str(meta[0]["content"])
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    for text in (page.styles[0], page.scripts[1]):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+
+
+def test_the_same_run_gives_the_same_bytes(lake: Path, tmp_path: Path) -> None:
+    """Bootstrap included: a run may be compared with its repetition."""
+    first, second = tmp_path / "a.html", tmp_path / "b.html"
+    write_report([lake], first)
+    write_report([lake], second)
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_text_is_shown_as_text(tmp_path: Path, text: str) -> None:
+    """In question, answer, passage, expected answer, key, model and category."""
+    rows = [
+        row(n, key=f"{n}{text}", question=f"{text} {n}", answer=f"{text} {n}", category=[text],
+            contexts=[text], expected_output=text, model_key=f"m{text}")
+        for n in range(3)
+    ]  # fmt: skip
+    folder = finished(tmp_path, rows, ["rouge", "text_matching"])
+    out = tmp_path / "report.html"
+    write_report([folder], out)
+    page = Elements(out.read_text("utf-8"))
+    has_no_foreign_code(page)
+    texts = page.content["texts"]
+    assert text in texts
+    assert f"{text} 1" in texts
+    assert page.content["models"][0]["title"] == f"m{text}"
+
+
+def test_a_very_long_text_is_shortened_and_says_so(tmp_path: Path) -> None:
+    """A megabyte of answer does not make a megabyte of page."""
+    long = "long " * 200_000
+    page = page_of(finished(tmp_path, [row(1, answer=long), row(2)], ["rouge"]))
+    kept = next(text for text in page.content["texts"] if isinstance(text, list))
+    assert kept == [long[:LONGEST_TEXT], len(long) - LONGEST_TEXT]
+
+
+SIXTY = [row(n, model_key=f"model {n % 60}", key=str(n), question=str(n // 60)) for n in range(180)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "ids", "said"),
+    [
+        ([row(1, expected_output=None)], ["rouge"], "No evaluator gave a number"),
+        ([row(1)], IDS, "May heron go live?"),
+        ([row(n) for n in range(4)], ["rouge"], "This report cannot say"),
+        ([row(n, model_key="") for n in range(4)], ["rouge"], "(no model)"),
+        (SIXTY, ["text_matching", "rouge"], "48 more models"),
+        ([row(n, contexts=None, answer="") for n in range(4)], IDS, "no answer"),
+    ],
+    ids=["nothing judged", "one case", "no threshold", "no model", "60 models", "no answers"],
+)
+def test_a_poor_run_has_a_page_that_says_so(
+    tmp_path: Path, rows: list[dict[str, Any]], ids: list[str], said: str
+) -> None:
+    """Never a traceback, never an empty page."""
+    page = page_of(finished(tmp_path, rows, ids))
+    assert said in " ".join("".join(page.texts).split())
+    assert len(page.content["cases"]) == len(rows)
+
+
+def test_a_run_of_the_first_version_is_read(tmp_path: Path) -> None:
+    """It has its texts in every row and lacks what came later."""
+    folder = finished(tmp_path, [row(n) for n in range(30)], ["rouge", "pii"], layout="h2o")
+    for name in ("manifest.json", "insights.json", "flips.json"):
+        (folder / name).unlink()
+    page = page_of(folder)
+    assert "The answer is 7." in page.content["texts"]
+    assert "The run has no manifest.json" in "".join(page.texts)
+
+
+def test_a_run_without_texts_shows_keys(tmp_path: Path) -> None:
+    """As `--no-texts` asks."""
+    page = page_of(finished(tmp_path, [row(n) for n in range(3)], ["rouge"], texts=False))
+    assert page.content["texts"] == []
+    assert [case["k"] for case in page.content["cases"]] == ["k0", "k1", "k2"]
+
+
+def unfinished(folder: Path) -> None:
+    """Leave what a run leaves that was stopped while it scored."""
+    for path in (folder / "results").iterdir():
+        path.unlink()
+
+
+def damaged(folder: Path) -> None:
+    """Leave half of a file."""
+    (folder / "problems.json").write_text("[{", "utf-8")
+
+
+def emptied(folder: Path) -> None:
+    """Leave nothing."""
+    unfinished(folder)
+    (folder / "manifest.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (unfinished, "an unfinished run, 1 of 1 shards; give its command again"),
+        (damaged, "JSONDecodeError"),
+        (emptied, "no results"),
+    ],
+    ids=["unfinished", "damaged", "no run"],
+)
+def test_what_is_no_run_is_an_error_that_says_what_it_is(
+    tmp_path: Path, harm: Any, message: str
+) -> None:
+    """The command ends with 2 and this message."""
+    folder = finished(tmp_path, [row(1)], ["rouge"])
+    harm(folder)
+    with pytest.raises(ConfigurationError, match=message):
+        read_run_data(folder)
+
+
+def test_runs_stand_side_by_side(tmp_path: Path) -> None:
+    """Models and cases carry the name of their run."""
+    rows = [row(n) for n in range(12)]
+    worse = [row(n, answer="Nothing at all.") for n in range(12)]
+    folders = [
+        finished(tmp_path / name, of_run, ["rouge"]).rename(tmp_path / f"run-{name}")
+        for name, of_run in (("a", rows), ("b", worse))
+    ]
+    page = page_of(*folders)
+    assert [model["key"] for model in page.content["models"]] == ["run-a/heron", "run-b/heron"]
+    assert "is ahead of" in " ".join("".join(page.texts).split())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "no value"), (1.0, "1"), (0.12345, "0.123"), (float("inf"), "∞"), (1234.56, "1235")],
+    ids=str,
+)  # fmt: skip
+def test_a_number_is_short(value: float | None, text: str) -> None:
+    """And a missing one is words."""
+    assert number(value) == text
+
+
+def test_the_command_of_a_run_is_told(lake: Path) -> None:
+    """With the evaluators that ran."""
+    manifest: Mapping[str, Any] = read_run_data(lake).manifests[0]
+    said = command_line(manifest)
+    assert said.startswith("guardrail evaluate")
+    assert all(name in said for name in IDS)

@@ -48,6 +48,11 @@ class Body:
 class NoBody(Body):
     """Of a response that has none: not every server drops what an application says in it."""
 
+    async def begin(self) -> None:
+        """Send the headers, without those at which a server sends a body nevertheless."""
+        headers = bodies.own(self.guarded.headers)
+        await self.guarded.downstream({**self.guarded.start, "headers": headers})
+
     async def feed(self, data: bytes, more: bool) -> None:
         """Drop it."""
         await self.send(b"", more)
@@ -150,12 +155,17 @@ class FailureBody(CollectedBody):
 class UnreadBody(CollectedBody):
     """A body of a kind that cannot be checked."""
 
-    code = "unread_media_type"
+    def __init__(self, guarded: Guarded, end_application: Callable[[], None], code: str) -> None:
+        super().__init__(guarded, end_application)
+        self.code = code
 
     async def feed(self, data: bytes, more: bool) -> None:
         """Let the route decide as soon as something is there."""
         if self.stopped or self._passing:
             await super().feed(data, more)
+        elif self.code == bodies.ELSEWHERE:
+            self._data += data
+            await self.without_verdict(self.code, more)
         elif not data and not more:
             outcome = AnswerOutcome(self.exchange.path, "as_is", None, NO_ANSWER)
             await self.sent(outcome, None)
@@ -166,24 +176,6 @@ class UnreadBody(CollectedBody):
     async def checked(self, data: bytes) -> tuple[AnswerOutcome, bytes | None]:
         """Never."""
         raise UnreadableBody(self.code)
-
-
-class AmbiguousBody(UnreadBody):
-    """A body about whose kind its headers say two things."""
-
-    code = "ambiguous_headers"
-
-
-class ForeignStream(UnreadBody):
-    """A stream in a charset that its readers could take for another."""
-
-    code = bodies.CHARSET
-
-
-class EncodedStream(UnreadBody):
-    """A compressed stream."""
-
-    code = "encoded_stream"
 
 
 class LetPassBody(Body):

@@ -6,19 +6,16 @@ Nothing of an answer is sent before it has been decided.
 from __future__ import annotations
 
 import asyncio
-import codecs
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from guardrail_client.middleware import bodies, event_reader, event_writer, replies, sse
 from guardrail_client.middleware.asgi_bodies import (
-    AmbiguousBody,
     Body,
     EmptiedBody,
-    EncodedStream,
     FailureBody,
-    ForeignStream,
     JSONBody,
     LetPassBody,
     NoBody,
@@ -187,14 +184,18 @@ class TextBody(StreamBody):
     async def begin(self) -> None:
         """Send the headers; the verdict comes later."""
         charset = bodies.charset(self.guarded.headers)
-        self._decoder = codecs.getincrementaldecoder(charset)("replace")
+        self._reader = sse.PlainText(charset)
         self._encoder = bodies.encoder(charset)
         await super().begin()
 
     async def take(self, data: bytes, more: bool) -> None:
         """Give the text to its lane."""
-        if text := self._decoder.decode(data, final=not more):
+        if text := self._reader.feed(data, final=not more):
             await self._lanes.put(TEXT_LANE, text)
+
+    def unread(self) -> bytes:
+        """Return what has arrived and could not be read."""
+        return self._reader.unread
 
     def shown(self, lane: Lane, text: str) -> bytes:
         """Return a text as it is sent."""
@@ -390,22 +391,22 @@ KINDS: Mapping[Framing, type[Body]] = {
 }
 
 
-def body_kind(guarded: Guarded) -> type[Body]:
+def body_kind(guarded: Guarded) -> Callable[[Guarded, Callable[[], None]], Body]:
     """Return how a response's body is treated."""
     status = guarded.start["status"]
     if replies.bodiless(guarded.scope["method"], status):
         return NoBody
-    if status < 400:
-        return EmptiedBody if status >= 300 else _readable_kind(guarded)
-    return FailureBody
-
-
-def _readable_kind(guarded: Guarded) -> type[Body]:
+    if 300 <= status < 400:
+        return EmptiedBody
     try:
+        if status >= 400:
+            return FailureBody if bodies.own(guarded.headers) == guarded.headers else _elsewhere
         framing = bodies.framing(guarded.headers, guarded.route.types)
     except UnreadableBody as error:
-        named = {kind.code: kind for kind in (AmbiguousBody, ForeignStream)}
-        return named.get(error.code, UnreadBody)
+        return partial(UnreadBody, code=error.code)
     if bodies.is_encoded_stream(framing, guarded.headers):
-        return EncodedStream
-    return KINDS.get(framing, UnreadBody)
+        return partial(UnreadBody, code="encoded_stream")
+    return KINDS[framing]
+
+
+_elsewhere = partial(UnreadBody, code=bodies.ELSEWHERE)

@@ -16,11 +16,26 @@ _OF_THE_BODY = frozenset(
      b"content-digest", b"last-modified", b"accept-ranges"}
 )  # fmt: skip
 """Headers that describe a body byte for byte; wrong as soon as one byte differs."""
+_INSTEAD = frozenset(
+    {b"x-accel-redirect", b"x-sendfile", b"x-lighttpd-send-file", b"x-reproxy-url"}
+)
+"""Headers at which a server in front sends something else in place of the body."""
 _UNASKED = frozenset({b"accept-encoding", b"range", b"if-range"})
 """Request headers that would make a response that cannot be read whole."""
 _OF_PYTHON = frozenset({"idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf-7"})
 """Codecs that browsers do not know as charsets, or no longer do."""
 CHARSET = "charset_of_stream"
+ELSEWHERE = "sent_from_elsewhere"
+_UTF_16 = frozenset(
+    {"csunicode", "iso-10646-ucs-2", "ucs-2", "unicode", "unicodefeff", "unicodefffe"}
+)
+"""Names by which browsers know UTF-16 and Python does not."""
+_MARKS = {
+    codecs.BOM_UTF8: ("utf-8", "utf-8-sig"),
+    codecs.BOM_UTF16_LE: ("utf-16", "utf-16-le", "utf-32", "utf-32-le"),
+    codecs.BOM_UTF16_BE: ("utf-16", "utf-16-be"),
+}
+"""Browsers go by these at the beginning of a text, whatever its charset is said to be."""
 _WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
@@ -71,6 +86,12 @@ def encoder(name: str) -> codecs.IncrementalEncoder:
     return codecs.getincrementalencoder(name)("replace")
 
 
+def is_marked_otherwise(beginning: bytes, charset: str) -> bool:
+    """Return whether a text begins with the mark of another charset than it is said to be in."""
+    own = codecs.lookup(charset).name
+    return any(beginning.startswith(m) and own not in names for m, names in _MARKS.items())
+
+
 def _is_charset(name: str) -> bool:
     """Return whether text can be read and written under a name; not all codecs are charsets."""
     try:
@@ -84,6 +105,8 @@ def _is_charset(name: str) -> bool:
 
 def _is_of_python(name: str) -> bool:
     """Return whether only some readers know a charset, so that they would read another text."""
+    if name in _UTF_16:
+        return True
     try:
         return codecs.lookup(name).name in _OF_PYTHON
     except (LookupError, ValueError):
@@ -104,6 +127,10 @@ def framing(headers: Iterable[Header], types: Mapping[str, Framing]) -> Framing:
         UnreadableBody: If its type says nothing about that, or readers could differ about it.
     """
     headers = list(headers)
+    if own(headers) != headers:
+        raise UnreadableBody(ELSEWHERE)
+    if value(headers, b"transfer-encoding") not in ("", "identity", "chunked"):
+        raise UnreadableBody("unknown_encoding")
     single(headers, b"content-type")
     single(headers, b"content-encoding")
     if len({*_charsets(headers)}) > 1:
@@ -137,6 +164,11 @@ def is_encoded_stream(framing: Framing, headers: Iterable[Header]) -> bool:
     return streamed and value(headers, b"content-encoding") not in ("", "identity")
 
 
+def own(headers: Iterable[Header]) -> list[Header]:
+    """Return headers without those at which something else is sent in place of the body."""
+    return [(name, content) for name, content in headers if name.lower() not in _INSTEAD]
+
+
 def asked(headers: Iterable[Header]) -> list[Header]:
     """Return request headers without those that ask for parts or for compression."""
     return [(k, v) for k, v in headers if k.lower() not in _UNASKED]
@@ -144,7 +176,7 @@ def asked(headers: Iterable[Header]) -> list[Header]:
 
 def rewritten(headers: Iterable[Header], length: int | None) -> list[Header]:
     """Return response headers for another body; None: of a length that is not known yet."""
-    kept = [(k, v) for k, v in headers if k.lower() not in _OF_THE_BODY]
+    kept = [(k, v) for k, v in headers if k.lower() not in _OF_THE_BODY | _INSTEAD]
     return kept if length is None else [*kept, (b"content-length", str(length).encode())]
 
 

@@ -15,6 +15,7 @@ from guardrail_client.middleware.withheld import Withheld
 
 MAX_TEXTS = 64
 """Of one document; one with more is not a reply to one question."""
+MAX_DEPTH = 200
 MAX_BLANKS = 3
 """In a label such as the name of a file; a string with more is read as a text."""
 PHRASES = frozenset(status.phrase for status in http.HTTPStatus)
@@ -33,9 +34,22 @@ def strict_json(data: bytes) -> Any:
     """
     try:
         text = data.decode("utf-8").removeprefix("\N{BOM}")
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        found = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise UnreadableBody("not_json") from None
+    if _is_deep(found):
+        raise UnreadableBody("not_json")
+    return found
+
+
+def _is_deep(document: Any) -> bool:
+    """Return whether a document is nested deeper than what goes through it can follow."""
+    level = [document]
+    for _ in range(MAX_DEPTH):
+        level = [child for one in level for _, child in _children(one)]
+        if not level:
+            return False
+    return True
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -305,7 +319,8 @@ def _texts_below(value: Any, start: Place) -> list[Place]:
     if next(_key_places(found), None) is not None:
         raise UnreadableBody("answer_in_a_key")
     below = [(*start, *place) for place in string_places(found)]
-    return [place for place in below if place[-1] not in ("type", "id", "role", "index")]
+    names = ("type", "id", "role", "index")
+    return [p for p in below if p[-1] not in names or not is_name(at_place(value, p))]
 
 
 def _beside(tokens: list[str], place: Place) -> Place:

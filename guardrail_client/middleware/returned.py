@@ -14,6 +14,8 @@ Place = str | Callable[[Any], Any]
 Replace = Callable[[Any, str], Any]
 """Returns a value like the given one with another answer."""
 _NOTHING: Any = object()
+DEPTH = 6
+"""Of values in one another that are looked into."""
 
 
 def find(value: Any, place: Place, name: str) -> Any:
@@ -36,7 +38,7 @@ def find(value: Any, place: Place, name: str) -> Any:
 def with_answer(value: Any, place: Place, text: str, withheld: Withheld) -> Any:
     """Return a copy of a value with another answer.
 
-    In a mapping, nothing else says what was withheld; passages, for instance, lose redacted values.
+    Nothing else in it says what was withheld; passages, for instance, lose redacted values.
 
     Args:
         value: What the function returned; not changed.
@@ -47,26 +49,84 @@ def with_answer(value: Any, place: Place, text: str, withheld: Withheld) -> Any:
     name = str(place)
     if isinstance(value, Mapping):
         return _with_key(value, name, text, withheld)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **{name: text})
-    for method in ("model_copy", "_replace"):  # pydantic, named tuples
-        if callable(made := getattr(value, method, None)):
-            return made(update={name: text}) if method == "model_copy" else made(**{name: text})
-    changed = copy.copy(value)
-    setattr(changed, name, text)
-    return changed
+    found = _attributes(value) or _own(value)
+    attributes = {key: item for key, item in found.items() if key != name}
+    return _with_attributes(value, _changes(attributes, withheld, DEPTH) | {name: text})
 
 
 def _with_key(value: Mapping[str, Any], name: str, text: str, withheld: Withheld) -> Any:
     rest = {key: item for key, item in value.items() if key != name}
-    try:
-        cleaned = withheld.removed_from(rest)
-    except ValueError:  # a key says it
-        cleaned = {}
-    ordered = {key: text if key == name else cleaned.get(key) for key in value}
+    found = cleaned(rest, withheld)
+    ordered = {key: text if key == name else found and found.get(key) for key in value}
     if type(value) is dict:
         return ordered
     changed: Any = copy.copy(value)
     for key, item in ordered.items():
         changed[key] = item
+    return changed
+
+
+def cleaned(value: Any, withheld: Withheld, left: int = DEPTH) -> Any:
+    """Return a value in which nothing says what is withheld; itself if nothing does.
+
+    Collections, mappings, dataclasses, models of pydantic and documents are looked into, down to
+    `left` of them in one another; what cannot be said otherwise is None.
+    """
+    if isinstance(value, str | int | float):
+        return withheld.removed_from(value)
+    if isinstance(value, bytes | bytearray):
+        return None if withheld.is_in(bytes(value).decode("utf-8", "replace")) else value
+    if isinstance(value, Mapping):
+        if any(withheld.is_in(str(key)) for key in value):
+            return None
+        changes = _changes(value, withheld, left)
+        return {**value, **changes} if changes else value
+    if isinstance(value, list | tuple | set | frozenset):
+        items = [cleaned(item, withheld, left) for item in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    attributes = _attributes(value) if left else {}
+    changes = _changes(attributes, withheld, left - 1)
+    try:
+        return _with_attributes(value, changes) if changes else value
+    except (AttributeError, TypeError, ValueError):  # it cannot be copied so
+        return None
+
+
+def _changes(found: Mapping[Any, Any], withheld: Withheld, left: int) -> dict[Any, Any]:
+    new = {key: cleaned(item, withheld, left) for key, item in found.items()}
+    return {key: item for key, item in new.items() if item is not found[key]}
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Return the attributes of a value that holds data: a dataclass, a model, a document."""
+    if isinstance(value, type):
+        return {}
+    if dataclasses.is_dataclass(value):
+        return {one.name: getattr(value, one.name, None) for one in dataclasses.fields(value)}
+    if names := getattr(value, "_fields", None):
+        return {name: getattr(value, name) for name in names}
+    is_data = callable(getattr(value, "model_copy", None)) or any(
+        isinstance(getattr(value, name, None), str) for name in ("text", "page_content", "content")
+    )
+    return _own(value) if is_data else {}
+
+
+def _own(value: Any) -> dict[str, Any]:
+    own = getattr(value, "__dict__", {})
+    return {key: item for key, item in own.items() if not key.startswith("_")}
+
+
+def _with_attributes(value: Any, changes: Mapping[str, Any]) -> Any:
+    """Return a copy of a value with other attributes."""
+    if callable(made := getattr(value, "model_copy", None)):  # pydantic
+        return made(update=dict(changes))
+    if callable(made := getattr(value, "_replace", None)):  # named tuples
+        return made(**changes)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **changes)
+    changed = copy.copy(value)
+    for name, item in changes.items():
+        setattr(changed, name, item)
     return changed

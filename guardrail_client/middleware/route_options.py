@@ -67,7 +67,8 @@ class Route:
             every other string that is no name as a text of its own, passages too; `unchecked`
             leaves what does not repeat a withheld text to the application.
         errors: Sentences in the error documents of failed requests: `removed` or `unchecked`.
-        no_answer: Pointers; a response in which one of them leads somewhere holds no answer.
+        no_answer: Pointers; a response in which one of them leads somewhere holds no answer, unless
+            there is one where answers are.
         tool_calls: Whether arguments that a model wrote for tools are checked as texts, sent
             `unchecked`, or make a response that cannot be checked (`refuse`).
         types: How bodies of more media types are read: `json`, `events`, `lines`, `text`, or
@@ -248,17 +249,23 @@ class Route:
             UnreadableBody: If it is neither known to hold an answer nor known to hold none.
         """
         value = exchange.response
-        if any(documents.places_of(value, pointer) for pointer in self.no_answer):
-            return Document(value, [])
+        is_empty = any(documents.places_of(value, pointer) for pointer in self.no_answer)
         if self._answer is not None:
-            found = documents.find_returned(value, self._answer(exchange))
-        elif self._pointers:
-            found = documents.find_pointed(value, self._pointers)
-        else:
-            return self._shaped(value)
-        if found is None:
+            found = None if is_empty else self._answer(exchange)
+            return self._own(value, documents.find_returned(value, found), is_empty)
+        try:
+            if not self._pointers:
+                return self._shaped(value)
+            return self._own(value, documents.find_pointed(value, self._pointers), is_empty)
+        except UnreadableBody:
+            if is_empty:
+                return Document(value, [])
+            raise
+
+    def _own(self, value: Any, found: list[FoundText] | None, is_empty: bool) -> Document:
+        if found is None and not is_empty:
             raise UnreadableBody("no_answer_found")
-        return Document(value, self._with_rest(value, found))
+        return Document(value, self._with_rest(value, found) if found is not None else [])
 
     def _with_rest(self, value: Any, found: list[FoundText]) -> list[FoundText]:
         return documents.find_rest(value, found) if self.rest == "checked" else found

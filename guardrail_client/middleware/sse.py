@@ -5,15 +5,18 @@ Inside, every event of a stream is one of these; lines of JSON become such and l
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.bodies import CHARSET, UnreadableBody, is_marked_otherwise
 from guardrail_client.middleware.shapes import Framing
 
 MAX_EVENT = 1024 * 1024
 """Bytes of one event; a chunk of a chat completion has some hundred."""
+MAX_BEGINNING = 16 * 1024
+"""Code points of a text within which it shows that it is none."""
 LINE_ENDS = "\x85\u2028\u2029"
 DONE = "[DONE]"
 BOM = b"\xef\xbb\xbf"
@@ -129,6 +132,80 @@ class JsonLines:
     def line(self, data: bytes) -> bytes:
         """Return the data of an event as a line."""
         return data
+
+
+class PlainText:
+    """Reads text that comes in pieces, in its charset.
+
+    Args:
+        charset: As its headers say.
+
+    Attributes:
+        unread: What was given last, if it could not be read.
+    """
+
+    def __init__(self, charset: str) -> None:
+        self._charset = charset
+        self._decoder = codecs.getincrementaldecoder(charset)("replace")
+        self._mark = b""
+        self._beginning = ""
+        self.unread = b""
+
+    def feed(self, data: bytes, *, final: bool) -> str:
+        """Return the text of more bytes.
+
+        Raises:
+            UnreadableBody: If its readers would read another text: in another charset, or events
+                and lines, whose pieces they put together.
+        """
+        self.unread = self._decoder.getstate()[0] + data
+        self._mark += data[: max(0, len(BOM) - len(self._mark))]
+        if is_marked_otherwise(self._mark, self._charset):
+            raise UnreadableBody(CHARSET)
+        text = self._decoder.decode(data, final=final)
+        if len(self._beginning) < MAX_BEGINNING:
+            self._beginning += text[:MAX_BEGINNING]
+            if is_framed(self._beginning):
+                raise UnreadableBody("events_in_text")
+        self.unread = b""
+        return text
+
+
+def is_framed(beginning: str) -> bool:
+    """Return whether what is called text begins with two events, or two lines of JSON or parts."""
+    text = beginning.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n\ufeff ")
+    first, ended, rest = text.partition("\n")
+    if not ended:
+        return False
+    if _is_event_line(first):
+        return _are_events([block.strip("\n") for block in text.split("\n\n")])
+    following = rest.lstrip("\n ")
+    if _is_part(first):
+        return _is_part(following)
+    return following.startswith("{") and first.startswith("{") and _is_object(first)
+
+
+def _are_events(blocks: list[str]) -> bool:
+    """Return whether data stands in the first block that is no comment, and another follows."""
+    lines = [block.split("\n") for block in blocks if block]
+    said = [block for block in lines if not all(line.startswith(":") for line in block)]
+    has_data = bool(said) and any(line.startswith("data:") for line in said[0])
+    return has_data and any(_is_event_line(block[0]) for block in said[1:2])
+
+
+def _is_event_line(line: str) -> bool:
+    return line.startswith(("data:", "event:", "id:", "retry:", ":"))
+
+
+def _is_part(line: str) -> bool:
+    return len(line) > 2 and line[0].isalnum() and line[1] == ":" and line[2] in '"[{'
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 class Parts(JsonLines):

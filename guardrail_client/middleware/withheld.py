@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import urllib.parse
 from collections.abc import Iterable
 from typing import Any
 
@@ -101,6 +102,8 @@ def _views(text: str) -> Iterable[str]:
         yield html.unescape(text)
     if "\\" in text:
         yield _unescaped(text)
+    if "%" in text:
+        yield urllib.parse.unquote_plus(text)
 
 
 def _unescaped(text: str) -> str:

@@ -22,6 +22,9 @@ from guardrail_client.middleware.shapes import Framing
 from guardrail_client.middleware.wsgi_texts import StreamedTexts
 from guardrail_client.stream import CheckStream
 
+_UNASKED = ("HTTP_ACCEPT_ENCODING", "HTTP_RANGE", "HTTP_IF_RANGE")
+_SOCKETS = ("werkzeug.socket", "gunicorn.socket", "eventlet.input", "wsgi.websocket")
+"""Ways of servers by which something could leave unseen."""
 Environ = dict[str, Any]
 Start = Callable[..., Any]
 App = Callable[[Environ, Start], Iterable[bytes]]
@@ -55,7 +58,27 @@ class GuardrailWSGI:
         route = matching(self.routes, path, _text(environ, "SCRIPT_NAME") + path)
         if route is None:
             return self._app(environ, start_response)
+        if str(environ.get("HTTP_UPGRADE", "")).lower() == "websocket":
+            return self._connected(route, path, environ, start_response)
         return _Guarded(self._client, route, environ, start_response).serve(self._app)
+
+    def _connected(
+        self, route: Route, path: str, environ: Environ, start_response: Start
+    ) -> Iterable[bytes]:
+        """Let a WebSocket pass unread where the route says so; else refuse it.
+
+        Its frames leave through the server's socket, beside WSGI.
+        """
+        if route.websocket == "unchecked":
+            outcome = AnswerOutcome(path, "as_is", None, "unchecked_websocket")
+            LOG.warning("answer not checked, as_is: %s", outcome.error)
+            route.report(outcome)
+            return self._app(environ, start_response)
+        outcome = AnswerOutcome(path, "replaced", None, "websocket")
+        LOG.warning("answer not checked, replaced: %s", outcome.error)
+        route.report(outcome)
+        start_response("403 Forbidden", [("Content-Length", "0")])
+        return []
 
 
 def _text(environ: Environ, name: str) -> str:
@@ -74,7 +97,7 @@ class _Guarded:
         self._start_response = start_response
         self._status = "500 "
         self._headers: list[Header] = []
-        for name in ("HTTP_ACCEPT_ENCODING", "HTTP_RANGE", "HTTP_IF_RANGE"):
+        for name in (*_UNASKED, *_SOCKETS):
             environ.pop(name, None)
         self.exchange = Exchange(
             _text(environ, "PATH_INFO"),
@@ -116,9 +139,11 @@ class _Guarded:
         first = next(chunks, b"")  # applications may say the status as late as here
         everything = _chained(first, chunks)
         if replies.bodiless(self._environ["REQUEST_METHOD"], self._code):
-            yield from self._begun(self._headers, (b"" for _ in everything))
+            yield from self._begun(bodies.own(self._headers), (b"" for _ in everything))
         elif self._code >= 400:
-            yield from self._collected(everything, self._error)
+            is_own = bodies.own(self._headers) == self._headers
+            check = self._error if is_own else _unread(bodies.ELSEWHERE)
+            yield from self._collected(everything, check)
         elif self._code >= 300:
             yield from self._begun(bodies.rewritten(self._headers, 0), [])
         else:
@@ -283,7 +308,7 @@ def _unread(code: str) -> Callable[[bytes], tuple[AnswerOutcome, bytes | None]]:
     """Return the check of a body that cannot be checked, unless it is empty."""
 
     def check(data: bytes) -> tuple[AnswerOutcome, bytes | None]:
-        if data:
+        if data or code == bodies.ELSEWHERE:
             raise UnreadableBody(code)
         return AnswerOutcome("", "as_is", None, NO_ANSWER), None
 

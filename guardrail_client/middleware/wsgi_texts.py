@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 
 from guardrail_client.middleware import bodies, event_reader, event_writer, sse
@@ -168,9 +167,7 @@ class StreamedTexts:
 
     def _raw(self) -> Iterator[tuple[Lane, str | None]]:
         if self._events is None:
-            for text in _decoded(self._chunks, self._charset):
-                if text:
-                    yield (0, "text"), text
+            yield from self._plain()
             return
         try:
             for chunk in self._chunks:
@@ -182,6 +179,18 @@ class StreamedTexts:
             return
         for event in self._events.end():
             yield from self._event(event)
+
+    def _plain(self) -> Iterator[tuple[Lane, str | None]]:
+        reader = sse.PlainText(self._charset)
+        try:
+            for chunk in self._chunks:
+                if text := reader.feed(chunk, final=False):
+                    yield (0, "text"), text
+            if text := reader.feed(b"", final=True):
+                yield (0, "text"), text
+        except UnreadableBody as error:
+            self._let_pass(error)
+            self._unread = reader.unread
 
     def _event(self, event: bytes) -> Iterator[tuple[Lane, str | None]]:
         try:
@@ -215,10 +224,3 @@ class StreamedTexts:
         if news:
             self._repeats.wrote(lane, news)
             yield lane, news
-
-
-def _decoded(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder(charset)("replace")
-    for chunk in chunks:
-        yield decoder.decode(chunk)
-    yield decoder.decode(b"", final=True)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
 import anyio
 import httpx
@@ -149,6 +150,34 @@ def test_the_rest_of_a_mapping_says_nothing_withheld(guard: Guard) -> None:
     stopped = call(guard, {"answer": BAD, "contexts": [], "raw": BAD}, False, answer="answer")
     assert "lobster" not in str(stopped)
     assert VALUE in str(value)
+
+
+BESIDE: dict[str, Callable[[str], Any]] = {
+    "LangChain": lambda text: [SimpleNamespace(page_content=text, id=None, metadata={"of": text})],
+    "Haystack": lambda text: [Data(text, [text])],
+    "LlamaIndex": lambda text: [Model(answer="", contexts=[Model(answer=text, contexts=[])])],
+    "a document and its score": lambda text: [(SimpleNamespace(text=text), 0.5)],
+    "tuples and sets": lambda text: [(text, {text}, frozenset([text]), Pair(text, []))],
+    "bytes": lambda text: [text.encode()],
+    "a key": lambda text: [{text: 1}],
+    "percent signs": lambda text: [f"https://h.example/?q={quote(text)}"],
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE)
+def test_nothing_beside_the_answer_says_what_was_withheld(
+    beside: Any, make: Any, guard: Guard
+) -> None:
+    """Whatever holds it; what says nothing of it is the same object."""
+    for text, gone in ((LEAK, VALUE), (BAD, "lobster")):
+        kept = SimpleNamespace(page_content=PASSAGE)
+        value = make(text, [*beside(text), kept])
+        found = call(guard, value, False, answer="answer", contexts=lambda _: None)
+        contexts = found["contexts"] if isinstance(found, dict) else found.contexts
+        assert gone not in unquote(repr(found))
+        assert contexts[-1] is kept
+        assert gone in unquote(repr(value))
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

@@ -7,6 +7,7 @@ import gzip
 import json
 import logging
 from typing import Any
+from urllib.parse import quote, quote_plus, unquote
 
 import httpx
 import pytest
@@ -240,6 +241,7 @@ def test_models_are_listed_beside_google(document: Any, answered: bool, host: Ho
 REFUSED = {
     "invalid UTF-8": json.dumps({"answer": BAD}).encode()[:-1] + b', "x": "\xff"}',
     "too deep": b'{"answer": "%s", "x": %s}' % (BAD.encode(), b"[" * 9000 + b"]" * 9000),
+    "rather deep": b'{"answer": "%s", "x": %s}' % (BAD.encode(), b"[" * 600 + b"]" * 600),
     "a huge number": b'{"answer": "%s", "x": %s}' % (BAD.encode(), b"9" * 5000),
     "no number": b'{"answer": "%s", "x": NaN}' % BAD.encode(),
     "a prefix": b")]}',\n" + json.dumps({"answer": BAD}).encode(),
@@ -326,6 +328,25 @@ def test_a_document_that_is_known_to_hold_no_answer_passes(document: Any, host: 
     assert host.guard.asked == []
 
 
+@pytest.mark.parametrize(
+    ("answer", "document"),
+    [
+        (None, {"choices": [{"index": 0, "message": {"content": "TEXT"}}], "job": 7}),
+        ("/answer", {"answer": "TEXT", "job": "7"}),
+        ("/answer", {"answer": [{"type": "text", "text": GOOD, "id": "TEXT"}]}),
+        ("/answer", {"answer": [{"role": "TEXT", "text": GOOD}]}),
+    ],
+)  # fmt: skip
+def test_an_answer_is_checked_whatever_stands_beside_it(
+    answer: Any, document: Any, host: Host
+) -> None:
+    """A mark of replies without an answer, or a key of names."""
+    body = json.dumps(document).replace("TEXT", BAD).encode()
+    reply = host.get(Reply.of(body), Route("/ask", answer=answer, no_answer=["/job"]))
+    assert "lobster" not in reply.text
+    assert FALLBACK in reply.text
+
+
 OWN: list[tuple[Any, Any]] = [
     ("/data/reply", {"data": {"reply": "TEXT"}}),
     (["/title", "/body"], {"title": "TEXT", "body": GOOD}),
@@ -367,8 +388,19 @@ def test_an_answer_made_up_of_parts_is_judged_and_cannot_be_put_back(host: Host)
         lambda text: json.dumps(json.dumps({"say": text.replace("e", "\\u0065")})),
         lambda text: text.replace("a", "&#97;"),
         lambda text: text.upper(),
+        lambda text: f"https://h.example/?q={quote(text)}",
+        lambda text: f"https://h.example/?q={quote_plus(text)}",
     ],
-    ids=["as it is", "in a sentence", "JSON in a string", "escaped", "HTML", "capitals"],
+    ids=[
+        "as it is",
+        "in a sentence",
+        "JSON in a string",
+        "escaped",
+        "HTML",
+        "capitals",
+        "in an address",
+        "in a form",
+    ],
 )
 def test_other_fields_do_not_say_it_again(text: str, gone: str, again: Any, host: Host) -> None:
     """Passages, traces, echoes of the same text: escaped or not."""
@@ -379,7 +411,7 @@ def test_other_fields_do_not_say_it_again(text: str, gone: str, again: Any, host
     shown = reply.text
     for _ in range(4):
         shown = shown.replace("\\\\", "\\").replace("\\u0065", "e").replace("&#97;", "a")
-    assert gone not in shown.lower()
+    assert gone not in unquote(shown).lower()
     assert reply.json()["n"] == 1
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from guardrail_client.middleware import FALLBACK, OUTAGE, Route
+import guardrail_client as gc
+from guardrail_client.middleware import FALLBACK, OUTAGE, GuardrailWSGI, Route
 from guardrail_client.middleware.withheld import Withheld
-from tests.unit.client.middleware.conftest import BAD, GOOD, Host, Reply
+from tests.unit.client.middleware.conftest import BAD, GOOD, Guard, Host, Reply, reached
 from tests.unit.client.middleware.test_event_streams import chunk, completion, data, read
 
 EVENTS, LINES = "text/event-stream", "application/x-ndjson"
@@ -57,6 +58,16 @@ UNREAD: dict[str, Reply] = {
         zlib.compress(ANSWER)[2:-4], "application/json", encoding="deflate"
     ),
     "compressed events": reply(gzip.compress(data(BAD)), EVENTS, encoding="gzip"),
+    "UTF-16 by another name": reply(BAD.encode("utf-16-le"), "text/plain; charset=unicode"),
+    "a compressed transfer": Reply(
+        gzip.compress(BAD.encode()),
+        [("Content-Type", "text/plain; charset=latin-1"), ("Transfer-Encoding", "gzip, chunked")],
+    ),
+    **{
+        name: Reply(b"{}", [("Content-Type", "application/json"), (name, "/answers/7")])
+        for name in ("X-Accel-Redirect", "X-Sendfile", "x-lighttpd-send-file")
+    },
+    "a file for an empty body": Reply(b"", [("X-Accel-Redirect", "/answers/7")]),
 }  # fmt: skip
 
 
@@ -76,6 +87,91 @@ def test_a_body_with_two_readings_cannot_be_checked(
         opened = host.get(UNREAD[name], Route("/ask", sse="/delta", on_error="open"))
     assert opened.headers["x-guardrail-decision"] == "unchecked"
     assert "not checked" in caplog.text
+
+
+SENT = ("X-Accel-Redirect", "/answers/7")
+
+
+@pytest.mark.parametrize("status", [204, 302, 304, 404, 500])
+@pytest.mark.parametrize("method", ["POST", "HEAD"])
+def test_no_server_sends_a_file_in_place_of_the_body(status: int, method: str, host: Host) -> None:
+    """As it would be asked to by a header."""
+    sent = Reply(b"", [("Content-Type", "text/plain"), SENT, ("Location", "/x")], status)
+    found = host.get(sent, method=method)
+    assert "x-accel-redirect" not in found.headers
+    assert found.status_code == status
+
+
+FOREIGN: dict[str, tuple[bytes, str]] = {
+    "UTF-16 called Latin-1": (b"\xff\xfe" + BAD.encode("utf-16-le"), "latin-1"),
+    "UTF-16, the other order": (b"\xff\xfe" + BAD.encode("utf-16-le"), "utf-16be"),
+    "UTF-8 called Latin-1": (b"\xef\xbb\xbf" + BAD.encode(), "iso-8859-1"),
+    "events": (b"".join(data({"d": BAD[at : at + 3]}) for at in range(0, 48, 3)), "utf-8"),
+    "events behind a comment": (b": hi\r\n\r\n" + b"event: a\ndata: l\n\nid: 4\ndata: obster\n\n",
+                                "utf-8"),
+    "lines": (b'{"d":"lob"}\n' + b'{"d":"ster"}\n' * 2, "utf-8"),
+    "parts": (b'0:"lob"\n0:"ster"\n', "utf-8"),
+}  # fmt: skip
+PLAIN = [
+    GOOD,
+    "data: what we keep about guests\nid: a number\n\nBoth are kept for a year.",
+    '{"city": "Rome"}\n\nThat is all.',
+    '{\n"city": "Rome"\n}',
+    "1: one\n2: two",
+    ": a colon",
+]
+
+
+@pytest.mark.parametrize("size", [1, 5, 4096])
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_is_called_text_and_is_another_stream_cannot_be_checked(
+    name: str, size: int, host: Host
+) -> None:
+    """Its readers put together what the guard would read in pieces, or in another charset."""
+    body, charset = FOREIGN[name]
+    chunks = [body[at : at + size] for at in range(0, len(body), size)]
+    sent = Reply(body, [("Content-Type", f"text/plain; charset={charset}")], chunks=chunks)
+    closed = host.get(sent).content
+    assert OUTAGE in closed.decode(charset)
+    assert b"obster" not in closed
+    assert "obster" not in closed.decode("utf-16-le", "replace")
+    assert host.get(sent, Route("/ask", on_error="open")).content == body
+
+
+@pytest.mark.parametrize("size", [1, 4096])
+@pytest.mark.parametrize("text", PLAIN)
+def test_text_that_has_colons_and_braces_is_text(text: str, size: int, host: Host) -> None:
+    """One line of them is no stream."""
+    body = text.encode()
+    chunks = [body[at : at + size] for at in range(0, len(body), size)]
+    assert host.get(Reply(body, [("Content-Type", "text/plain")], chunks=chunks)).content == body
+
+
+def upgraded(route: Route, environ: dict[str, Any]) -> tuple[str, bytes, dict[str, Any]]:
+    """Return what a WSGI application is sent and what it is given for a WebSocket."""
+    given: dict[str, Any] = {}
+    status: list[str] = []
+
+    def app(environ: Any, start_response: Any) -> list[bytes]:
+        given.update(environ)
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [GOOD.encode()]
+
+    asked = {"REQUEST_METHOD": "GET", "PATH_INFO": "/ask", "werkzeug.socket": 1, **environ}
+    with gc.GuardrailClient(**reached(Guard())) as client:
+        made = GuardrailWSGI(app, client, [route])
+        body = b"".join(made(asked, lambda code, _headers: status.append(code)))
+    return status[0], body, given
+
+
+def test_a_websocket_behind_wsgi_is_refused() -> None:
+    """Its frames leave through the socket of the server; that is given to nobody else, either."""
+    asked = {"HTTP_UPGRADE": "WebSocket"}
+    for own in (None, "text", "json:/delta"):
+        assert upgraded(Route("/ask", websocket=own), asked) == ("403 Forbidden", b"", {})
+    status, body, given = upgraded(Route("/ask", websocket="unchecked"), asked)
+    assert (status, body, given["werkzeug.socket"]) == ("200 OK", GOOD.encode(), 1)
+    assert "werkzeug.socket" not in upgraded(Route("/ask"), {})[2]
 
 
 @pytest.mark.parametrize("status", [204, 304])

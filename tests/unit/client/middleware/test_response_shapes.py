@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote, unquote
 
 import httpx
 import pytest
@@ -93,6 +94,11 @@ def raw(kind: str, status: int = 200, **more: Any) -> Shape:
 def events_of(make: Callable[[str], bytes], kind: str = EVENTS, **settings: Any) -> Shape:
     """Return a shape of events."""
     return Shape(lambda text: Reply.of(make(text), kind), settings=settings)
+
+
+def raw_events(kind: str) -> Shape:
+    """Return a shape of events under another type."""
+    return Shape(lambda t: Reply.of(b"".join(data({"d": p}) for p in pieces(t)), kind))
 
 
 def ahead(make: Callable[[str], bytes]) -> Shape:
@@ -199,6 +205,21 @@ SHAPES: dict[str, Shape] = {
     "text in UTF-7": Shape(
         lambda t: Reply(t.encode("utf-7"), [("Content-Type", "text/plain; charset=utf-7")])
     ),
+    "events, called text": raw_events("text/plain"),
+    "UTF-16 behind its mark, called Latin-1": Shape(
+        lambda t: Reply(
+            b"\xff\xfe" + t.encode("utf-16-le"), [("Content-Type", "text/plain; charset=latin-1")]
+        )
+    ),
+    "a file that a server in front sends (`X-Accel-Redirect`)": Shape(
+        lambda t: Reply(t.encode(), [("Content-Type", "text/plain"), ("X-Accel-Redirect", "/a")])
+    ),
+    "the answer again, in an address": json_of(
+        lambda t: {"answer": t, "url": f"https://h.example/?q={quote(t)}"}
+    ),
+    "an answer beside a mark of replies without": json_of(
+        lambda t: {"answer": t, "job": 7}, settings={"no_answer": ["/job"]},
+    ),
     "an error that is an answer (500)": json_of(lambda t: {"answer": t}),
     "an error page (404)": raw("text/html", 404),
     "the body of a redirect": raw("text/html", 307),
@@ -297,7 +318,7 @@ def made(name: str, text: str) -> Reply:
 
 def seen(text: str, sent: bytes, whole: bytes) -> str:
     """Return what a reader sees of a text: in bytes that were sent in place of whole ones."""
-    shown = views(sent)
+    shown = unquote(views(sent))
     if text == GOOD:
         last = "".join(filter(str.isalpha, GOOD[-8:]))
         is_cut = last in "".join(filter(str.isalpha, shown))

@@ -1,16 +1,24 @@
-"""The command that writes a lab as another suite reads it."""
+"""The commands that write labs: as another suite reads them, and with a system's answers."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guardrail_offline.evaluation_commands import LabArgument, MapOption, write_text
-from guardrail_service.commands.console import command, out, plain
+from guardrail_offline.evaluation_commands import (
+    EXIT_INCOMPLETE,
+    LabArgument,
+    MapOption,
+    write_text,
+)
+from guardrail_service.commands.console import AsJson, command, late_progress_bar, out, plain
 from guardrail_service.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from guardrail_offline.hosts.asking import Asked
 
 
 @command
@@ -51,3 +59,88 @@ def convert(
     out.print(f"{len(cases)} cases in {plain(str(out_file))}")
     if without:
         out.print(f"[yellow]note[/yellow] {to} has no place for: {', '.join(without)}")
+
+
+@command
+def ask(
+    lab: LabArgument,
+    out_file: Annotated[Path, typer.Option("--out", "-o", help="Lab to write, in H2O's JSON.")],
+    target: Annotated[
+        str,
+        typer.Option(
+            help="Who is asked: address of an OpenAI-compatible server (https://host/v1), a "
+            "template file (.json) for any other, or python:MODULE:FUNCTION."
+        ),
+    ],
+    target_model: Annotated[
+        str | None, typer.Option(help="The model's name on an OpenAI-compatible server.")
+    ] = None,
+    key_env: Annotated[
+        str | None, typer.Option(help="Environment variable with the key that is sent.")
+    ] = None,
+    for_: Annotated[
+        str | None, typer.Option("--for", help="Ask only for the cases of this model of the lab.")
+    ] = None,
+    contexts: Annotated[bool, typer.Option(help="Give the lab's passages to the target.")] = True,
+    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Questions at a time.")] = 4,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, help="Requests a second at most.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds of one try.")] = 60.0,
+    retries: Annotated[int, typer.Option(min=0, max=20, help="Tries after a failed one.")] = 4,
+    map_: MapOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a system the questions of a lab that have no answer, and write the lab with its answers.
+
+    Every answer is kept at once in a file beside the lab, its name with `.answers.jsonl` behind it;
+    the same command asks only what is not there. Ends with 3 if questions are left without an
+    answer.
+    """
+    from guardrail_offline.datasets.cases import Lab, models_of
+    from guardrail_offline.datasets.h2o_labs import lab_json
+    from guardrail_offline.datasets.labs import beside, open_lab
+    from guardrail_offline.datasets.suites import RecordReader, mapping_of
+    from guardrail_offline.hosts.asking import Journal, ask_cases
+    from guardrail_offline.hosts.endpoint import Limits
+    from guardrail_offline.hosts.targets import open_target
+
+    source = open_lab(lab, RecordReader(mapping_of(map_ or ())))
+    cases = list(source.cases())
+    limits = Limits(timeout, retries, rate)
+    asked_one = open_target(target, model=target_model, key_variable=key_env, limits=limits)
+    journal = Journal(out_file.with_name(f"{out_file.name}.answers.jsonl"))
+    with late_progress_bar("asking") as (begin, advance):
+        begin(sum(case.answer is None for case in cases))
+        found = ask_cases(
+            cases,
+            asked_one,
+            journal,
+            concurrency=concurrency,
+            contexts=contexts,
+            model=for_,
+            advance=advance,
+        )
+    located = tuple(beside(case, out_file) for case in found.cases)
+    known = models_of(located, source.models)
+    text = json.dumps(lab_json(Lab(located, known, source.name)), indent=1) + "\n"
+    write_text("--out", out_file, text)
+    _show_asked(found, out_file, as_json=as_json)
+    raise typer.Exit(EXIT_INCOMPLETE if found.failed else 0)
+
+
+def _show_asked(found: Asked, out_file: Path, *, as_json: bool) -> None:
+    left = sum(found.failed.values())
+    if as_json:
+        counts = {"answered": found.answered, "remembered": found.remembered, "left": left}
+        more = {"failed": dict(found.failed), "stopped": found.stopped}
+        out.print_json(json.dumps(counts | more))
+        return
+    out.print(
+        f"{found.answered} questions answered, {found.remembered} were before, {left} are left; "
+        f"{len(found.cases)} cases in {plain(str(out_file))}"
+    )
+    for code, count in found.failed.items():
+        out.print(f"[yellow]note[/yellow] {count} x {code}")
+    if found.stopped:
+        out.print(f"[yellow]note[/yellow] stopped: {plain(found.stopped)}", soft_wrap=True)

@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -112,31 +113,56 @@ def ask_cases(
     digests = {key: _digest(target, question) for key, question in wanted.items()}
     remembered = {key for key, digest in digests.items() if journal.get(digest)}
     open_ = {key: question for key, question in wanted.items() if key not in remembered}
-    failed: Counter[str] = Counter()
-    stopped, silent, answered = None, 0, 0
+    outcome, rest = _Outcome(journal), iter(open_.items())
     pool = ThreadPoolExecutor(concurrency, "ask")
+    asking: dict[Future[Answer], str] = {}
     try:
-        asking = {pool.submit(target.ask, question): key for key, question in open_.items()}
-        for done in as_completed(asking):
-            if done.cancelled():
-                failed["not_asked"] += 1
-                continue
-            error = _error(done)
-            if error is None:
-                journal.add(digests[asking[done]], done.result())
-                answered, silent = answered + 1, 0
-            else:
-                failed[error.code] += 1
-                silent = silent + 1 if isinstance(error, HostUnavailable) else 0
-                if stopped is None and _ends_everything(error, silent):
-                    stopped = str(error)
-                    pool.shutdown(wait=False, cancel_futures=True)
-            advance(1)
+        while outcome.stopped is None:
+            for key, question in islice(rest, 2 * concurrency - len(asking)):
+                asking[pool.submit(target.ask, question)] = digests[key]
+            if not asking:
+                break
+            for done in wait(asking, return_when=FIRST_COMPLETED).done:
+                outcome.take(done, asking.pop(done))
+                advance(1)
     finally:
         pool.shutdown(cancel_futures=True)
+    for left, digest in asking.items():
+        outcome.take(left, digest)
+    if not_asked := sum(1 for _ in rest):
+        outcome.failed["not_asked"] += not_asked
     found = {key: answer for key, digest in digests.items() if (answer := journal.get(digest))}
     filled = tuple(_with(case, found.get(case.key)) for case in cases)
-    return Asked(filled, answered, len(remembered), dict(sorted(failed.items())), stopped)
+    failed = dict(sorted(outcome.failed.items()))
+    return Asked(filled, outcome.answered, len(remembered), failed, outcome.stopped)
+
+
+@dataclass
+class _Outcome:
+    """Keeps answers as they come, counts errors, and knows when to stop."""
+
+    journal: Journal
+    answered: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    stopped: str | None = None
+    _silent: int = 0
+
+    def take(self, done: Future[Answer], digest: str) -> None:
+        """Take one question that was answered, failed or is not asked any more."""
+        if done.cancelled():
+            self.failed["not_asked"] += 1
+            return
+        error = done.exception()
+        if error is None:
+            self.journal.add(digest, done.result())
+            self.answered, self._silent = self.answered + 1, 0
+            return
+        if not isinstance(error, HostError):
+            raise error
+        self.failed[error.code] += 1
+        self._silent = self._silent + 1 if isinstance(error, HostUnavailable) else 0
+        if self._silent >= GIVE_UP_AFTER or (isinstance(error, HostRefused) and error.is_general):
+            self.stopped = str(error)
 
 
 def _question(case: Case, *, given: bool) -> Question:
@@ -148,17 +174,6 @@ def _digest(target: Target, question: Question) -> str:
     """Return what an answer belongs to: who was asked what."""
     content = json.dumps([target.name, *question])
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _error(done: Future[Answer]) -> HostError | None:
-    error = done.exception()
-    if error is None or isinstance(error, HostError):
-        return error
-    raise error
-
-
-def _ends_everything(error: HostError, silent: int) -> bool:
-    return silent >= GIVE_UP_AFTER or (isinstance(error, HostRefused) and error.is_general)
 
 
 def _with(case: Case, answer: Answer | None) -> Case:

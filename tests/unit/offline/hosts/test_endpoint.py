@@ -174,7 +174,7 @@ def test_a_key_that_cannot_be_sent_is_refused_by_its_variable(
         ("example.test/v1", "no web address"),
         ("http://", "no web address"),
         ("http://user:pass@example.test", "a user name or password"),
-        ("http://[", "no URL"),
+        ("http://a\nb", "no URL"),
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused(url: str, found: str) -> None:

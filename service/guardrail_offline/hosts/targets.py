@@ -45,13 +45,11 @@ class Answer(NamedTuple):
 
 
 class Target(Protocol):
-    """A system under test. Several threads ask it at once.
+    """A system under test. Several threads ask it at once."""
 
-    Attributes:
-        name: What tells it from another one; answers of one are never taken for the other's.
-    """
-
-    name: str
+    @property
+    def name(self) -> str:
+        """Return a text that no other target has: answers of one are never taken for another's."""
 
     def ask(self, question: Question) -> Answer:
         """Return the answer, or raise a HostError."""

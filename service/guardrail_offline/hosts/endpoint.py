@@ -71,7 +71,7 @@ class BadReply(HostError):
 
 @dataclass(frozen=True)
 class Limits:
-    """How patiently a host is asked.
+    """The patience with which a host is asked.
 
     Attributes:
         timeout_s: For one try, from its start to the last byte.
@@ -89,7 +89,7 @@ class Limits:
 
 
 class Reply(NamedTuple):
-    """What came back, and how long the try took that brought it."""
+    """The JSON that came back, and the seconds of the try that brought it."""
 
     value: Any
     seconds: float

@@ -12,7 +12,7 @@ Message = Mapping[str, str]
 
 
 class Completion(NamedTuple):
-    """What a model said.
+    """A model's next message.
 
     Attributes:
         text: May be empty.

@@ -24,14 +24,14 @@ PROMPT = (
 
 
 class Question(NamedTuple):
-    """What a target is asked; `contexts` is None where it has to find passages itself."""
+    """A question to a target; `contexts` is None where it has to find passages itself."""
 
     text: str
     contexts: tuple[str, ...] | None = None
 
 
 class Answer(NamedTuple):
-    """What a target answered.
+    """A target's answer.
 
     Attributes:
         text: May be empty.

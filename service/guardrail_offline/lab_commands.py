@@ -102,12 +102,12 @@ def ask(
     from guardrail_offline.datasets.labs import beside, open_lab
     from guardrail_offline.datasets.suites import RecordReader, mapping_of
     from guardrail_offline.hosts.asking import Journal, ask_cases
-    from guardrail_offline.hosts.endpoint import Limits
+    from guardrail_offline.hosts.endpoint import Patience
     from guardrail_offline.hosts.targets import open_target
 
     source = open_lab(lab, RecordReader(mapping_of(map_ or ())))
     cases = list(source.cases())
-    limits = Limits(timeout, retries, rate)
+    limits = Patience(timeout, retries, rate)
     asked_one = open_target(target, model=target_model, key_variable=key_env, limits=limits)
     journal = Journal(out_file.with_name(f"{out_file.name}.answers.jsonl"))
     with late_progress_bar("asking") as (begin, advance):

@@ -14,7 +14,7 @@ from typing import Any
 
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.hosts.endpoint import HostError, HostRefused, HostUnavailable
-from guardrail_offline.hosts.targets import Answer, Question, Target
+from guardrail_offline.hosts.targets import Answer, Question, TargetSystem
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage
 
@@ -90,7 +90,7 @@ def unanswered(cases: Sequence[Case], model: str | None) -> list[Case]:
 
 def ask_cases(
     cases: Sequence[Case],
-    target: Target,
+    target: TargetSystem,
     journal: Journal,
     *,
     concurrency: int = 4,
@@ -170,7 +170,7 @@ def _question(case: Case, *, given: bool) -> Question:
     return Question(case.question, passages if given else None)
 
 
-def _digest(target: Target, question: Question) -> str:
+def _digest(target: TargetSystem, question: Question) -> str:
     """Return what an answer belongs to: who was asked what."""
     content = json.dumps([target.name, *question])
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

@@ -70,7 +70,7 @@ class BadReply(HostError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class Patience:
     """The patience with which a host is asked.
 
     Attributes:
@@ -143,7 +143,7 @@ class Endpoint:
     url: str
     key_variable: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    limits: Limits = field(default_factory=Limits)
+    limits: Patience = field(default_factory=Patience)
     transport: httpx.BaseTransport | None = field(default=None, repr=False)
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from guardrail_offline.hosts.endpoint import BadReply, Endpoint, HostUnavailable, Limits
+from guardrail_offline.hosts.endpoint import BadReply, Endpoint, HostUnavailable, Patience
 from guardrail_offline.hosts.openai_compatible import OpenAICompatible
 from guardrail_service.errors import ConfigurationError
 
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
     seconds: float | None = None
 
 
-class Target(Protocol):
+class TargetSystem(Protocol):
     """A system under test. Several threads ask it at once."""
 
     @property
@@ -160,8 +160,8 @@ def filled(template: Any, question: Question) -> Any:
 
 
 def open_target(
-    spec: str, *, model: str | None, key_variable: str | None, limits: Limits
-) -> Target:
+    spec: str, *, model: str | None, key_variable: str | None, limits: Patience
+) -> TargetSystem:
     """Return the target that a command names.
 
     Args:
@@ -201,7 +201,7 @@ def _function(place: str) -> Callable[..., Any]:
 _TEMPLATE_KEYS = {"url", "headers", "body", "answer", "contexts"}
 
 
-def _template(path: Path, key_variable: str | None, limits: Limits) -> TemplateTarget:
+def _template(path: Path, key_variable: str | None, limits: Patience) -> TemplateTarget:
     try:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:

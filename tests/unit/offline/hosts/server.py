@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.hosts.endpoint import Endpoint, Limits
+from guardrail_offline.hosts.endpoint import Endpoint, Patience
 
 
 @dataclass
@@ -111,7 +111,7 @@ def waits() -> list[float]:
 def asked(url: str, waits: list[float] | None = None, **options: Any) -> Iterator[Endpoint]:
     """Yield an endpoint that notes its waits instead of waiting."""
     noted = [] if waits is None else waits
-    limits = options.pop("limits", Limits())
+    limits = options.pop("limits", Patience())
     endpoint = Endpoint(url, limits=limits, sleep=noted.append, **options)
     try:
         yield endpoint

@@ -15,7 +15,7 @@ from guardrail_offline.hosts.endpoint import (
     HostError,
     HostRefused,
     HostUnavailable,
-    Limits,
+    Patience,
 )
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.hosts.server import Reply, asked, serving, waits
@@ -67,7 +67,7 @@ def test_what_stays_bad_is_an_error_of_its_own_kind(
 ) -> None:
     """After all tries; a reply that comes drop by drop has no more time than others."""
     seconds, size = (0.4, 150) if bad.drops else (30, 60)
-    limits = Limits(timeout_s=seconds, retries=1, reply_bytes=size)
+    limits = Patience(timeout_s=seconds, retries=1, reply_bytes=size)
     with (
         serving(bad) as server,
         asked(server.url, waits, limits=limits) as endpoint,
@@ -97,7 +97,7 @@ def test_nobody_there_is_unavailable(waits: list[float]) -> None:
     with serving(GOOD) as server:
         url = server.url
     with (
-        asked(url, waits, limits=Limits(retries=2)) as endpoint,
+        asked(url, waits, limits=Patience(retries=2)) as endpoint,
         pytest.raises(HostUnavailable, match="ConnectError"),
     ):
         endpoint.post({})
@@ -129,7 +129,7 @@ def test_a_host_that_names_too_long_a_wait_is_unavailable(waits: list[float]) ->
 
 def test_requests_begin_at_a_pace(waits: list[float]) -> None:
     """Two a second: the fourth begins a second and a half after the first."""
-    limits = Limits(per_second=2)
+    limits = Patience(per_second=2)
     with serving(GOOD) as server, asked(server.url, waits, limits=limits) as endpoint:
         for _ in range(4):
             endpoint.post({})

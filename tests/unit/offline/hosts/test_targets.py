@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.hosts.endpoint import BadReply, HostError, HostUnavailable, Limits
+from guardrail_offline.hosts.endpoint import BadReply, HostError, HostUnavailable, Patience
 from guardrail_offline.hosts.openai_compatible import OpenAICompatible
 from guardrail_offline.hosts.targets import (
     Answer,
@@ -30,7 +30,7 @@ GOOD = '"url": "http://a.test", "body": {}, "answer": "a"'
 
 def opened(spec: str, **options: Any) -> Any:
     """Return a target of the command's options."""
-    given = {"model": None, "key_variable": None, "limits": Limits(), **options}
+    given = {"model": None, "key_variable": None, "limits": Patience(), **options}
     return open_target(spec, **given)
 
 

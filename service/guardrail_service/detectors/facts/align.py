@@ -153,6 +153,11 @@ class PassageFacts:
                 counts[stem] = counts.get(stem, 0) + 1
         return counts
 
+    @property
+    def known(self) -> frozenset[str]:
+        """Return every stem of the passages."""
+        return frozenset(self._counts)
+
     def weight(self, stem: str) -> float:
         """Return how much a word tells: rare ones more, unknown ones most."""
         return math.log(1 + (len(self.sentences) + 1) / (self._counts.get(stem, 0) + 0.5))

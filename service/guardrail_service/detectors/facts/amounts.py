@@ -150,6 +150,10 @@ def _number_words(tokens: Sequence[Token], place: int) -> Number:
         low = tokens[last].low
         if low in words.NUMBER_WORDS:
             value: float = words.NUMBER_WORDS[low]
+            if last > place and value >= 10 and part in _CENTURIES and not total:
+                part = part * 100 + value  # "nineteen eighty-nine"
+                last += 1
+                continue
             joins = last == place or tokens[last - 1].low in (
                 "-", "and", "hundred", "thousand", "million", "billion",
             ) or (tokens[last - 1].low in words.TENS and value < 10)  # fmt: skip
@@ -181,6 +185,9 @@ def _number_words(tokens: Sequence[Token], place: int) -> Number:
         last += 1
     value = total + part
     return Number(last, (value,), 1.0, True, False)
+
+
+_CENTURIES = frozenset((18.0, 19.0, 20.0))
 
 
 def _is_one(tokens: Sequence[Token], place: int) -> bool:

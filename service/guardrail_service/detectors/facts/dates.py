@@ -97,7 +97,21 @@ def _all_digits(tokens: Sequence[Token], place: int) -> Fact | None:
                 return _date(tokens, place, place + 5, (full_year, one, other))
             same = (full_year, one, other) if one == other else (full_year, None, None)
             return _date(tokens, place, place + 5, same)
+        if other is not None and full_year is None and texts[0] == "/" and min(one, other) <= 12:
+            if (short := _short_year(rest[3])) is not None:
+                day, month = (one, other) if one > 12 else (other, one)
+                known = one == other or max(one, other) > 12
+                date = (short, month, day) if known else (short, None, None)
+                return _date(tokens, place, place + 5, date)
     return None
+
+
+def _short_year(token: Token) -> int | None:
+    """Return the year that two digits behind a day and a month mean, or None."""
+    if len(token.text) != 2 or not token.text.isdecimal():
+        return None
+    value = int(token.text)
+    return value + (1900 if value > 40 else 2000)
 
 
 def _month_day(tokens: Sequence[Token], place: int) -> Fact | None:
@@ -153,6 +167,7 @@ def timed(tokens: Sequence[Token], place: int) -> Fact | None:
         if not (head.isdecimal() and len(tail) == 2 and tail.isdecimal()):
             return None
         hour, minute = int(head), int(tail)
+        marked = place > 0 and tokens[place - 1].low in _BEFORE_HOURS and minute % 5 == 0
     elif text.isdecimal() and len(text) <= 2:
         hour = int(text)
         if _is_at(tokens, last, ":") and last + 1 < len(tokens):
@@ -182,9 +197,14 @@ def timed(tokens: Sequence[Token], place: int) -> Fact | None:
             value = hour * 3600.0 + minute * 60 + int(seconds.text)
             return Fact(tokens[place].start, seconds.end, "duration", "duration", (value,), value,
                         token=place, last=last + 2)  # fmt: skip
+    if marked and last < len(tokens) and tokens[last].low in _PACED and tokens[last - 2].text == ":":
+        value = hour * 60.0 + minute
+        return Fact(tokens[place].start, tokens[last].end, "duration", "duration", (value,), value,
+                    token=place, last=last + 1, bound=bound_at(tokens, place))  # fmt: skip
     half, last = _half_of_day(tokens, last)
     if half == "clock":
         marked = True
+        minute, last = _minutes_behind(tokens, last, minute)
     if (not half and not marked) or hour > 24 or minute > 59:
         return None
     value = float((hour % 24) * 60 + minute)
@@ -197,6 +217,25 @@ def timed(tokens: Sequence[Token], place: int) -> Fact | None:
         values = (value,)
     return Fact(tokens[place].start, tokens[last - 1].end, "time", "time", values, values[0],
                 token=place, last=last, bound=bound_at(tokens, place))  # fmt: skip
+
+
+def _minutes_behind(tokens: Sequence[Token], place: int, minute: int) -> tuple[int, int]:
+    """Return the minutes of "16時30分" or "4時半", and the place behind them."""
+    if place >= len(tokens) or tokens[place - 1].text not in _HOUR_SIGNS:
+        return minute, place
+    token = tokens[place]
+    if token.text[0] == "半":
+        return 30, place + 1
+    behind = tokens[place + 1].text if place + 1 < len(tokens) else ""
+    if behind[:1] in ("分", "분") and token.text.isdecimal() and int(token.text) < 60:
+        return int(token.text), place + 2
+    return minute, place
+
+
+_PACED = frozenset(("min", "minutes", "mins"))
+"""Behind "7:49" they mean minutes and seconds."""
+_BEFORE_HOURS = frozenset(("alle", "ore", "dalle", "um", "kl", "om"))
+_HOUR_SIGNS = frozenset("点點時时시")
 
 
 def _is_at(tokens: Sequence[Token], place: int, sign: str) -> bool:

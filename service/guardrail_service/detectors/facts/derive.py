@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 from itertools import chain, combinations
 from typing import NamedTuple
 
-from guardrail_service.detectors.facts.amounts import Fact
+from guardrail_service.detectors.facts.amounts import Date, Fact
 from guardrail_service.text.budget import check_time
 
 MOST = 32
@@ -199,6 +200,119 @@ def _ratios(operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
         if one.unit == other.unit and one.values[0] and other.values[0] and one.kind != "date":
             high, low = sorted((one.values[0], other.values[0]), reverse=True)
             yield high / low, f"{_shown(high)} / {_shown(low)}"
+
+
+def plausible(fact: Fact, operands: Sequence[ComputedFrom], halves: bool) -> str:
+    """Return a single step by which a fact may follow though its claim speaks of none, or "".
+
+    It proves nothing: of many numbers some fit. It only says that the fact need not be invented.
+
+    Args:
+        fact: The number or date to explain.
+        operands: Numbers of the passages, the question and the claim, the nearest first.
+        halves: Whether somebody speaks of a half or of two of a thing.
+    """
+    near = operands[:_NEAREST]
+    if fact.date is not None:
+        return _date_by_span(fact.date, near)
+    same = [one for one in near if one.fact.unit == fact.unit and one.fact.kind not in _NO_AMOUNT]
+    for told, result in _steps(fact, same, near, halves):
+        if result > 0 and _is_exactly(fact, result):
+            return f"{told} = {_shown(fact.raw)}"
+    return ""
+
+
+_NEAREST = 14
+_CYCLES = frozenset((12.0, 52.0, 365.0))
+"""Months, weeks and days: what a claim need not say to have multiplied a rate by it."""
+
+
+def _steps(
+    fact: Fact, same: Sequence[ComputedFrom], near: Sequence[ComputedFrom], halves: bool
+) -> Iterator[tuple[str, float]]:
+    counts = {one.fact.raw for one in near if one.fact.kind in ("number", "duration", "measure")}
+    if halves:
+        counts.add(2.0)
+    if fact.per or any(one.fact.per for one in same):
+        counts |= _CYCLES
+    shares = [one.fact.raw for one in near if one.fact.unit == "percent"]
+    amounts = [(one.fact, one.fact.values[0] / fact.factor) for one in same]
+    if fact.unit != "temperature":
+        for held, a in amounts:
+            for count in sorted(counts - {held.raw, 1.0, 0.0}):
+                yield f"{_shown(count)} \u00d7 {_shown(a)}", a * count
+                yield f"{_shown(a)} / {_shown(count)}", a / count
+            for share in shares:
+                part = share / 100
+                yield f"{_shown(share)} % of {_shown(a)}", a * part
+                yield f"{_shown(a)} + {_shown(share)} %", a * (1 + part)
+                yield f"{_shown(a)} - {_shown(share)} %", a * (1 - part)
+                yield f"{_shown(a)} / {_shown(1 + part)}", a / (1 + part)
+                if part < 1:
+                    yield f"{_shown(a)} / {_shown(1 - part)}", a / (1 - part)
+    for (_, a), (_, b) in combinations(amounts, 2):
+        yield f"{_shown(max(a, b))} - {_shown(min(a, b))}", abs(a - b)
+        if fact.unit != "temperature":
+            yield f"{_shown(a)} + {_shown(b)}", a + b
+    if fact.unit != "temperature" and 2 < len(amounts) <= _SUMMED:
+        yield "the sum", sum(a for _, a in amounts)
+
+
+_SUMMED = 6
+
+
+def _is_exactly(fact: Fact, result: float) -> bool:
+    """Return whether a result is a fact's value to its last digit, and within two per cent."""
+    slack = 0.5000001 * fact.step if result % 1 or fact.bound else 1e-9 * result
+    return abs(result - fact.raw) <= max(slack, 1e-9) and abs(result / fact.raw - 1) <= _NEAR
+
+
+_NEAR = 0.02
+
+
+def _date_by_span(wanted: Date, near: Sequence[ComputedFrom]) -> str:
+    """Return how a date follows from another and a duration, give or take a day, or ""."""
+    if wanted[1] is None:
+        return ""
+    spans = [one.fact for one in near if one.fact.unit == "duration"]
+    starts = [one.fact.date for one in near if one.fact.date is not None]
+    for start, span in ((start, span) for start in starts for span in spans):
+        check_time()
+        for sign in (1, -1):
+            for end in _moved(start, sign, span):
+                if _is_same_day(wanted, end):
+                    return f"{_shown(span.raw)} from the other date"
+    return ""
+
+
+def _moved(start: Date, sign: int, span: Fact) -> Iterator[date]:
+    """Yield the days around a date's distance; of a month the first and the last day."""
+    year, month, day = start
+    if month is None:
+        return
+    months = round(span.values[0] / _MONTH_S, 2) if span.factor >= _MONTH_S else 0.0
+    for own in (day,) if day is not None else (1, 31):
+        try:
+            if months and months == int(months):
+                at = (year or _NO_YEAR) * 12 + month - 1 + sign * int(months)
+                last = monthrange(at // 12, at % 12 + 1)[1]
+                moved = date(at // 12, at % 12 + 1, min(own, last))
+            else:
+                of_month = min(own, monthrange(year or _NO_YEAR, month)[1])
+                moved = date(year or _NO_YEAR, month, of_month)
+                moved += timedelta(seconds=sign * span.values[0])
+            yield from (moved + timedelta(days=off) for off in (0, -1, 1))
+        except (ValueError, OverflowError):
+            continue
+
+
+_NO_YEAR = 2023
+_MONTH_S = _YEAR_S / 12
+
+
+def _is_same_day(wanted: Date, day: date) -> bool:
+    parts = zip(wanted, (day.year, day.month, day.day), strict=True)
+    return all(a is None or a == b for a, b in parts)
 
 
 def times_of_day(fact: Fact, operands: Sequence[ComputedFrom]) -> str:

@@ -29,6 +29,7 @@ from guardrail_service.detectors.facts.derive import (
     MOST,
     ComputedFrom,
     derived,
+    plausible,
     portions,
     scaled,
     times_of_day,
@@ -173,6 +174,10 @@ _STATED = 0.35
 """Score of a statement without a number that a passage contradicts."""
 _SURELY, _LIKELY, _HARDLY, _UNSURE = 0.3, 0.4, 0.6, 0.8
 """Scores of a number that no passage mentions."""
+_SAME_WORDS = 0.25
+"""Below it a passage says another value among so many of the claim's words that none is computed."""
+_TWOFOLD = frozenset("half halv doubl twic both pair coupl return radius".split())
+"""Stems of words with which a number may be twice or half of another."""
 _ERAS = frozenset(("century", "time", "millennium"))
 READ = frozenset(("", "zh", "ja", "ko")) | LATIN
 """Languages whose words are compared; of others only numbers are."""
@@ -253,14 +258,16 @@ class Judge:
             return self._say(fact, SUPPORTED, 1.0, None, told)
         if (counted := self._counted_otherwise(fact, ())) is not None:
             return self._say(fact, CONTRADICTED, _LIKELY, counted.place)
+        absent = 1.0 if self._stands_bare(fact) else self._absence(fact)
+        if self._is_denied(fact):
+            return self._say(fact, NOT_MENTIONED, max(absent, _UNSURE))
+        least = absent if rival is None else min(rival[1], absent)
+        if not swapped and _SAME_WORDS <= least < _HARDLY and (told := self._plausible(fact)):
+            return self._say(fact, NOT_MENTIONED, _HARDLY, None, told)
         if rival is None:
-            absent = 1.0 if self._stands_bare(fact) else self._absence(fact)
-            if fact.kind == "percentage":  # on labels half of these are true
-                absent = max(absent, _HARDLY)
             return self._say(fact, NOT_MENTIONED, absent)
         if swapped:
             return self._say(fact, CONTRADICTED, min(rival[1], _SURELY), rival[0].place)
-        absent = 1.0 if self._stands_bare(fact) else self._absence(fact)
         label = CONTRADICTED if rival[1] < _HARDLY or absent < _HARDLY else NOT_MENTIONED
         return self._say(fact, label, min(rival[1], absent), rival[0].place)
 
@@ -316,7 +323,10 @@ class Judge:
     def _stands_bare(self, fact: Fact) -> bool:
         """Return whether a passage holds the number, whatever it means there."""
         if fact.date is not None:
-            return False
+            year, month, _ = fact.date
+            return month is None and year in self.source.numbers
+        if fact.kind == "time":
+            return self._stands_as_digits(fact)
         scales = [1.0, 1e-3, 1e-6, 1e-9, 1e3, 1e6]
         if fact.raw % 1 or fact.unit == "percent":
             scales += [0.01, 100.0]
@@ -325,6 +335,14 @@ class Judge:
             for value in (fact.raw, *fact.values)
             for scale in scales
         )
+
+    def _stands_as_digits(self, fact: Fact) -> bool:
+        """Return whether a passage holds a time's digits, or its hour where it has no times."""
+        numbers = self.source.numbers
+        hours = [(value // 60, value % 60) for value in fact.values]
+        if any(hour + minute / 100 in numbers for hour, minute in hours if minute):
+            return True
+        return not self.source.has_unit(fact) and any(hour in numbers for hour, _ in hours)
 
     def _absence(self, fact: Fact) -> float:
         """Return how sure it is that a number nobody mentions is invented, as a score.
@@ -345,6 +363,8 @@ class Judge:
         if fact.kind == "date":
             if not self.in_english and fact.date is not None and fact.date[2] is not None:
                 return _LIKELY
+            if fact.is_range and fact.date is not None and fact.date[::2] == (None, None):
+                return _HARDLY  # "April to June" for the second quarter
             return _LIKELY if before is not None and before.low in _DATING else _HARDLY
         if fact.kind == "number":
             is_name = before is not None and before.kind == "w" and before.text[0].isupper()
@@ -355,7 +375,9 @@ class Judge:
         if fact.kind == "duration":
             vague = fact.bound in ("about", "nearly", "over") or after in ("ago", "old", "later")
             return _HARDLY if vague else _LIKELY
-        return _LIKELY if fact.raw < 10 or fact.kind == "percentage" else _SURELY
+        if fact.kind == "percentage":  # on labels half of these are true
+            return _HARDLY
+        return _LIKELY if fact.raw < 10 else _SURELY
 
     def _rival(self, fact: Fact, agreeing: Sequence[Held]) -> tuple[Held, float] | None:
         """Return the passage fact that stands where the claim's should, and the claim's score."""
@@ -496,6 +518,28 @@ class Judge:
             if told:
                 return told
         return ""
+
+    def _plausible(self, fact: Fact) -> str:
+        """Return a calculation of one step that gives the fact, or ""."""
+        if fact.is_range or fact.kind in ("time", "weekday", "ordinal", "percentage"):
+            return ""
+        every = self.claim.content | self.source.known
+        if self.source.question is not None:
+            every |= self.source.question.content
+        return plausible(fact, self._operands(fact)[0], not _TWOFOLD.isdisjoint(every))
+
+    def _is_denied(self, fact: Fact) -> bool:
+        """Return whether the claim denies the number: "not 100 members", "no 5 km of it"."""
+        tokens = self.claim.tokens
+        clause = self.claim.clauses[fact.token]
+        lows = {
+            token.low.replace("\u2019", "'")
+            for token, own in zip(tokens[: fact.token], self.claim.clauses, strict=False)
+            if own == clause
+        }
+        if fact.bound or not lows.isdisjoint(words.HEDGED):
+            return False
+        return not lows.isdisjoint(words.NEGATORS | words.CONTRACTED)
 
     @cached_property
     def _computes(self) -> bool:

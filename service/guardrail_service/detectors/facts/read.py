@@ -165,10 +165,11 @@ def _pieces(piece: str, start: int, found: list[Token]) -> None:
         at = end
 
 
-_IN_NUMBERS = frozenset(".,'\u2019")
+_IN_NUMBERS = frozenset(".,'\u2019\u00b7")
 
 
 def _add_number(own: str, start: int, found: list[Token]) -> None:
+    own = own.replace("\u00b7", ".")
     parts = own.split(",") if "," in own and _is_column(own, found, start) else [own]
     for part in parts:
         found.append(Token("n", part, part, start, start + len(part)))
@@ -422,13 +423,16 @@ def _fraction(tokens: Sequence[Token], place: int) -> Fact | None:
         return None
     times = words.NUMBER_WORDS.get(tokens[place].low, 1) if at != place else 1
     after = tokens[at + 1].low if at + 1 < len(tokens) else ""
-    if after in ("a", "an") and at + 2 < len(tokens):
-        unit = words.UNITS.get((tokens[at + 2].low,))
+    behind = at + 1
+    while behind < len(tokens) and tokens[behind].low in ("a", "an", "of", "-"):
+        behind += 1
+    if behind < len(tokens) and behind - at <= _PART_OF:
+        unit = words.UNITS.get((tokens[behind].low,))
         if unit is not None and unit[0] == "duration":
             value = words.FRACTIONS[tokens[at].low] / 100
             return Fact(
-                tokens[place].start, tokens[at + 2].end, "duration", "duration",
-                (value * unit[1],), value, unit[1], 0.1, token=place, last=at + 3, is_word=True,
+                tokens[place].start, tokens[behind].end, "duration", "duration",
+                (value * unit[1],), value, unit[1], 0.1, token=place, last=behind + 1, is_word=True,
             )  # fmt: skip
     if after not in ("of", "the", "off"):
         return None
@@ -437,6 +441,10 @@ def _fraction(tokens: Sequence[Token], place: int) -> Fact | None:
         tokens[place].start, tokens[at].end, "percentage", "percent", (value,), value, 1.0, 5.0,
         bound_at(tokens, place) or "about", token=place, last=at + 1, is_word=True,
     )  # fmt: skip
+
+
+_PART_OF = 3
+"""Tokens from "half" to its unit at most: "half a day", "quarter of an hour", "half-hour"."""
 
 
 def _named(tokens: Sequence[Token], place: int, kind: str, value: float) -> Fact:
@@ -456,7 +464,9 @@ def _ranged(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
         joint = "".join(token.low for token in between)
         if joint not in _JOINTS:
             continue
-        if one.unit == other.unit or (one.kind == other.kind == "date"):
+        if (span := _clock_span(one, other, tokens)) is not None:
+            one, other = span
+        elif one.unit == other.unit or (one.kind == other.kind == "date"):
             pass
         elif not one.unit and other.unit and other.kind not in ("date", "ordinal", "weekday"):
             one = in_unit_of(one, other)
@@ -472,6 +482,34 @@ def _ranged(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
             other = replace(other, is_range=True, bound="", other=one.values[0])
         facts[at], facts[at + 1] = one, other
     return facts
+
+
+def _clock_span(one: Fact, other: Fact, tokens: Sequence[Token]) -> tuple[Fact, Fact] | None:
+    """Return both ends of "8.30 to 12.00" as times of day, or None."""
+    found = [_clock(fact, tokens) for fact in (one, other)]
+    if None in found or one.kind == other.kind == "time":
+        return None
+    times = [
+        replace(fact, kind="time", unit="time", values=_both_halves(minutes), raw=minutes, nouns=())
+        for fact, minutes in zip((one, other), found, strict=True)
+        if minutes is not None
+    ]
+    return times[0], times[1]
+
+
+def _clock(fact: Fact, tokens: Sequence[Token]) -> float | None:
+    """Return the minutes since midnight that a number with two decimals may mean."""
+    if fact.kind == "time":
+        return fact.raw
+    head, _, tail = tokens[fact.token].text.partition(".")
+    if fact.unit or len(tail) != 2 or not (head.isdecimal() and tail.isdecimal()):
+        return None
+    hour, minute = int(head), int(tail)
+    return float(hour * 60 + minute) if hour <= 24 and minute < 60 and minute % 5 == 0 else None
+
+
+def _both_halves(minutes: float) -> tuple[float, ...]:
+    return (minutes, (minutes + 720) % 1440) if minutes < 780 else (minutes % 1440,)
 
 
 _SIGNS = frozenset(("plus", "minus", "+"))

@@ -224,7 +224,7 @@ def _sides(read: ReadSentence) -> tuple[frozenset[str], frozenset[str]] | None:
     at = joints[0]
     after = read.tokens[at + 1 :]
     is_turned = read.tokens[at].low == "followed" and bool(after) and after[0].low == "by"
-    if not after or after[0].kind == "n" or any(at < fact.token <= at + 2 for fact in read.facts):
+    if not after or after[0].kind == "n" or after[0].low in _REFERS or any(at < fact.token <= at + 2 for fact in read.facts):
         return None
     left = frozenset(filter(None, read.stems[:at]))
     right = frozenset(filter(None, read.stems[at + 1 :]))
@@ -236,6 +236,9 @@ def _sides(read: ReadSentence) -> tuple[frozenset[str], frozenset[str]] | None:
         right = frozenset(filter(None, read.stems[at + 1 : comma]))
     is_first = is_turned or read.tokens[at].low in words.EARLIER
     return (left, right) if is_first else (right, left)
+
+
+_REFERS = frozenset(("which", "being", "that", "this"))
 
 
 def _order(claim: ReadSentence, one: ReadSentence) -> str:
@@ -274,6 +277,8 @@ def _names(read: ReadSentence) -> list[tuple[int, int]]:
 
 
 _BETWEEN = 7
+_PREPOSITIONS = frozenset("of at in from on for into under by".split())
+"""Before the second name they make it no object: "starts at the confluence of the Allegheny"."""
 
 
 def _deed(read: ReadSentence) -> Deed | None:
@@ -291,7 +296,10 @@ def _deed(read: ReadSentence) -> Deed | None:
         return None
     if low & words.NEGATORS or low & words.CONTRACTED or low & words.HEDGED:
         return None
-    passive = "by" in low and bool(low & {"was", "were", "is", "are", "been", "be"})
+    by = [t.low for t in middle if t.low != "the"][-1:] == ["by"]
+    passive = by and bool(low & {"was", "were", "is", "are", "been", "be"})
+    if not passive and low & _PREPOSITIONS:
+        return None
     if not passive and low & {"was", "were", "is", "are", "by"}:
         return None
     who, whom = (

@@ -41,6 +41,7 @@ length 0.3048 ft, foot, feet
 length 0.9144 yd, yard, yards
 length 1609.344 mi, mile, miles, meilen
 length 1852 nautical miles, nautical mile
+mass 0.000000001 µg, mcg, microgram, micrograms
 mass 0.000001 mg, milligram, milligrams, milligramm
 mass 0.001 g, gram, grams, gramme, grammes, gramm
 mass 1 kg, kgs, kilo, kilos, kilogram, kilograms, kilogramm, kilogrammes, kilogramos
@@ -77,7 +78,7 @@ duration 604800 week, weeks, wk, wks, woche, wochen, semaine, semaines, semana, 
 duration 604800 settimana, weken, tydzień, tygodnie, tygodni, 周, 週 間, 주
 duration 1209600 fortnight, fortnights
 duration {MONTH_S} month, months, mths, monat, monate, monaten, mois, mes, meses, mesi
-duration {MONTH_S * 12} year, years, yr, yrs, jahr, jahre, jahren, an, ans, année, années, año, años
+duration {MONTH_S * 12} y / o, yo, year, years, yr, yrs, jahr, jahre, jahren, an, ans, année, années, año, años
 duration {MONTH_S} mese, meses, mês, maand, maanden, miesiąc, miesiące, miesięcy
 duration {MONTH_S} 个 月, 個 月, か 月, 개월
 duration {MONTH_S * 12} anni, anno, ano, anos, jaar, rok, lata, lat, 年 間, 년
@@ -90,10 +91,10 @@ data 1000000000 gb, gigabyte, gigabytes, gib
 data 1000000000000 tb, terabyte, terabytes, tib
 bitrate 1 mbps, mbit / s, mbit, megabits
 bitrate 1000 gbps, gbit / s, gbit, gigabits
-area 0.0001 cm ², square centimetres
-area 1 m ², sqm, sq m, square metre, square metres, square meter, square meters, quadratmeter
+area 0.0001 cm ², cm 2, square centimetres
+area 1 m ², m 2, sqm, sq m, square metre, square metres, square meter, square meters, quadratmeter
 area 10000 ha, hectare, hectares, hektar, hectáreas, ettari, hectaren
-area 1000000 km ², sq km, square kilometre, square kilometres, square kilometer, square kilometers
+area 1000000 km ², km 2, sq km, square kilometre, square kilometres, square kilometer, square kilometers
 area 4046.8564224 acre, acres
 area 0.09290304 sq ft, square foot, square feet, sqft
 area 2589988.110336 sq mi, square mile, square miles
@@ -141,7 +142,17 @@ money:PLN 1 pln, zł, zloty, zlotys
 money:KRW 1 ₩, krw, won, 원
 money:RUB 1 ₽, rub, roubles, rubles
 money:TRY 1 try
-money:BRL 1 brl, r $
+money:BRL 1 brl, r $, reais
+money:CZK 1 czk, kč, koruna, korun
+money:HUF 1 huf, forint, forints
+money:MXN 1 mxn
+money:ZAR 1 zar, rand
+money:SGD 1 sgd, s $
+money:HKD 1 hkd, hk $
+money:NZD 1 nzd, nz $
+money:THB 1 thb, baht, ฿
+money:ILS 1 ils, ₪, shekel, shekels
+money:AED 1 aed, dirham, dirhams
 money:cent 1 cent, cents
 times 1 times
 money:GBP 0.01 pence
@@ -156,6 +167,7 @@ words among them never behind a number word."""
 NEVER_AFTER_BLANK: Final = frozenset(("a", "an", "v", "try", "ore", "s"))
 BEFORE_NUMBER: Final = listed(
     "€ $ £ ¥ ₹ ₽ ₩ eur usd gbp chf jpy cny rmb inr cad aud sek nok dkk pln krw rub brl zł kr"
+    " czk kč huf mxn zar sgd hkd nzd thb ฿ ils ₪ aed"
 )
 SLACK: Final = {"duration": 0.035, "data": 0.08}
 """Months are no whole number of days, and a gigabyte has two meanings."""
@@ -249,7 +261,7 @@ LOOSE: Final = frozenset(("about", "nearly"))
 NEGATORS: Final = listed("not no never neither nor cannot nobody nowhere")
 CONTRACTED: Final = listed(
     "don't doesn't didn't isn't aren't wasn't weren't won't can't couldn't shouldn't wouldn't"
-    " hasn't haven't hadn't mustn't needn't ain't"
+    " hasn't haven't hadn't mustn't needn't ain't n't"
 )
 HEDGED: Final = listed(
     "if unless whether except although though but however only hardly barely scarcely rarely"

@@ -61,6 +61,56 @@ PAIRS = {
     "portion": (BAR, "One bar of 45 g has 5.4 g of fat.", "One bar of 45 g has 7.4 g of fat."),
     "in thousands": (TABLE, "Research cost $8.6 million in 2019.", "Research cost $6.8 million."),
     "share": (SHARES, "48 (3.9%) sailings fell to weather.", "86 sailings fell to weather."),
+    "a year at a monthly rent": (
+        "Rent is 1,150 euros a month for 36 months.",
+        "13,800 euros in the first year.",
+        "17,800 euros in the first year.",
+    ),
+    "portion per head": (
+        "Recipe for 4: 300 g flour, 150 g butter and 2 eggs.",
+        "That is 75 g of flour per person.",
+        "That is 95 g of flour per person.",
+    ),
+    "half fare": (
+        "A berth costs 1,290 CZK. Dogs travel at half fare.",
+        "A dog costs 645 CZK.",
+        "A dog costs 545 CZK.",
+    ),
+    "end of a lease": (
+        "The lease starts on 1 September 2023 and runs for 36 months.",
+        "It ends on 31 August 2026.",
+        "It ends on 31 August 2025.",
+    ),
+    "opening hours without colons": (
+        "Office hours: Monday to Thursday 8.30 to 12.00 and 13.00 to 16.30.",
+        "The office is open from 8:30 am to noon and from 1 to 4:30 pm.",
+        "The office is open from 8:30 am to noon and from 1 to 5:30 pm.",
+    ),
+    "spoken year": (
+        "Patient: I had a biopsy in nineteen eighty nine.",
+        "She had a biopsy in 1989.",
+        "She had a biopsy in 1998.",
+    ),
+    "quarter of an hour": (
+        "Just watch the first quarter hour of it.",
+        "Just watch the first 15 minutes of it.",
+        "Just watch the first 25 minutes of it.",
+    ),
+    "a denied number": (
+        "The union has members in Canada.",
+        "The union does not have 100 members in Canada.",
+        "The union has a fee of 150 dollars in Canada.",
+    ),
+    "after which": (
+        "India gained independence, after which preparing a constitution was started.",
+        "Preparing a constitution was started after India gained independence.",
+        "Preparing a constitution was started after 12 years.",
+    ),
+    "no object": (
+        "The Ohio River is formed by the confluence of the Allegheny and Monongahela rivers.",
+        "The Ohio River starts at the confluence of the Allegheny and Monongahela Rivers.",
+        "The Ohio River starts 30 miles below the Allegheny.",
+    ),
     "no fee": ("The account has no monthly fee.", "The fee is £0.", "The fee is £5."),
     "up to": (
         "Up to 30 kg are allowed.",

@@ -23,6 +23,12 @@ from guardrail_service.detectors.facts.read import read
         ("Es gibt 3.400.000 Zeilen.", "number", "", 3.4e6),
         ("Two hundred and fifty-five people came.", "number", "", 255),
         ("It takes four and a half hours.", "duration", "duration", 4.5 * 3600),
+        ("Nineteen eighty-nine it was.", "number", "", 1989),
+        ("Some 1\u00b73 million deaths.", "number", "", 1.3e6),
+        ("A quarter of an hour.", "duration", "duration", 900),
+        ("It takes 7:49 min.", "duration", "duration", 469),
+        ("A man, 72 y/o.", "duration", "duration", 72 * 365.25 * 86400),
+        ("It costs 1,290 CZK.", "money", "money:CZK", 1290),
         ("It takes half an hour.", "duration", "duration", 1800),
         ("It takes 11 hours and 35 minutes.", "duration", "duration", 41700),
         ("She ran 1:14:32.", "duration", "duration", 4472),
@@ -60,6 +66,8 @@ def test_one_fact(text: str, kind: str, unit: str, value: float) -> None:
         ("20.11.2015", (2015, 11, 20)),
         ("11/20/2015", (2015, 11, 20)),
         ("3/4/2015", (2015, None, None)),
+        ("10/10/92", (1992, 10, 10)),
+        ("3/4/07", (2007, None, None)),
         ("2015年11月20日", (2015, 11, 20)),
         ("November 2015", (2015, 11, None)),
         ("in 2015", (2015, None, None)),
@@ -69,6 +77,20 @@ def test_a_date(text: str, date: tuple[int | None, ...]) -> None:
     """In several formats and languages; day and month that could be either stay open."""
     (fact,) = read(text).facts
     assert fact.date == date
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "minutes"),
+    [
+        ("入館は16時30分まで", "ja", [990]),
+        ("晚上8点半", "zh", [510, 1230]),
+        ("parte alle 9.40", "it", [580, 1300]),
+    ],
+)
+def test_a_time_in_another_language(text: str, language: str, minutes: list[float]) -> None:
+    """With minutes behind the sign for hours, and with a point behind a word for the hour."""
+    (fact,) = read(text, 0, language).facts
+    assert list(fact.values) == minutes
 
 
 @pytest.mark.parametrize(

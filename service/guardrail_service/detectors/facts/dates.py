@@ -97,12 +97,12 @@ def _all_digits(tokens: Sequence[Token], place: int) -> Fact | None:
                 return _date(tokens, place, place + 5, (full_year, one, other))
             same = (full_year, one, other) if one == other else (full_year, None, None)
             return _date(tokens, place, place + 5, same)
-        if other is not None and full_year is None and texts[0] == "/" and min(one, other) <= 12:
-            if (short := _short_year(rest[3])) is not None:
-                day, month = (one, other) if one > 12 else (other, one)
-                known = one == other or max(one, other) > 12
-                date = (short, month, day) if known else (short, None, None)
-                return _date(tokens, place, place + 5, date)
+        short = _short_year(rest[3]) if texts[0] == "/" else None
+        if other is not None and short is not None and min(one, other) <= 12:
+            day, month = (one, other) if one > 12 else (other, one)
+            known = one == other or max(one, other) > 12
+            date = (short, month, day) if known else (short, None, None)
+            return _date(tokens, place, place + 5, date)
     return None
 
 
@@ -197,7 +197,12 @@ def timed(tokens: Sequence[Token], place: int) -> Fact | None:
             value = hour * 3600.0 + minute * 60 + int(seconds.text)
             return Fact(tokens[place].start, seconds.end, "duration", "duration", (value,), value,
                         token=place, last=last + 2)  # fmt: skip
-    if marked and last < len(tokens) and tokens[last].low in _PACED and tokens[last - 2].text == ":":
+    if (
+        marked
+        and last < len(tokens)
+        and tokens[last].low in _PACED
+        and tokens[last - 2].text == ":"
+    ):
         value = hour * 60.0 + minute
         return Fact(tokens[place].start, tokens[last].end, "duration", "duration", (value,), value,
                     token=place, last=last + 1, bound=bound_at(tokens, place))  # fmt: skip

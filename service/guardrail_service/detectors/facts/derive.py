@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date
 from itertools import chain, combinations
 from typing import NamedTuple
 
-from guardrail_service.detectors.facts.amounts import Date, Fact
+from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.text.budget import check_time
 
 MOST = 32
 """Numbers tried in pairs; the nearest to the claim come first."""
 _YEAR_S = 86_400 * 365.25
+MONTH_S = _YEAR_S / 12
 
 
 class ComputedFrom(NamedTuple):
@@ -39,7 +39,7 @@ def derived(
     found = _results(fact, operands, multipliers) if computes else _plain(fact, operands)
     for result, told in chain(found, _halves(fact, operands) if computes else ()):
         if _is(fact, result):
-            return f"{told} = {_shown(fact.raw)}"
+            return f"{told} = {shown(fact.raw)}"
     return ""
 
 
@@ -63,14 +63,14 @@ def _plain(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
     """Yield products and quotients with a number that claim or question say, and spans."""
     own = [one for one in operands if one.group < 0 and one.fact.kind in ("number", "duration")]
     for one in operands:
-        if one.group >= 0 and one.fact.unit == fact.unit and one.fact.kind not in _NO_AMOUNT:
+        if one.group >= 0 and one.fact.unit == fact.unit and one.fact.kind not in NO_AMOUNT:
             if not fact.unit and one.fact.nouns[:1] != fact.nouns[:1]:
                 continue
             a = one.fact.values[0] / fact.factor
             for other in own:
                 if other.fact.raw > 1:
-                    yield a * other.fact.raw, f"{_shown(other.fact.raw)} \u00d7 {_shown(a)}"
-                    yield a / other.fact.raw, f"{_shown(a)} / {_shown(other.fact.raw)}"
+                    yield a * other.fact.raw, f"{shown(other.fact.raw)} \u00d7 {shown(a)}"
+                    yield a / other.fact.raw, f"{shown(a)} / {shown(other.fact.raw)}"
     for one, other in combinations(operands, 2):  # "21 counts of ... and six counts of ..."
         if (
             one.group == other.group >= 0
@@ -78,14 +78,14 @@ def _plain(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
             and (one.fact.nouns[:1] == other.fact.nouns[:1] == fact.nouns[:1] != ())
         ):
             a, b = one.fact.values[0] / fact.factor, other.fact.values[0] / fact.factor
-            yield a + b, f"{_shown(a)} + {_shown(b)}"
+            yield a + b, f"{shown(a)} + {shown(b)}"
         if (
             one.group == other.group >= 0
             and one.fact.unit == fact.unit == other.fact.unit
             and (fact.unit == "duration")
         ):
             a, b = one.fact.values[0] / fact.factor, other.fact.values[0] / fact.factor
-            yield abs(a - b), f"{_shown(max(a, b))} - {_shown(min(a, b))}"
+            yield abs(a - b), f"{shown(max(a, b))} - {shown(min(a, b))}"
     if fact.unit == "duration":
         yield from _spans(fact, operands)
     if fact.unit == "percent":
@@ -94,17 +94,17 @@ def _plain(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
             for other in operands:
                 if other.group >= 0 and other.fact.unit == one.fact.unit and other.fact.values[0]:
                     a, b = one.fact.values[0], other.fact.values[0]
-                    yield 100 * a / b, f"{_shown(a)} / {_shown(b)}"
+                    yield 100 * a / b, f"{shown(a)} / {shown(b)}"
 
 
-_NO_AMOUNT = frozenset(("date", "time", "ordinal", "weekday"))
+NO_AMOUNT = frozenset(("date", "time", "ordinal", "weekday"))
 
 
 def _results(
     fact: Fact, operands: Sequence[ComputedFrom], multipliers: Sequence[float]
 ) -> Iterator[tuple[float, str]]:
     """Yield results on the scale of the fact's own unit, and how they come about."""
-    amounts = [one for one in operands if one.fact.kind not in _NO_AMOUNT]
+    amounts = [one for one in operands if one.fact.kind not in NO_AMOUNT]
     chosen = [one for one in amounts if one.fact.unit == fact.unit]
     if len(chosen) < 2 or not fact.unit:
         bare = [
@@ -129,11 +129,11 @@ def _results(
 
 def _sums(same: Sequence[tuple[Fact, float, int]]) -> Iterator[tuple[float, str]]:
     for (_, a, _), (_, b, _) in combinations(same, 2):
-        yield a + b, f"{_shown(a)} + {_shown(b)}"
+        yield a + b, f"{shown(a)} + {shown(b)}"
         if a != b:
             high, low = (a, b) if a > b else (b, a)
-            yield high - low, f"{_shown(high)} - {_shown(low)}"
-        yield (a + b) / 2, f"({_shown(a)} + {_shown(b)}) / 2"
+            yield high - low, f"{shown(high)} - {shown(low)}"
+        yield (a + b) / 2, f"({shown(a)} + {shown(b)}) / 2"
     groups: dict[int, list[float]] = {}
     for _, value, group in same:
         groups.setdefault(group, []).append(value)
@@ -141,11 +141,11 @@ def _sums(same: Sequence[tuple[Fact, float, int]]) -> Iterator[tuple[float, str]
         for size in range(3, min(len(values), 8) + 1):
             for start in range(len(values) - size + 1):
                 part = values[start : start + size]
-                yield sum(part), " + ".join(map(_shown, part))
+                yield sum(part), " + ".join(map(shown, part))
         if 3 <= len(values) <= 12:
             yield sum(values) / len(values), f"the mean of {len(values)} numbers"
     if 3 <= len(same) <= 6:
-        yield sum(a for _, a, _ in same), " + ".join(_shown(a) for _, a, _ in same)
+        yield sum(a for _, a, _ in same), " + ".join(shown(a) for _, a, _ in same)
 
 
 def _halves(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
@@ -153,8 +153,8 @@ def _halves(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[floa
     for one in operands:
         if one.fact.unit == fact.unit and fact.unit != "percent":
             value = one.fact.values[0] / fact.factor
-            yield value / 2, f"{_shown(value)} / 2"
-            yield value * 2, f"2 \u00d7 {_shown(value)}"
+            yield value / 2, f"{shown(value)} / 2"
+            yield value * 2, f"2 \u00d7 {shown(value)}"
 
 
 def _products(
@@ -163,12 +163,12 @@ def _products(
     for _, a, _ in same:
         for times in multipliers:
             if times > 1:
-                yield a * times, f"{_shown(times)} \u00d7 {_shown(a)}"
-                yield a / times, f"{_shown(a)} / {_shown(times)}"
+                yield a * times, f"{shown(times)} \u00d7 {shown(a)}"
+                yield a / times, f"{shown(a)} / {shown(times)}"
     for (_, a, _), (_, b, _) in combinations(same, 2):
         for times in multipliers[:4]:
-            yield a * times + b, f"{_shown(times)} \u00d7 {_shown(a)} + {_shown(b)}"
-            yield b * times + a, f"{_shown(times)} \u00d7 {_shown(b)} + {_shown(a)}"
+            yield a * times + b, f"{shown(times)} \u00d7 {shown(a)} + {shown(b)}"
+            yield b * times + a, f"{shown(times)} \u00d7 {shown(b)} + {shown(a)}"
 
 
 def _of_shares(
@@ -177,9 +177,9 @@ def _of_shares(
     shares = [one.fact.values[0] for one in operands if one.fact.unit == "percent"]
     for _, a, _ in same:
         for share in dict.fromkeys(shares):
-            yield a * share / 100, f"{_shown(share)} % of {_shown(a)}"
-            yield a * (1 - share / 100), f"{_shown(a)} - {_shown(share)} %"
-            yield a * (1 + share / 100), f"{_shown(a)} + {_shown(share)} %"
+            yield a * share / 100, f"{shown(share)} % of {shown(a)}"
+            yield a * (1 - share / 100), f"{shown(a)} - {shown(share)} %"
+            yield a * (1 + share / 100), f"{shown(a)} + {shown(share)} %"
 
 
 def _shares(operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
@@ -188,131 +188,18 @@ def _shares(operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
         if one.unit != other.unit or not (one.values[0] and other.values[0]):
             continue
         for a, b in ((one.values[0], other.values[0]), (other.values[0], one.values[0])):
-            yield 100 * a / b, f"{_shown(a)} / {_shown(b)}"
-            yield abs(100 * (a - b) / b), f"({_shown(a)} - {_shown(b)}) / {_shown(b)}"
+            yield 100 * a / b, f"{shown(a)} / {shown(b)}"
+            yield abs(100 * (a - b) / b), f"({shown(a)} - {shown(b)}) / {shown(b)}"
     shares = [one.fact.values[0] for one in operands if one.fact.unit == "percent"]
     for share in shares:
-        yield 100 - share, f"100 - {_shown(share)}"
+        yield 100 - share, f"100 - {shown(share)}"
 
 
 def _ratios(operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
     for one, other in combinations((o.fact for o in operands), 2):
         if one.unit == other.unit and one.values[0] and other.values[0] and one.kind != "date":
             high, low = sorted((one.values[0], other.values[0]), reverse=True)
-            yield high / low, f"{_shown(high)} / {_shown(low)}"
-
-
-def plausible(fact: Fact, operands: Sequence[ComputedFrom], halves: bool) -> str:
-    """Return a single step by which a fact may follow though its claim speaks of none, or "".
-
-    It proves nothing: of many numbers some fit. It only says that the fact need not be invented.
-
-    Args:
-        fact: The number or date to explain.
-        operands: Numbers of the passages, the question and the claim, the nearest first.
-        halves: Whether somebody speaks of a half or of two of a thing.
-    """
-    near = operands[:_NEAREST]
-    if fact.date is not None:
-        return _date_by_span(fact.date, near)
-    same = [one for one in near if one.fact.unit == fact.unit and one.fact.kind not in _NO_AMOUNT]
-    for told, result in _steps(fact, same, near, halves):
-        if result > 0 and _is_exactly(fact, result):
-            return f"{told} = {_shown(fact.raw)}"
-    return ""
-
-
-_NEAREST = 14
-_CYCLES = frozenset((12.0, 52.0, 365.0))
-"""Months, weeks and days: what a claim need not say to have multiplied a rate by it."""
-
-
-def _steps(
-    fact: Fact, same: Sequence[ComputedFrom], near: Sequence[ComputedFrom], halves: bool
-) -> Iterator[tuple[str, float]]:
-    counts = {one.fact.raw for one in near if one.fact.kind in ("number", "duration", "measure")}
-    if halves:
-        counts.add(2.0)
-    if fact.per or any(one.fact.per for one in same):
-        counts |= _CYCLES
-    shares = [one.fact.raw for one in near if one.fact.unit == "percent"]
-    amounts = [(one.fact, one.fact.values[0] / fact.factor) for one in same]
-    if fact.unit != "temperature":
-        for held, a in amounts:
-            for count in sorted(counts - {held.raw, 1.0, 0.0}):
-                yield f"{_shown(count)} \u00d7 {_shown(a)}", a * count
-                yield f"{_shown(a)} / {_shown(count)}", a / count
-            for share in shares:
-                part = share / 100
-                yield f"{_shown(share)} % of {_shown(a)}", a * part
-                yield f"{_shown(a)} + {_shown(share)} %", a * (1 + part)
-                yield f"{_shown(a)} - {_shown(share)} %", a * (1 - part)
-                yield f"{_shown(a)} / {_shown(1 + part)}", a / (1 + part)
-                if part < 1:
-                    yield f"{_shown(a)} / {_shown(1 - part)}", a / (1 - part)
-    for (_, a), (_, b) in combinations(amounts, 2):
-        yield f"{_shown(max(a, b))} - {_shown(min(a, b))}", abs(a - b)
-        if fact.unit != "temperature":
-            yield f"{_shown(a)} + {_shown(b)}", a + b
-    if fact.unit != "temperature" and 2 < len(amounts) <= _SUMMED:
-        yield "the sum", sum(a for _, a in amounts)
-
-
-_SUMMED = 6
-
-
-def _is_exactly(fact: Fact, result: float) -> bool:
-    """Return whether a result is a fact's value to its last digit, and within two per cent."""
-    slack = 0.5000001 * fact.step if result % 1 or fact.bound else 1e-9 * result
-    return abs(result - fact.raw) <= max(slack, 1e-9) and abs(result / fact.raw - 1) <= _NEAR
-
-
-_NEAR = 0.02
-
-
-def _date_by_span(wanted: Date, near: Sequence[ComputedFrom]) -> str:
-    """Return how a date follows from another and a duration, give or take a day, or ""."""
-    if wanted[1] is None:
-        return ""
-    spans = [one.fact for one in near if one.fact.unit == "duration"]
-    starts = [one.fact.date for one in near if one.fact.date is not None]
-    for start, span in ((start, span) for start in starts for span in spans):
-        check_time()
-        for sign in (1, -1):
-            for end in _moved(start, sign, span):
-                if _is_same_day(wanted, end):
-                    return f"{_shown(span.raw)} from the other date"
-    return ""
-
-
-def _moved(start: Date, sign: int, span: Fact) -> Iterator[date]:
-    """Yield the days around a date's distance; of a month the first and the last day."""
-    year, month, day = start
-    if month is None:
-        return
-    months = round(span.values[0] / _MONTH_S, 2) if span.factor >= _MONTH_S else 0.0
-    for own in (day,) if day is not None else (1, 31):
-        try:
-            if months and months == int(months):
-                at = (year or _NO_YEAR) * 12 + month - 1 + sign * int(months)
-                last = monthrange(at // 12, at % 12 + 1)[1]
-                moved = date(at // 12, at % 12 + 1, min(own, last))
-            else:
-                of_month = min(own, monthrange(year or _NO_YEAR, month)[1])
-                moved = date(year or _NO_YEAR, month, of_month)
-                moved += timedelta(seconds=sign * span.values[0])
-            yield from (moved + timedelta(days=off) for off in (0, -1, 1))
-        except (ValueError, OverflowError):
-            continue
-
-
-_NO_YEAR = 2023
-_MONTH_S = _YEAR_S / 12
-
-
-def _is_same_day(wanted: Date, day: date) -> bool:
-    parts = zip(wanted, (day.year, day.month, day.day), strict=True)
-    return all(a is None or a == b for a, b in parts)
+            yield high / low, f"{shown(high)} / {shown(low)}"
 
 
 def times_of_day(fact: Fact, operands: Sequence[ComputedFrom]) -> str:
@@ -336,7 +223,7 @@ def times_of_day(fact: Fact, operands: Sequence[ComputedFrom]) -> str:
 def portions(asked: Sequence[Fact], bases: Sequence[Fact]) -> list[tuple[float, float, str]]:
     """Return the shares of a stated base that portions are, and bases: 45 g per 100 g is 0.45."""
     return [
-        (one.values[0] / base.values[0], base.values[0], f"{_shown(one.raw)} / {_shown(base.raw)}")
+        (one.values[0] / base.values[0], base.values[0], f"{shown(one.raw)} / {shown(base.raw)}")
         for base in bases
         for one in asked
         if one.unit == base.unit and base.values[0] > 0 and one.values[0] != base.values[0]
@@ -348,14 +235,14 @@ def scaled(
 ) -> str:
     """Return how an amount follows from one of the passages for another portion, or ""."""
     for one in operands:
-        if one.group < 0 or one.fact.unit != fact.unit or one.fact.kind in _NO_AMOUNT:
+        if one.group < 0 or one.fact.unit != fact.unit or one.fact.kind in NO_AMOUNT:
             continue
         for share, base, told in shares:
             if one.fact.values[0] == base:
                 continue
             result = one.fact.values[0] / fact.factor * share
             if _is(fact, result) or abs(result - fact.raw) <= 0.5000001 * fact.step:
-                return f"{_shown(one.fact.raw)} \u00d7 {told} = {_shown(fact.raw)}"
+                return f"{shown(one.fact.raw)} \u00d7 {told} = {shown(fact.raw)}"
     return ""
 
 
@@ -390,7 +277,8 @@ def _days(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> int | N
         return None
 
 
-def _shown(value: float) -> str:
+def shown(value: float) -> str:
+    """Return a number as a calculation shows it."""
     return f"{value:.6g}"
 
 

@@ -224,7 +224,12 @@ def _sides(read: ReadSentence) -> tuple[frozenset[str], frozenset[str]] | None:
     at = joints[0]
     after = read.tokens[at + 1 :]
     is_turned = read.tokens[at].low == "followed" and bool(after) and after[0].low == "by"
-    if not after or after[0].kind == "n" or after[0].low in _REFERS or any(at < fact.token <= at + 2 for fact in read.facts):
+    if (
+        not after
+        or after[0].kind == "n"
+        or after[0].low in _REFERS
+        or any(at < fact.token <= at + 2 for fact in read.facts)
+    ):
         return None
     left = frozenset(filter(None, read.stems[:at]))
     right = frozenset(filter(None, read.stems[at + 1 :]))
@@ -277,7 +282,7 @@ def _names(read: ReadSentence) -> list[tuple[int, int]]:
 
 
 _BETWEEN = 7
-_PREPOSITIONS = frozenset("of at in from on for into under by".split())
+_PREPOSITIONS = frozenset(["of", "at", "in", "from", "on", "for", "into", "under", "by"])
 """Before the second name they make it no object: "starts at the confluence of the Allegheny"."""
 
 

@@ -78,7 +78,8 @@ duration 604800 week, weeks, wk, wks, woche, wochen, semaine, semaines, semana, 
 duration 604800 settimana, weken, tydzień, tygodnie, tygodni, 周, 週 間, 주
 duration 1209600 fortnight, fortnights
 duration {MONTH_S} month, months, mths, monat, monate, monaten, mois, mes, meses, mesi
-duration {MONTH_S * 12} y / o, yo, year, years, yr, yrs, jahr, jahre, jahren, an, ans, année, années, año, años
+duration {MONTH_S * 12} year, years, yr, yrs, jahr, jahre, jahren, an, ans, année, années, año, años
+duration {MONTH_S * 12} y / o, yo
 duration {MONTH_S} mese, meses, mês, maand, maanden, miesiąc, miesiące, miesięcy
 duration {MONTH_S} 个 月, 個 月, か 月, 개월
 duration {MONTH_S * 12} anni, anno, ano, anos, jaar, rok, lata, lat, 年 間, 년
@@ -94,7 +95,8 @@ bitrate 1000 gbps, gbit / s, gbit, gigabits
 area 0.0001 cm ², cm 2, square centimetres
 area 1 m ², m 2, sqm, sq m, square metre, square metres, square meter, square meters, quadratmeter
 area 10000 ha, hectare, hectares, hektar, hectáreas, ettari, hectaren
-area 1000000 km ², km 2, sq km, square kilometre, square kilometres, square kilometer, square kilometers
+area 1000000 km 2
+area 1000000 km ², sq km, square kilometre, square kilometres, square kilometer, square kilometers
 area 4046.8564224 acre, acres
 area 0.09290304 sq ft, square foot, square feet, sqft
 area 2589988.110336 sq mi, square mile, square miles

@@ -1,0 +1,247 @@
+"""What a claim's number may be computed from, and the calculation that gives it."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from functools import cached_property
+from itertools import combinations
+
+from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.align import PassageFacts
+from guardrail_service.detectors.facts.amounts import Date, Fact
+from guardrail_service.detectors.facts.derive import (
+    MONTH_S,
+    MOST,
+    NO_AMOUNT,
+    ComputedFrom,
+    derived,
+    scaled,
+    shown,
+    times_of_day,
+)
+from guardrail_service.detectors.facts.read import ReadSentence
+from guardrail_service.text.budget import check_time
+
+
+class Calculation:
+    """Explains the numbers of one claim by those of passages, question and claim.
+
+    Args:
+        claim: The claim.
+        source: Passages and question.
+        given: Sentences of the answer before the claim.
+        in_english: Whether words of calculation are known.
+        shares: What portions the answer speaks of, of the passages' "per 100 g".
+    """
+
+    def __init__(
+        self,
+        claim: ReadSentence,
+        source: PassageFacts,
+        given: Sequence[ReadSentence],
+        in_english: bool,
+        shares: Sequence[tuple[float, float, str]],
+    ) -> None:
+        self.claim = claim
+        self.source = source
+        self.given = given
+        self.in_english = in_english
+        self.shares = shares
+
+    def derived(self, fact: Fact) -> str:
+        """Return how a number follows from numbers of passages, question and claim, or ""."""
+        if fact.is_range or fact.kind in ("weekday", "ordinal", "date"):
+            return ""
+        operands, multipliers = self._operands(fact)
+        if fact.kind == "time":
+            return times_of_day(fact, operands)
+        if self.shares and (told := scaled(fact, operands, self.shares)):
+            return told
+        for value in fact.values:
+            told = derived(
+                replace(fact, raw=value / fact.factor), operands, multipliers, self._computes
+            )
+            if told:
+                return told
+        return ""
+
+    def plausible(self, fact: Fact) -> str:
+        """Return a calculation of one step that gives the fact, or ""."""
+        if fact.is_range or fact.kind in ("time", "weekday", "ordinal", "percentage"):
+            return ""
+        every = self.claim.content | self.source.known
+        if self.source.question is not None:
+            every |= self.source.question.content
+        return _one_step(fact, self._operands(fact)[0], not _TWOFOLD.isdisjoint(every))
+
+    @cached_property
+    def _computes(self) -> bool:
+        """Return whether the claim or the question speaks of a calculation."""
+        return not self.in_english or any(
+            token.low in words.ARITHMETIC or token.text in "=+\u00d7"
+            for one in self._nearby()
+            for token in one.tokens
+        )
+
+    def _operands(self, fact: Fact) -> tuple[list[ComputedFrom], list[float]]:
+        """Return the numbers to compute with, those of the nearest sentences first."""
+        every = self.claim.content | (
+            self.source.question.content if self.source.question else set()
+        )
+        ranked = sorted(
+            (
+                (-len(every & one.content), number, one)
+                for number, (_, one) in enumerate(self.source.sentences)
+                if one.facts
+            ),
+            key=lambda row: row[:2],
+        )
+        operands = [
+            ComputedFrom(other, -1 - number)
+            for number, one in enumerate(self._nearby())
+            for other in one.facts
+            if other is not fact
+        ]
+        own = [one.fact for one in operands]
+        for _, number, one in ranked:
+            operands += [
+                ComputedFrom(other, number)
+                for other in one.facts
+                if other.date is not None or not any(_is_one(other, said) for said in own)
+            ]
+            if len(operands) >= MOST:
+                break
+        counts = [
+            other.raw
+            for one in self._nearby()
+            for other in one.facts
+            if other is not fact and other.kind in ("number", "duration", "percentage")
+        ]
+        counts += [o.fact.raw for o in operands[:8] if o.fact.kind in ("number", "duration")]
+        return operands, list(dict.fromkeys(c for c in counts if 1 < c <= 10_000))[:12]
+
+    def _nearby(self) -> list[ReadSentence]:
+        asked = [self.source.question] if self.source.question is not None else []
+        return [self.claim, *self.given, *asked]
+
+
+def _is_one(fact: Fact, said: Fact) -> bool:
+    """Return whether a passage's number is one that the claim repeats."""
+    return fact.unit == said.unit and fact.values == said.values and fact.nouns == said.nouns
+
+
+def _one_step(fact: Fact, operands: Sequence[ComputedFrom], halves: bool) -> str:
+    """Return a single step by which a fact may follow though its claim speaks of none, or "".
+
+    It proves nothing: of many numbers some fit. It only says that the fact need not be invented.
+
+    Args:
+        fact: The number or date to explain.
+        operands: Numbers of the passages, the question and the claim, the nearest first.
+        halves: Whether somebody speaks of a half or of two of a thing.
+    """
+    near = operands[:_NEAREST]
+    if fact.date is not None:
+        return _date_by_span(fact.date, near)
+    same = [one for one in near if one.fact.unit == fact.unit and one.fact.kind not in NO_AMOUNT]
+    for told, result in _steps(fact, same, near, halves):
+        if result > 0 and _is_exactly(fact, result):
+            return f"{told} = {shown(fact.raw)}"
+    return ""
+
+
+_TWOFOLD = frozenset(["half", "halv", "doubl", "twic", "both", "pair", "coupl", "return", "radius"])
+"""Stems of words with which a number may be twice or half of another."""
+_NEAREST = 14
+_CYCLES = frozenset((12.0, 52.0, 365.0))
+"""Months, weeks and days: what a claim need not say to have multiplied a rate by it."""
+
+
+def _steps(
+    fact: Fact, same: Sequence[ComputedFrom], near: Sequence[ComputedFrom], halves: bool
+) -> Iterator[tuple[str, float]]:
+    counts = {one.fact.raw for one in near if one.fact.kind in ("number", "duration", "measure")}
+    if halves:
+        counts.add(2.0)
+    if fact.per or any(one.fact.per for one in same):
+        counts |= _CYCLES
+    shares = [one.fact.raw for one in near if one.fact.unit == "percent"]
+    amounts = [(one.fact, one.fact.values[0] / fact.factor) for one in same]
+    if fact.unit != "temperature":
+        for held, a in amounts:
+            for count in sorted(counts - {held.raw, 1.0, 0.0}):
+                yield f"{shown(count)} \u00d7 {shown(a)}", a * count
+                yield f"{shown(a)} / {shown(count)}", a / count
+            for share in shares:
+                part = share / 100
+                yield f"{shown(share)} % of {shown(a)}", a * part
+                yield f"{shown(a)} + {shown(share)} %", a * (1 + part)
+                yield f"{shown(a)} - {shown(share)} %", a * (1 - part)
+                yield f"{shown(a)} / {shown(1 + part)}", a / (1 + part)
+                if part < 1:
+                    yield f"{shown(a)} / {shown(1 - part)}", a / (1 - part)
+    for (_, a), (_, b) in combinations(amounts, 2):
+        yield f"{shown(max(a, b))} - {shown(min(a, b))}", abs(a - b)
+        if fact.unit != "temperature":
+            yield f"{shown(a)} + {shown(b)}", a + b
+    if fact.unit != "temperature" and 2 < len(amounts) <= _SUMMED:
+        yield "the sum", sum(a for _, a in amounts)
+
+
+_SUMMED = 6
+
+
+def _is_exactly(fact: Fact, result: float) -> bool:
+    """Return whether a result is a fact's value to its last digit, and within two per cent."""
+    slack = 0.5000001 * fact.step if result % 1 or fact.bound else 1e-9 * result
+    return abs(result - fact.raw) <= max(slack, 1e-9) and abs(result / fact.raw - 1) <= _NEAR
+
+
+_NEAR = 0.02
+
+
+def _date_by_span(wanted: Date, near: Sequence[ComputedFrom]) -> str:
+    """Return how a date follows from another and a duration, give or take a day, or ""."""
+    if wanted[1] is None:
+        return ""
+    spans = [one.fact for one in near if one.fact.unit == "duration"]
+    starts = [one.fact.date for one in near if one.fact.date is not None]
+    for start, span in ((start, span) for start in starts for span in spans):
+        check_time()
+        for sign in (1, -1):
+            for end in _moved(start, sign, span):
+                if _is_same_day(wanted, end):
+                    return f"{shown(span.raw)} from the other date"
+    return ""
+
+
+def _moved(start: Date, sign: int, span: Fact) -> Iterator[date]:
+    """Yield the days around a date's distance; of a month the first and the last day."""
+    year, month, day = start
+    if month is None:
+        return
+    months = round(span.values[0] / MONTH_S, 2) if span.factor >= MONTH_S else 0.0
+    for own in (day,) if day is not None else (1, 31):
+        try:
+            if months and months == int(months):
+                at = (year or _NO_YEAR) * 12 + month - 1 + sign * int(months)
+                last = monthrange(at // 12, at % 12 + 1)[1]
+                moved = date(at // 12, at % 12 + 1, min(own, last))
+            else:
+                of_month = min(own, monthrange(year or _NO_YEAR, month)[1])
+                moved = date(year or _NO_YEAR, month, of_month)
+                moved += timedelta(seconds=sign * span.values[0])
+            yield from (moved + timedelta(days=off) for off in (0, -1, 1))
+        except (ValueError, OverflowError):
+            continue
+
+
+_NO_YEAR = 2023
+
+
+def _is_same_day(wanted: Date, day: date) -> bool:
+    parts = zip(wanted, (day.year, day.month, day.day), strict=True)
+    return all(a is None or a == b for a, b in parts)

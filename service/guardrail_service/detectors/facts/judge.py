@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
@@ -149,7 +150,12 @@ class Judge:
         self.given = given
         self.words_read = language in READ
         self.in_english = not language
-        self.calculation = Calculation(claim, source, given, not language, shares)
+        self.shares = shares
+
+    @cached_property
+    def calculation(self) -> Calculation:
+        """How its numbers may have come about; most claims need none."""
+        return Calculation(self.claim, self.source, self.given, self.in_english, self.shares)
 
     def verdicts(self) -> Iterator[FactVerdict]:
         """Yield a verdict for each fact, in order."""

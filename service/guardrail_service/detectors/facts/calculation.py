@@ -1,4 +1,4 @@
-"""What a claim's number may be computed from, and the calculation that gives it."""
+"""The numbers that a claim's number may be computed from, and the calculation that gives it."""
 
 from __future__ import annotations
 

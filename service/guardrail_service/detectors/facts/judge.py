@@ -154,7 +154,7 @@ class Judge:
 
     @cached_property
     def calculation(self) -> Calculation:
-        """How its numbers may have come about; most claims need none."""
+        """The calculations that may give its numbers; most claims need none."""
         return Calculation(self.claim, self.source, self.given, self.in_english, self.shares)
 
     def verdicts(self) -> Iterator[FactVerdict]:

@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from guardrail_service.inference.queue.batch import Batch
-from guardrail_service.inference.queue.cost import QueuePlace, RowCost, Shares, Urgency, place_of
+from guardrail_service.inference.queue.cost import (
+    QueuePlace,
+    RowCost,
+    Shares,
+    UnderWay,
+    Urgency,
+    place_of,
+)
 from guardrail_service.types import Role, Row, RowOutput, RowResult
 
 
@@ -33,6 +40,7 @@ class Submission:
         self._after = after
         self._sequence = sequence
         self._place = place_of(request, now, cost_ms)
+        backlog.under_way.revise(request.owner, self._place)
         self._barriers = {role: Barrier(0, []) for role in after.values()}
 
     def place(self, row: Row, cost: RowCost, future: Future[RowDone]) -> None:
@@ -269,6 +277,7 @@ class Backlog:
     Attributes:
         running: The calls that run.
         lanes: By caller, what could start now; empty if nothing could.
+        under_way: The checks for which work that is well behind them leaves a worker free.
 
     Args:
         shares: What callers have had; rows that run count.
@@ -280,7 +289,9 @@ class Backlog:
     ) -> None:
         self._batches = dict(batches or {})
         self.running: set[ModelCall] = set()
-        self._queue = FairQueue[RowJob](shares or Shares())
+        shares = shares or Shares()
+        self.under_way = UnderWay(shares)
+        self._queue = FairQueue[RowJob](shares)
         self.lanes = self._queue.lanes
         self._held: set[RowJob] = set()
         self._by_row: dict[Row, RowJob] = {}
@@ -324,12 +335,18 @@ class Backlog:
     def pop(self, now: float, workers: int = 1) -> ModelCall | None:
         """Return a call of the most urgent job that somebody still waits for; or None.
 
+        None as well while what comes next leaves a worker free, see `UnderWay`.
+
         Args:
             now: Monotonic second.
-            workers: How many share what waits, where one call takes several rows.
+            workers: How many there are. They share what waits, where one call takes several rows.
         """
-        while (found := self._queue.pop()) is not None:
+        while (found := self._queue.first()) is not None:
             place, job = found
+            running = [run.jobs[0].place for run in self.running]
+            if self.under_way.keeps_back(job.owner, place, running, workers):
+                return None
+            self._queue.take(job, place.caller)
             if self._is_wanted(job, now):
                 job.run = ModelCall([job], now)
                 job.place = place

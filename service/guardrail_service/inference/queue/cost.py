@@ -298,3 +298,65 @@ class Shares:
         least = self._level - CREDIT_S
         known = self.accounts.items()
         self.accounts = {c: had for c, had in known if had > least or c in self._waiting}
+
+
+_WELL_S = 1.0
+"""Slack of one caller's work as of which it is huge beside another's: a long report beside a short
+chat answer, not chat answers among themselves, whenever they came."""
+_WELL_BEHIND_S = 0.1
+"""The same between callers, whose accounts count too: less than `CREDIT_S`, and more than callers
+that get the same differ by."""
+
+
+class UnderWay:
+    """Checks that have come and are not done. Not thread-safe alone.
+
+    Work that is well behind one of them leaves a worker free: the rows of a check do not come all
+    at once, and each would wait for a call that cannot be interrupted, and for the processor.
+
+    Args:
+        shares: What callers have had.
+    """
+
+    def __init__(self, shares: Shares) -> None:
+        self._shares = shares
+        self._places: dict[object, QueuePlace] = {}
+
+    def add(self, owner: object, place: QueuePlace) -> None:
+        """Note that an owner's check has come."""
+        self._places[owner] = place
+
+    def revise(self, owner: object, place: QueuePlace) -> None:
+        """Take the place that its rows have for the one that was expected."""
+        if owner in self._places:
+            self._places[owner] = place
+
+    def forget(self, owner: object) -> None:
+        """Note that it is done, or never was."""
+        self._places.pop(owner, None)
+
+    def keeps_back(
+        self, owner: object, place: QueuePlace, running: Sequence[QueuePlace], workers: int
+    ) -> bool:
+        """Return whether work at a place waits, though a worker is free.
+
+        Args:
+            owner: Whose work it is; it does not wait for its own check.
+            place: Of the work.
+            running: The places of what runs.
+            workers: How many there are; a single one is never kept free.
+        """
+        most = workers - 1
+        if most < 1 or len(running) < most:
+            return False
+        return any(
+            self._is_well_ahead(first, place)
+            and sum(self._is_well_ahead(first, other) for other in running) >= most
+            for check, first in self._places.items()
+            if check is not owner
+        )
+
+    def _is_well_ahead(self, one: QueuePlace, other: QueuePlace) -> bool:
+        if one.caller == other.caller:
+            return other.slack_s - one.slack_s > _WELL_S
+        return self._shares.ahead_s(one, other) > _WELL_BEHIND_S

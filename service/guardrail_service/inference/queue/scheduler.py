@@ -81,6 +81,10 @@ class Known:
 RowFuture = Future[RowDone] | Known
 
 
+KEPT_LOOK_S = 0.05
+"""Seconds between two looks of a worker that is kept free: callers' accounts change meanwhile."""
+
+
 class Ticket:
     """The rows of one request, in the order they were submitted.
 
@@ -232,12 +236,17 @@ class Scheduler:
             self._admit_in_time(cost_ms, cost_ms, request, now)
             # No more than its deadline leaves of it: what is huge ends then, done or not.
             spent_ms = cost_ms if deadline is None else min(cost_ms, (deadline - now) * 1e3)
-            self._expected[owner] = _Expected(place_of(request, now, cost_ms), max(0.0, spent_ms))
+            place = place_of(request, now, cost_ms)
+            self._expected[owner] = _Expected(place, max(0.0, spent_ms))
+            self._backlog.under_way.add(owner, place)
 
     def forget(self, owner: object) -> None:
-        """No longer count what an owner was expected to submit."""
+        """Note that an owner's check is done, and submits nothing more."""
         with self._changed:
             self._expected.pop(owner, None)
+            self._backlog.under_way.forget(owner)
+            if self._backlog.lanes:
+                self._changed.notify_all()
 
     @property
     def costs(self) -> CostModel:
@@ -415,7 +424,10 @@ class Scheduler:
                 if run is not None:
                     return run
                 self._changed.notify_all()  # what was dropped on the way may have been the last
-                self._changed.wait_for(lambda: self._stopped or bool(self._backlog.lanes))
+                if self._backlog.lanes:
+                    self._changed.wait(KEPT_LOOK_S)
+                else:
+                    self._changed.wait_for(lambda: self._stopped or bool(self._backlog.lanes))
             return None
 
     def _run(self, run: ModelCall) -> ModelCall | None:

@@ -12,6 +12,7 @@ from guardrail_service.inference.queue.cost import (
     CREDIT_S,
     QueuePlace,
     Shares,
+    UnderWay,
     Urgency,
     place_of,
 )
@@ -186,3 +187,44 @@ def test_what_comes_before_is_the_own_work_and_as_much_of_others_as_is_their_tur
     assert shares.ahead_ms(theirs, 100.0, works) == 5_000.0
     own = [(QueuePlace(0.5, 1.0, "me"), 30.0), (QueuePlace(2.0, 1.0, "me"), 70.0)]
     assert shares.ahead_ms(mine, 100.0, own) == 30.0
+
+
+CHAT, REPORT = QueuePlace(1.5, 1.5, "one"), QueuePlace(10.0, 3.0, "one")
+LATER, OTHER = QueuePlace(60.0, 1.5, "one"), QueuePlace(1.5, 1.5, "other")
+
+
+@pytest.mark.parametrize(
+    ("first", "place", "running", "workers", "is_kept"),
+    [
+        (CHAT, REPORT, [REPORT], 2, True),
+        (CHAT, REPORT, [], 2, False),
+        (CHAT, REPORT, [CHAT], 2, False),
+        (CHAT, REPORT, [REPORT], 3, False),
+        (CHAT, REPORT, [REPORT, REPORT], 3, True),
+        (CHAT, REPORT, [], 1, False),
+        (CHAT, CHAT, [REPORT], 2, False),
+        (CHAT, LATER, [LATER], 2, False),
+        (REPORT, REPORT, [REPORT], 2, False),
+        (REPORT, CHAT, [CHAT], 2, False),
+        (CHAT, OTHER, [OTHER], 2, True),
+        (OTHER, CHAT, [CHAT], 2, False),
+        (OTHER, REPORT, [REPORT], 2, True),
+    ],
+)
+def test_work_well_behind_a_check_leaves_it_a_worker(
+    first: QueuePlace, place: QueuePlace, running: list[QueuePlace], workers: int, is_kept: bool
+) -> None:
+    """What is huge beside it, or of a caller that has had much more; never what only came later."""
+    shares = Shares()
+    shares.accounts |= {"one": 1.0, "other": 1.2}
+    under_way = UnderWay(shares)
+    assert not under_way.keeps_back("work", place, running, workers)
+    under_way.add("check", first)
+    assert under_way.keeps_back("work", place, running, workers) is is_kept
+    assert not under_way.keeps_back("check", place, running, workers)
+    under_way.revise("check", REPORT._replace(order=100.0, slack_s=9.0))
+    assert not under_way.keeps_back("work", place, running, workers)
+    under_way.add("check", first)
+    under_way.forget("check")
+    under_way.revise("check", first)
+    assert not under_way.keeps_back("work", place, running, workers)

@@ -532,6 +532,29 @@ def test_work_that_is_coming_counts_for_its_caller() -> None:
             s.expect(500.0, clock.now + 2.0, "ordinary")
 
 
+def test_while_a_small_check_is_under_way_a_huge_one_leaves_it_a_worker() -> None:
+    """Its first rows have run and its next ones come; the huge one goes on when it is done."""
+    gate, small = Gate(), threading.Event()
+
+    def run(row: Row) -> RowResult:
+        if row.text.startswith("huge"):
+            return gate(row)
+        small.set()
+        return RowResult({}, 0.0, 0.0)
+
+    with scheduler(run, workers=2, costs=costs(500.0)) as s:
+        s.expect(10.0, None, "small")
+        s.submit([row(f"huge {n}") for n in range(3)], owner="huge")
+        assert gate.entered.wait(20)
+        s.submit([row("small")], owner="small").wait()
+        assert small.is_set()
+        until(lambda: s.running() == 1)
+        assert s.depth() == 2
+        s.forget("small")
+        until(lambda: s.running() == 2)
+        gate.open.set()
+
+
 def test_the_rows_that_wait_are_shared_between_callers() -> None:
     """A caller that fills the queue is refused; another one gets its half, and no more."""
     gate = Gate()

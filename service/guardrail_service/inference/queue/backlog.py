@@ -40,7 +40,8 @@ class Submission:
         self._after = after
         self._sequence = sequence
         self._place = place_of(request, now, cost_ms)
-        backlog.under_way.revise(request.owner, self._place)
+        if request.owner in backlog.under_way.places:
+            backlog.under_way.places[request.owner] = self._place
         self._barriers = {role: Barrier(0, []) for role in after.values()}
 
     def place(self, row: Row, cost: RowCost, future: Future[RowDone]) -> None:
@@ -343,9 +344,10 @@ class Backlog:
         """
         while (found := self._queue.first()) is not None:
             place, job = found
-            running = [run.jobs[0].place for run in self.running]
-            if self.under_way.keeps_back(job.owner, place, running, workers):
-                return None
+            if self.under_way.places.keys() - {job.owner}:
+                running = [run.jobs[0].place for run in self.running]
+                if self.under_way.keeps_back(job.owner, place, running, workers):
+                    return None
             self._queue.take(job, place.caller)
             if self._is_wanted(job, now):
                 job.run = ModelCall([job], now)

@@ -314,26 +314,16 @@ class UnderWay:
     Work that is well behind one of them leaves a worker free: the rows of a check do not come all
     at once, and each would wait for a call that cannot be interrupted, and for the processor.
 
+    Attributes:
+        places: By owner, from when its check is expected until it is done.
+
     Args:
         shares: What callers have had.
     """
 
     def __init__(self, shares: Shares) -> None:
+        self.places: dict[object, QueuePlace] = {}
         self._shares = shares
-        self._places: dict[object, QueuePlace] = {}
-
-    def add(self, owner: object, place: QueuePlace) -> None:
-        """Note that an owner's check has come."""
-        self._places[owner] = place
-
-    def revise(self, owner: object, place: QueuePlace) -> None:
-        """Take the place that its rows have for the one that was expected."""
-        if owner in self._places:
-            self._places[owner] = place
-
-    def forget(self, owner: object) -> None:
-        """Note that it is done, or never was."""
-        self._places.pop(owner, None)
 
     def keeps_back(
         self, owner: object, place: QueuePlace, running: Sequence[QueuePlace], workers: int
@@ -352,7 +342,7 @@ class UnderWay:
         return any(
             self._is_well_ahead(first, place)
             and sum(self._is_well_ahead(first, other) for other in running) >= most
-            for check, first in self._places.items()
+            for check, first in self.places.items()
             if check is not owner
         )
 

@@ -238,13 +238,13 @@ class Scheduler:
             spent_ms = cost_ms if deadline is None else min(cost_ms, (deadline - now) * 1e3)
             place = place_of(request, now, cost_ms)
             self._expected[owner] = _Expected(place, max(0.0, spent_ms))
-            self._backlog.under_way.add(owner, place)
+            self._backlog.under_way.places[owner] = place
 
     def forget(self, owner: object) -> None:
         """Note that an owner's check is done, and submits nothing more."""
         with self._changed:
             self._expected.pop(owner, None)
-            self._backlog.under_way.forget(owner)
+            self._backlog.under_way.places.pop(owner, None)
             if self._backlog.lanes:
                 self._changed.notify_all()
 

@@ -219,12 +219,6 @@ def test_work_well_behind_a_check_leaves_it_a_worker(
     shares.accounts |= {"one": 1.0, "other": 1.2}
     under_way = UnderWay(shares)
     assert not under_way.keeps_back("work", place, running, workers)
-    under_way.add("check", first)
+    under_way.places["check"] = first
     assert under_way.keeps_back("work", place, running, workers) is is_kept
     assert not under_way.keeps_back("check", place, running, workers)
-    under_way.revise("check", REPORT._replace(order=100.0, slack_s=9.0))
-    assert not under_way.keeps_back("work", place, running, workers)
-    under_way.add("check", first)
-    under_way.forget("check")
-    under_way.revise("check", first)
-    assert not under_way.keeps_back("work", place, running, workers)

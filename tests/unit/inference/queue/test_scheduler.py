@@ -542,14 +542,14 @@ def test_while_a_small_check_is_under_way_a_huge_one_leaves_it_a_worker() -> Non
         small.set()
         return RowResult({}, 0.0, 0.0)
 
-    with scheduler(run, workers=2, costs=costs(500.0)) as s:
+    with scheduler(run, workers=2, costs=costs(100.0)) as s:
         s.expect(10.0, None, "small")
-        s.submit([row(f"huge {n}") for n in range(3)], owner="huge")
+        s.submit([row(f"huge {n}") for n in range(5)], owner="huge")
         assert gate.entered.wait(20)
         s.submit([row("small")], owner="small").wait()
         assert small.is_set()
         until(lambda: s.running() == 1)
-        assert s.depth() == 2
+        assert s.depth() == 4
         s.forget("small")
         until(lambda: s.running() == 2)
         gate.open.set()

@@ -34,6 +34,9 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "retrieval": ("umbrela", "nuggets"),
 }  # fmt: skip
 """Ids by task; `retrieval` has every evaluator of that kind of problem, too."""
+HEADLINES = ("answer_correctness", "faithfulness", "ragchecker", "ragas", "summarization_judge")
+"""Evaluators whose primary metric says whether an answer is right: claim by claim, so that one
+wrong word counts. examples/lab/board.jsonl shows that they order models as they should."""
 PREFIX = "task:"
 
 

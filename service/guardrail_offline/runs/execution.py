@@ -17,7 +17,7 @@ from typing import Any
 
 from guardrail_offline.datasets.labs import LabSource
 from guardrail_offline.evaluators.configured import Configured, config_sha256
-from guardrail_offline.evaluators.result import Result
+from guardrail_offline.runs.fair_averages import in_averages, why_unanswered
 from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
 from guardrail_offline.runs.model_figures import ModelFigures
@@ -44,10 +44,9 @@ from guardrail_offline.runs.shards import (
     whole_file,
     write_json,
 )
-from guardrail_offline.runs.totals import EvaluatorTally, Missing, is_unanswered
+from guardrail_offline.runs.totals import EvaluatorTally, Missing
 from guardrail_offline.runs.worker import models_for, write_scores
 from guardrail_service.errors import ConfigurationError, MissingExtra
-from guardrail_service.types import State
 
 SHARD_ROWS = 200
 
@@ -223,7 +222,7 @@ def _assemble(
     fingerprints: Mapping[str, str],
     options: RunOptions,
 ) -> Summary:
-    tallies = [EvaluatorTally(one) for one in configured]
+    tallies, unanswered = [EvaluatorTally(one) for one in configured], Counter[str]()
     files = ResultFiles(
         layout.out / "results",
         configured,
@@ -235,11 +234,12 @@ def _assemble(
         for scored in _in_order(layout, plan):
             files.add(scored)
             table.add(scored)
-            fair = _without_other_answer(scored, configured)
+            fair = in_averages(scored, configured)
+            unanswered[scored.case.model] += why_unanswered(scored) is not None
             for tally in tallies:
                 tally.add(scored.case.model, fair.results[tally.configured.id])
     files.close(plan.models)
-    boards = [leaderboard(tally, plan.models, options.missing) for tally in tallies]
+    boards = [leaderboard(one, plan.models, options.missing, unanswered) for one in tallies]
     write_json(layout.out / "leaderboards.json", boards)
     with whole_file(layout.out / "leaderboards.md") as stream:
         stream.write(markdown(boards))
@@ -268,7 +268,7 @@ def _findings(
     silent: dict[str, Counter[str]] = {}
     for whole in _groups(layout, plan):
         flips.add(whole)
-        group = [_without_other_answer(scored, configured) for scored in whole]
+        group = [in_averages(scored, configured) for scored in whole]
         worst.add(group)
         figures.add(group)
         conversations.add(group)
@@ -277,7 +277,7 @@ def _findings(
         for one in common:
             one.add(group)
         for scored in group:
-            if reason := _why_unanswered(scored):
+            if reason := why_unanswered(scored):
                 silent.setdefault(scored.case.model, Counter())[reason] += 1
         runs = max(runs, runs_of(group))
     if {evaluator for evaluator, _ in OPEN_RAG_EVAL.values()} & {one.id for one in configured}:
@@ -301,27 +301,6 @@ def _findings(
     summary = replace(counts, unanswered=by_model)
     write_json(layout.out / SUMMARY, asdict(summary))
     return summary
-
-
-def _without_other_answer(scored: ScoredCase, configured: Sequence[Configured]) -> ScoredCase:
-    """Return a case without what compares it with an expected answer that is no longer right.
-
-    Only flips and the tables of scores have these values.
-    """
-    if not scored.case.has_other_answer:
-        return scored
-    results = dict(scored.results)
-    for one in configured:
-        spec = one.evaluator.spec
-        if spec.compares:
-            results[one.id] = Result.missing(spec.keys, State.NOT_APPLICABLE, "other_answer")
-    return replace(scored, results=results)
-
-
-def _why_unanswered(scored: ScoredCase) -> str | None:
-    """Return why a case has no answer to judge, as some evaluator said; None if it has one."""
-    reasons = (score.reason for one in scored.results.values() for score in one.scores.values())
-    return next((reason for reason in reasons if reason and is_unanswered(reason)), None)
 
 
 def _flip_tally(configured: Sequence[Configured]) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from guardrail_offline.datasets.cases import Model
+from guardrail_offline.evaluators.tasks import HEADLINES
 from guardrail_offline.runs.totals import EvaluatorTally, Missing, fails
 from guardrail_service.types import Direction
 
@@ -15,15 +16,30 @@ model only, by the side its value is on."""
 
 
 def leaderboard(
-    tally: EvaluatorTally, models: Sequence[Model], missing: Missing = "both"
+    tally: EvaluatorTally,
+    models: Sequence[Model],
+    missing: Missing = "both",
+    unanswered: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Return one evaluator's table: a row per model that has cases, the best first.
 
     Models are ordered by their value with the worst one for every missing answer, unless the run
-    excludes missing answers.
+    excludes missing answers. Behind them come those with fewer counted cases than `min_test_cases`,
+    where others have as many, and those of which no case was judged.
+
+    Args:
+        tally: The evaluator, added up.
+        models: In the order of the lab.
+        missing: What a missing answer counts.
+        unanswered: How many cases each model left unanswered; of equal models the one that said
+            more is first.
     """
     spec = tally.evaluator.spec
     rows = [_row(tally, model, missing) for model in models if model.key in tally.metrics]
+    counts_silence = missing != "exclude" and spec.worst(spec.primary.key) is not None
+    counted = {row["model"]: _counted(row, spec.primary.key, counts_silence) for row in rows}
+    wanted = tally.configured.common.min_test_cases
+    least = wanted if max(counted.values(), default=0) >= wanted else 0
     board: dict[str, Any] = {
         "evaluator": spec.id,
         "name": spec.name,
@@ -34,7 +50,16 @@ def leaderboard(
         "directions": {metric.key: metric.direction.value for metric in spec.metrics},
         "thresholds": tally.thresholds,
         "missing": missing,
-        "rows": sorted(rows, key=lambda row: _order(row, spec.primary.direction, spec.primary.key)),
+        "rows": sorted(
+            rows,
+            key=lambda row: (
+                counted[row["model"]] < least,
+                *_order(row, spec.primary.direction, spec.primary.key),
+                (unanswered or {}).get(row["model"], 0),
+                -row["metrics"][spec.primary.key]["n"],
+                row["name"],
+            ),
+        ),
     }
     if board["kind"] == "classification":
         board["confusion"] = {model.key: _confusion(tally, model.key) for model in models}
@@ -46,9 +71,67 @@ def markdown(boards: Iterable[Mapping[str, Any]]) -> str:
 
     Behind "all" stands the mean with the worst value for every missing answer, where some are.
     """
+    boards = list(boards)
     tables = [_table(board) for board in boards]
     note = _NOTE if any("(all: " in table for table in tables) else ""
-    return "# Leaderboards\n\n" + note + "\n".join(tables)
+    return "# Leaderboards\n\n" + note + "\n".join([*_headlines(boards), *tables])
+
+
+def _headlines(boards: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the table that says which model is right most often, where there are several.
+
+    Models are ordered by their mean place over the headline metrics.
+    """
+    chosen = [board for board in boards if board["evaluator"] in HEADLINES]
+    judged = [board for board in chosen if any(_judged(board, row) for row in board["rows"])]
+    names = {row["model"]: row["name"] for board in judged for row in board["rows"]}
+    if len(names) < 2:
+        return
+    places = {model: sum(_place(board, model) for board in judged) / len(judged) for model in names}
+    lines = ["## Headline metrics", "", _ABOUT_HEADLINES, ""]
+    heads = [f"{board['evaluator']}.{board['primary_metric']}" for board in judged]
+    lines += [
+        "| model | mean place | " + " | ".join(heads) + " |",
+        "|---|---|" + "---|" * len(heads),
+    ]
+    for model in sorted(names, key=lambda key: (places[key], names[key])):
+        cells = [_headline(board, model) for board in judged]
+        lines.append(
+            f"| {_escaped(names[model])} | {places[model]:.1f} | " + " | ".join(cells) + " |"
+        )
+    yield "\n".join(lines) + "\n"
+
+
+_ABOUT_HEADLINES = (
+    "These say whether answers are right, by the expected answer or the passages, with the worst "
+    "value for an answer that is missing. Closeness of words or meaning is no headline: a wrong "
+    '"not" hardly changes it.'
+)
+
+
+def _judged(board: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    return bool(row["metrics"][board["primary_metric"]]["n"])
+
+
+def _place(board: Mapping[str, Any], model: str) -> int:
+    """Return a model's place, from 1; models of one value share the better one."""
+    rows, key = board["rows"], board["primary_metric"]
+    places = {row["model"]: place for place, row in enumerate(rows, start=1)}
+    own = next((row for row in rows if row["model"] == model), None)
+    if own is None:
+        return len(rows) + 1
+    value = own["metrics"][key]["adjusted"]
+    equal = [row["model"] for row in rows if row["metrics"][key]["adjusted"] == value]
+    return min(places[name] for name in equal)
+
+
+def _headline(board: Mapping[str, Any], model: str) -> str:
+    cells = [row["metrics"] for row in board["rows"] if row["model"] == model]
+    cell = cells[0][board["primary_metric"]] if cells else None
+    if cell is None or cell["adjusted"] is None:
+        return "-"
+    silent = f" ({cell['unanswered']} missing)" if cell["unanswered"] else ""
+    return f"{cell['adjusted']:.3f}{silent}"
 
 
 _NOTE = (
@@ -83,13 +166,20 @@ def _row(tally: EvaluatorTally, model: Model, missing: Missing) -> dict[str, Any
     return {"model": model.key, "name": model.title, "metrics": cells}
 
 
-def _order(row: Mapping[str, Any], direction: Direction, key: str) -> tuple[bool, float, int, str]:
-    """Return what rows are sorted by; of two equal models the one judged on more cases is first."""
+def _counted(row: Mapping[str, Any], key: str, counts_silence: bool) -> int:
+    """Return how many cases stand behind the value that a model's place is given for."""
+    cell = row["metrics"][key]
+    judged = int(cell["n"] + cell["infinite"])
+    return judged + int(cell["unanswered"]) if judged and counts_silence else judged
+
+
+def _order(row: Mapping[str, Any], direction: Direction, key: str) -> tuple[int, float]:
+    """Return what rows are sorted by: judged ones by value, then others, then silent ones."""
     cell = row["metrics"][key]
     value = cell["adjusted"]
-    if value is None:
-        return True, 0.0, 0, row["name"]
-    return False, -value if direction is Direction.HIGHER else value, -cell["n"], row["name"]
+    if value is None or (not cell["n"] and cell["unanswered"]):
+        return 1 + bool(cell["unanswered"]), 0.0
+    return 0, -value if direction is Direction.HIGHER else value
 
 
 def _confusion(tally: EvaluatorTally, model: str) -> list[dict[str, Any]]:

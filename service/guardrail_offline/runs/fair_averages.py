@@ -23,7 +23,7 @@ def in_averages(scored: ScoredCase, configured: Sequence[Configured]) -> ScoredC
 
     Without what compares a variant with an expected answer that is no longer right. And where a
     case was left unanswered, without what its answer could only pass by saying nothing: it insults
-    nobody. What it fails all the same counts.
+    nobody. A failure counts all the same.
     """
     reason = why_unanswered(scored)
     if reason is None and not scored.case.has_other_answer:

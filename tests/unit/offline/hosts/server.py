@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,13 +84,19 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(*replies: Reply, answer: Callable[[dict[str, Any]], Reply] | None = None) -> Any:
+def serving(
+    *replies: Reply,
+    answer: Callable[[dict[str, Any]], Reply] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Any:
     """Yield a server that is told what to reply."""
     told = Server(list(replies), answer)
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None  # a client that left
     server.told = told
-    told.url = f"http://127.0.0.1:{server.server_port}/v1"
+    told.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

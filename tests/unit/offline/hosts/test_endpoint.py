@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+import shutil
+import ssl
+import subprocess
 import time
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +27,7 @@ from tests.unit.offline.hosts.server import Reply, asked, serving, waits
 __all__ = ["waits"]
 GOOD = Reply({"ok": True})
 KEY = "sk-made-up-for-this-test"
+OPENSSL = shutil.which("openssl") or ""
 
 
 def paused(found: list[float]) -> list[float]:
@@ -182,3 +187,24 @@ def test_an_address_that_cannot_be_used_is_refused(url: str, found: str) -> None
     with pytest.raises(ConfigurationError, match=found) as caught:
         Endpoint(url)
     assert "pass@" not in str(caught.value)
+
+
+@pytest.mark.skipif(not OPENSSL, reason="openssl makes the certificate")
+def test_a_certificate_that_nobody_vouches_for_is_refused(
+    tmp_path: Path, waits: list[float]
+) -> None:
+    """Nothing is sent to whoever has it."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    files = ["-subj", "/CN=127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    made = subprocess.run([OPENSSL, *words.split(), *files], capture_output=True)
+    assert made.returncode == 0, made.stderr
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with (
+        serving(GOOD, tls=context) as server,
+        asked(server.url, waits, limits=Patience(retries=0)) as endpoint,
+        pytest.raises(HostUnavailable, match="ConnectError"),
+    ):
+        endpoint.post({})
+    assert server.bodies == []

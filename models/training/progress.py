@@ -18,6 +18,15 @@ def rate_at(step: int, config: dict[str, Any], spent: float = 0.0) -> float:
     return float(warm * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done))))
 
 
+def kept_share(step: int, most: float, after: int = 50) -> float:
+    """Return how much of the averaged weights a step keeps, at most `most`.
+
+    The average reaches back about `step / after` steps. A run of a few hundred steps needs a small
+    `after`; with 50 its average is hardly more than its last weights.
+    """
+    return min(most, step / (step + after))
+
+
 def draw_curves(history: list[dict[str, Any]], path: Path) -> None:
     """Write loss and development areas over steps."""
     import matplotlib

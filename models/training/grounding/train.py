@@ -29,7 +29,7 @@ from branch_graph import upper_layers
 from build_embedding import source_folder
 from guardrail_bench.quality import auroc
 from precision import autocast
-from progress import draw_curves, rate_at
+from progress import draw_curves, kept_share, rate_at
 
 HERE = Path(__file__).resolve().parent
 CHECKPOINT_S = 300
@@ -221,10 +221,10 @@ class GroundingRun:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.step += 1
-        decay = min(EMA, self.step / (self.step + 50))
+        kept = kept_share(self.step, EMA, self.config.get("average_after", 50))
         with torch.no_grad():
             torch._foreach_lerp_(
-                list(self.average.parameters()), list(self.model.parameters()), 1 - decay
+                list(self.average.parameters()), list(self.model.parameters()), 1 - kept
             )
         return float(loss.detach())
 

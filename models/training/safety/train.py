@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from branch_graph import Branch
 from guardrail_bench.quality import auroc
 from precision import autocast
-from progress import draw_curves, rate_at
+from progress import draw_curves, kept_share, rate_at
 
 CHECKPOINT_S = 300
 EMA = 0.998
@@ -186,10 +186,10 @@ class SafetyRun:
         torch.nn.utils.clip_grad_norm_(self.branch.parameters(), 1.0)
         self.optimizer.step()
         self.step += 1
-        decay = min(EMA, self.step / (self.step + 50))
+        kept = kept_share(self.step, EMA)
         with torch.no_grad():
             for mean, now in zip(self.average.parameters(), self.branch.parameters(), strict=True):
-                mean.lerp_(now, 1 - decay)
+                mean.lerp_(now, 1 - kept)
         return float(loss.detach())
 
     def evaluate(self, losses: list[float]) -> None:

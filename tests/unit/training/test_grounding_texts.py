@@ -23,7 +23,7 @@ def texts() -> Iterator[ModuleType]:
         yield importlib.import_module("texts")
     finally:
         del sys.path[:2]
-        for name in ("texts", "edits", "corpora"):
+        for name in ("texts", "edits", "corpora", "progress"):
             sys.modules.pop(name, None)
 
 
@@ -104,3 +104,23 @@ def test_every_part_of_the_mix_has_its_share(texts: ModuleType) -> None:
     assert weights[3] == pytest.approx(0.125)
     assert weights[4:7].sum() == pytest.approx(0.125)
     assert weights[7:].sum() == pytest.approx(0.5)
+
+
+def test_a_source_of_low_weight_is_drawn_less(texts: ModuleType) -> None:
+    """Its share falls in its part; other parts keep theirs."""
+    rows = [{"source": source, "label": 0} for source in ("bump", "tatqa", "fm2")]
+    config = {"parts": {"written": {"share": 0.6}, "facts": {"share": 0.4, "sources": ["fm2"]}}}
+    assert texts.by_part(rows, [1.0, 0.2, 1.0], config) == pytest.approx([0.5, 0.1, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("step", "after", "kept"), [(1, 50, 1 / 51), (480, 50, 480 / 530), (480, 10, 480 / 490)]
+)
+@pytest.mark.usefixtures("texts")
+def test_averaged_weights_reach_back_further_the_longer_a_run(
+    step: int, after: int, kept: float
+) -> None:
+    """They start with the last weights; a bound keeps a very long run moving."""
+    progress = importlib.import_module("progress")
+    assert progress.kept_share(step, 0.998, after) == pytest.approx(kept)
+    assert progress.kept_share(10**6, 0.998, after) == 0.998

@@ -86,24 +86,28 @@ def answer_of(judged: Sequence[ModelVerdict], title: Any) -> tuple[str, str]:
     by_light = {light: [v for v in judged if v.light == light] for light in
                 ("passes", "unclear", "fails", "unknown")}  # fmt: skip
     passing, unclear, failing = (by_light[key] for key in ("passes", "unclear", "fails"))
-    names = ", ".join(title(v.model) for v in passing[:3])
     if not judged or len(by_light["unknown"]) == len(judged):
         return "unknown", "This report cannot say: no metric has a fitted threshold and values."
     if passing and len(judged) == 1:
         return "passes", "Nothing that was checked speaks against it."
     if passing:
-        more = f" and {len(passing) - 3} more" if len(passing) > 3 else ""
-        return "passes", f"Nothing that was checked speaks against {names}{more}."
+        names = _names([title(one.model) for one in passing])
+        return "passes", f"Nothing that was checked speaks against {names}."
     if unclear:
         if len(judged) == 1:
             return "unclear", "Not clear yet. It fails no check beyond doubt, but some are open."
-        nearest = ", ".join(title(v.model) for v in unclear[:3])
-        rest = f"; {len(failing)} of the others should not" if failing else ""
-        return "unclear", f"Not clear yet. {nearest}: open questions, no clear failure{rest}."
+        nearest = _names([title(one.model) for one in unclear])
+        rest = f" {_names([title(one.model) for one in failing])} should not." if failing else ""
+        return "unclear", f"Not clear yet. {nearest}: no clear failure, but open questions.{rest}"
     count = len(failing[0].with_light("fails")) if failing else 0
     if len(judged) == 1:
         return "fails", f"No. It fails {count} of {len(failing[0].checks)} checks."
     return "fails", f"No. Each of the {len(judged)} models fails at least one check."
+
+
+def _names(titles: Sequence[str]) -> str:
+    more = f" and {len(titles) - 3} more" if len(titles) > 3 else ""
+    return ", ".join(titles[:3]) + more
 
 
 def _axis(figures: RunFigures, data: EvaluatorData, metric: str) -> ChartAxis:

@@ -31,6 +31,9 @@ MOST_CASES = 20_000
 """A larger run has its report on demand only: the page needs all scores in memory."""
 LIGHT_WORDS = {"fails": "fails", "unclear": "open", "passes": "passes", "unknown": "no threshold"}
 LIGHT_MARKS = {"fails": "✕", "unclear": "?", "passes": "✓", "unknown": "-"}
+TALLY_WORDS = {
+    "fails": "failed", "unclear": "open", "passes": "passed", "unknown": "without threshold",
+}  # fmt: skip
 CALLS = {
     "fails": "Should not go live as it is.",
     "unclear": "Not clear yet.",
@@ -86,6 +89,7 @@ def report_page(run: RunData, tolerated: float = TOLERATED) -> str:
         lights=LIGHTS,
         light_words=LIGHT_WORDS,
         light_marks=LIGHT_MARKS,
+        tally_words=TALLY_WORDS,
         calls=CALLS,
         origin_words=ORIGIN_WORDS,
         title=run.title,

@@ -121,11 +121,11 @@ function dots(node) {
     stacks.set(slot, height + 1);
     const bad = isBad(value, spec);
     const dot = make("rect", { class: "dot " + (spec.cut === null ? "none" : bad ? "bad" : ""), x: slot - 0.6, y: Math.max(0, 36 - 3 * height), width: 1.2, height: 2.4 }, make("title", {}, `${one.k}: ${shown(value)}`));
-    dot.addEventListener("click", () => { location.hash = "case=" + encodeURIComponent(one.k); });
+    dot.addEventListener("click", () => { location.hash = linkTo(one.k); });
     drawing.append(dot);
   });
   const names = make("ol", { class: "checks" });
-  own.slice(0, 12).forEach((one) => names.append(make("li", {}, make("a", { href: "#case=" + encodeURIComponent(one.k) },
+  own.slice(0, 12).forEach((one) => names.append(make("li", {}, make("a", { href: linkTo(one.k) },
     make("bdi", {}, shorter(one.q === undefined ? one.k : text(one.q)[0], 90))), ` ${isBad(one.s[evaluator][metric], spec) ? "✕ " : ""}${shown(one.s[evaluator][metric])}`)));
   return [make("p", { class: "quiet" }, `${shown(low)} to ${shown(high)}; ${spec.up ? "higher" : "lower"} is better${spec.cut === null ? "" : "; the line is the threshold " + shown(spec.cut)}. Grey: all judged answers. Dots: the ${own.length} on this page.`),
     drawing, make("p", {}, make("b", {}, "The worst of them")), names];

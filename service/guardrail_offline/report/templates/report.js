@@ -24,6 +24,10 @@ function shorter(words, most) {
   return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : words;
 }
 
+function linkTo(key) {
+  try { return "#case=" + encodeURIComponent(key); } catch { return "#cases"; } // half of a character has no address
+}
+
 function shown(value) {
   if (typeof value !== "number") return value === null || value === undefined ? "no value" : String(value);
   return Number.isInteger(value) ? String(value) : Math.abs(value) >= 1000 ? value.toPrecision(4) : value.toFixed(3);
@@ -102,7 +106,7 @@ function caseElement(one) {
   item.append(
     make("h3", {}, make("bdi", {}, shorter(one.q === undefined ? one.k : text(one.q)[0], 200))),
     make("p", { class: "quiet" }, make("bdi", {}, titles.get(one.m) || one.m || "(no model)"), " · ",
-      make("a", { href: "#case=" + encodeURIComponent(one.k) }, make("bdi", {}, shorter(one.k, 80))),
+      make("a", { href: linkTo(one.k) }, make("bdi", {}, shorter(one.k, 80))),
       one.c ? " · " + one.c.map((name) => shorter(name, 60)).join(", ") : "", one.flip ? " · flipped" : ""),
   );
   if (failed.length) item.append(make("p", {}, make("b", {}, "Fails: "), failed.join(", ")));

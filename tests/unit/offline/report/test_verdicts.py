@@ -88,7 +88,7 @@ def test_silence_does_not_pass(tmp_path: Path) -> None:
     [
         (["fails"], "fails", "No. It fails"),
         (["fails", "passes"], "passes", "speaks against b"),
-        (["fails", "unclear"], "unclear", "b: open questions"),
+        (["fails", "unclear"], "unclear", "b: no clear failure"),
         (["unknown", "unknown"], "unknown", "cannot say"),
         ([], "unknown", "cannot say"),
         (["fails", "fails"], "fails", "Each of the 2 models"),

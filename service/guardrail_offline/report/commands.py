@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -10,26 +13,66 @@ import typer
 from guardrail_service.commands.console import command, out, plain
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
+FORMATS = (".html", ".json", ".csv", ".md", ".zip")
+
 
 @command
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of guardrail evaluate.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of guardrail evaluate, or archives of them.")
+    ],
     out_file: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The page; report.html of the first run if unset."),
+        typer.Option(
+            "--out",
+            "-o",
+            help="What to write, by its ending: .html, .json, .csv, .md, or .zip in H2O's layout; "
+            "report.html of the first run if unset.",
+        ),
     ] = None,
     tolerate: Annotated[
         float, typer.Option(min=0, max=1, help="Share of failing answers that is accepted.")
     ] = 0.05,
 ) -> None:
-    """Write a run, or several side by side, as one HTML page that needs no network."""
+    """Write a run, or several side by side, as one page that needs no network, or as one file."""
     try:
-        from guardrail_offline.report.page import REPORT, write_report
+        from guardrail_offline.report.page import REPORT
     except ImportError as error:  # jinja2
         raise MissingExtra("rag-guardrail-offline") from error
-    target = out_file or runs[0] / REPORT
+    first = runs[0].with_suffix("") if runs[0].suffix.lower() == ".zip" else runs[0]
+    target = out_file or (first / REPORT if first.is_dir() else first.with_suffix(".html"))
+    if target.suffix.lower() not in FORMATS:
+        raise ConfigurationError("--out", repr(target.suffix), f"one of {', '.join(FORMATS)}")
     try:
-        write_report(runs, target, tolerate)
+        _write(runs, target, tolerate)
     except OSError as error:
         raise ConfigurationError("--out", type(error).__name__, "a file to write") from error
     out.print(f"see {plain(str(target))}")
+
+
+def _write(runs: Sequence[Path], target: Path, tolerate: float) -> None:
+    from guardrail_offline.report.archive import opened_run, write_archive
+    from guardrail_offline.report.exports import report_json, report_markdown, scores_csv
+    from guardrail_offline.report.page import report_page
+    from guardrail_offline.report.run_data import read_run_data, side_by_side
+    from guardrail_offline.runs.shards import whole_file
+
+    with ExitStack() as stack:
+        folders = [stack.enter_context(opened_run(path)) for path in runs]
+        kind = target.suffix.lower()
+        if kind == ".zip":
+            if len(folders) > 1:
+                raise ConfigurationError("--out", "an archive of several runs", "one run")
+            write_archive(folders[0], target)
+            return
+        run = side_by_side([read_run_data(folder) for folder in folders])
+        with whole_file(target) as stream:
+            if kind == ".csv":
+                scores_csv(run, stream)
+            elif kind == ".json":
+                content = report_json(run, tolerate)
+                stream.write(json.dumps(content, indent=1, allow_nan=False) + "\n")
+            elif kind == ".md":
+                stream.write(report_markdown(run, tolerate))
+            else:
+                stream.write(report_page(run, tolerate))

@@ -165,7 +165,7 @@ def read_run_data(folder: Path) -> RunData:
         name=str(manifest.get("lab", {}).get("name") or folder.name),
         cases=cases,
         models=(*models, *(Model(key, key) for key in extra)),
-        evaluators=evaluators,
+        evaluators=dict(sorted(evaluators.items())),
         manifests=[manifest],
         problems=_json(folder / "problems.json", []),
         insights=_json(folder / "insights.json", []),

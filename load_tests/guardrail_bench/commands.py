@@ -424,6 +424,32 @@ def bench_guarding(
     guarding_report.publish({**report, "openings": openings}, json_file, doc)
 
 
+@bench_app.command("grades")
+@command
+def bench_grades(
+    data: Annotated[
+        Path, typer.Option(help="Folder with grounding, safety, pii and qa.jsonl(.gz).")
+    ],
+    out_file: Annotated[Path, typer.Option("--out", help="JSON file to write.")],
+    limit: Annotated[int, typer.Option(min=2, help="Rows of each set at most.")] = 160,
+    scores: Annotated[
+        Path | None, typer.Option(help="Where to keep scores, so that a stopped run goes on.")
+    ] = None,
+    pack: PackOption = None,
+) -> None:
+    """Compare the numbers of offline evaluators with labels of people.
+
+    `service/guardrail_offline/evaluators/grades.json` is what this wrote for the pack that ships.
+    """
+    from guardrail_bench import evaluator_grades
+
+    chosen = settings_from(model_pack=pack).model_pack
+    with err.status("measuring"):
+        report = evaluator_grades.run(data, limit, scores, chosen)
+    out_file.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+    out.print(f"{len(report['grades'])} evaluators graded on {len(report['sets'])} sets")
+
+
 @bench_app.command("quality")
 @command
 def bench_quality(

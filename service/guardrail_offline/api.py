@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -41,6 +40,9 @@ class Scores(Mapping[str, float | None]):
         rows: A mapping per case: its key, and each metric's value or None.
         missing: Of each metric, how many cases have no value, by reason.
         ignored: Columns of the dataset that nothing read.
+        adjusted: The means with the worst value for every case that was not answered: no answer,
+            an error, or an abstention from a question that has one. A metric without a worst end,
+            and one that silence does not make worse, is as it is.
     """
 
     def __init__(
@@ -49,12 +51,14 @@ class Scores(Mapping[str, float | None]):
         missing: Mapping[str, Any],
         ignored: Iterable[str] = (),
         together: Mapping[str, float] | None = None,
+        adjusted: Mapping[str, float | None] | None = None,
     ) -> None:
         self.rows = tuple(rows)
         self.missing = dict(missing)
         self.ignored = tuple(ignored)
         keys = [key for key in (rows[0] if rows else {}) if key != "key"]
         self._means = {key: _mean(row[key] for row in rows) for key in keys} | dict(together or {})
+        self.adjusted = self._means | dict(adjusted or {})
 
     def __getitem__(self, key: str) -> float | None:
         return self._means[key]
@@ -126,22 +130,30 @@ def evaluate(
         for i, case in enumerate(cases)
     ]
     missing = {name: _reasons(found.values(), *place) for name, place in names.items()}
+    tallies = {one.id: _tallied(one, found.values()) for one in configured} if cases else {}
     together = {
         name: value
-        for one in configured
-        for key, value in _together(one, found.values()).items()
-        for name, place in names.items()
-        if place == (one.id, key)
+        for name, (evaluator, key) in names.items()
+        if evaluator in tallies and key in tallies[evaluator].evaluator.spec.per_model
+        and (value := tallies[evaluator].value(_ALL, key)) is not None
+    }  # fmt: skip
+    adjusted = {
+        name: tallies[evaluator].adjusted(_ALL, key)
+        for name, (evaluator, key) in names.items()
+        if evaluator in tallies
     }
-    return Scores(rows, missing, sorted(reader.ignored), together)
+    return Scores(rows, missing, sorted(reader.ignored), together, adjusted)
 
 
-def _together(one: Configured, results: Iterable[Mapping[str, Result]]) -> Mapping[str, float]:
-    """Return the metrics of one evaluator that exist only for cases together."""
-    evaluator = one.evaluator
-    found = (evaluator.tally(result[one.id]) for result in results)
-    tallies = Counter(tally for tally in found if tally is not None)
-    return evaluator.per_model(tallies) if tallies else {}
+_ALL = ""
+"""All models of a dataset together."""
+
+
+def _tallied(one: Configured, results: Iterable[Mapping[str, Result]]) -> EvaluatorTally:
+    tally = EvaluatorTally(one)
+    for result in results:
+        tally.add(_ALL, result[one.id])
+    return tally
 
 
 def check(

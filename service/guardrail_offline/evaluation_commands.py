@@ -59,6 +59,22 @@ def evaluators_list(
     suite: Annotated[
         str | None, typer.Option(help="h2o, ragas, open_rag_eval, ragchecker or trulens.")
     ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="rule-based, ngram, semantic-similarity, nli, classifier, ..."),
+    ] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="nist, sr11-7, or one principle such as nist:fair.")
+    ] = None,
+    problem_type: Annotated[
+        str | None, typer.Option(help="accuracy, retrieval, privacy, security, fairness, ...")
+    ] = None,
+    deterministic: Annotated[
+        bool | None,
+        typer.Option(
+            "--deterministic/--non-deterministic", help="Whether numbers repeat; both if unset."
+        ),
+    ] = None,
     page: Annotated[
         bool, typer.Option("--markdown", help="Print the page docs/evaluators.md.")
     ] = False,
@@ -69,17 +85,21 @@ def evaluators_list(
     The ones that need a judge are listed and marked; they decline until one is configured.
     """
     from guardrail_offline.evaluators.catalogue import CATALOGUE
-    from guardrail_offline.evaluators.description import describe, markdown, of_suite
+    from guardrail_offline.evaluators.description import chosen, describe, markdown
 
     if page:
         typer.echo(markdown(), nl=False)
         return
     _note(map(str, CATALOGUE.load_installed()))
-    specs = of_suite(suite)
+    specs = chosen(
+        suite, method=method, tag=tag, problem_type=problem_type, deterministic=deterministic
+    )
     if as_json:
         out.print_json(json.dumps([describe(spec) for spec in specs]))
         return
-    table = Table("id", "class", "primary metric", "metrics", "inputs", "judge-free", "suites")
+    table = Table(
+        "id", "class", "primary metric", "metrics", "inputs", "judge-free", "grade", "suites"
+    )
     for about in map(describe, specs):
         first = about["metrics"][0]
         arrow = "up" if first["direction"] == "higher_is_better" else "down"
@@ -89,7 +109,8 @@ def evaluators_list(
             f"{first['key']} {arrow}",
             str(len(about["metrics"])),
             " ".join(about["inputs"]),
-            about["judge_free"],
+            about["judge_free"] if about["declines"] is None else about["declines"],
+            about["grade"]["grade"],
             " ".join(about["suites"]),
         )
     out.print(table)
@@ -104,6 +125,7 @@ def evaluators_show(
 ) -> None:
     """Show one evaluator: metrics with ranges and thresholds, inputs, parameters, origin."""
     from guardrail_offline.evaluators.description import describe, find
+    from guardrail_offline.evaluators.grades import grade_line
 
     about = describe(find(name), parameters=True)
     if as_json:
@@ -112,6 +134,10 @@ def evaluators_show(
     out.print(f"[bold]{about['id']}[/bold]: {plain(about['summary'])}")
     for key in ("name", "h2o_id", "run_class", "original_run_class", "surrogate", "needs_judge"):
         out.print(f"  {key}: {plain(str(about[key]))}")
+    for line in (f"definition: {about['definition']}", f"grade: {grade_line(find(name))}"):
+        out.print(f"  {plain(line)}")
+    for key, other in about["same_as"].items():
+        out.print(f"  {plain(key)}: the number of {plain(other)}")
     for key in ("inputs", "roles", "suites", "tags", "problem_type", "avid", "deterministic"):
         value = about[key]
         out.print(f"  {key}: {plain(' '.join(value) if isinstance(value, list) else str(value))}")

@@ -14,6 +14,7 @@ import guardrail_offline.evaluators  # noqa: F401 - importing registers the eval
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.catalogue import CATALOGUE, AnyEvaluator
 from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.evaluators.description import declines
 from guardrail_offline.evaluators.pack_models import PackModels, load_models
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.runs.worker import score
@@ -216,3 +217,52 @@ def test_the_noise_of_the_insurer() -> None:
     case = Case("1", "What is LIC known for?", answer, expected, tuple(map(Passage, LIC)))
     found = worked("noise_sensitivity", case)
     assert found["noise_sensitivity_relevant"] in (0.0, 0.5)
+
+
+def several_cases() -> list[Case]:
+    """Return cases with several passages and answers of every kind."""
+    rivers = "The Elbe is 1,094 km long. It rises in the Krkonose mountains."
+    food = "Kenya exports tea. Coffee grows on its hills."
+    texts = [text for *_, text in QUESTIONS]
+    answers = [None, "Paris is in Germany.", "The hall has 4,000 seats. It burned down in 1901."]
+    return [
+        Case(f"{name}-{number}", question, answer or expected, expected,
+             tuple(map(Passage, (rivers, text, f"{texts[(place + 1) % len(texts)]} {food}"))),
+             group=name)
+        for place, (name, question, expected, text) in enumerate(QUESTIONS)
+        for number, answer in enumerate(answers)
+    ]  # fmt: skip
+
+
+def test_no_number_has_two_names_without_saying_so() -> None:
+    """What is declared is the same, and what is always the same is declared."""
+    specs = [one.spec for one in CATALOGUE if not declines(one.spec)]
+    configured = configure([spec.id for spec in specs])
+    cases = several_cases()
+    found = score(list(enumerate(cases)), configured, models())
+    columns = {
+        f"{spec.id}.{key}": tuple(found[i][spec.id].scores[key].value for i in range(len(cases)))
+        for spec in specs
+        for key in spec.keys
+    }
+    declared = {f"{spec.id}.{key}": other for spec in specs for key, other in spec.same_as.items()}
+    for path, other in declared.items():
+        pairs = zip(columns[path], columns[other], strict=True)
+        both = [(a, b) for a, b in pairs if a is not None and b is not None]
+        assert both
+        assert all(a == b for a, b in both), path
+    by_values: dict[tuple[float | None, ...], set[str]] = {}
+    for path, values in columns.items():
+        if len(set(values)) > 4:  # few values may agree by chance
+            by_values.setdefault(values, set()).add(declared.get(path, path))
+    doubled = {names for names in map(frozenset, by_values.values()) if len(names) > 1}
+    assert doubled == BY_CHANCE
+
+
+BY_CHANCE = {
+    frozenset({"rouge.rouge_1", "rouge.rouge_l"}),
+    frozenset({"nuggets.nugget_weighted", "nuggets.nugget_weighted_strict"}),
+    frozenset({"aspect_critique.maliciousness", "toxicity.identity_attack"}),
+}
+"""Metrics that agree on these few cases and are defined otherwise: words in order, no partial
+support, and the highest of three labels."""

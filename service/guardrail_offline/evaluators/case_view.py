@@ -153,10 +153,8 @@ class CaseView:
         return SegmentedSample(sample, self.models.windowers, self.models.languages)
 
     def text(self, text: str, question: str | None = None) -> SegmentedSample:
-        """Return a lone text, cut; each text is cut once per case."""
-        return self.sample.once(
-            ("text", text, question or None), lambda: self.segmented(Sample(text, question))
-        )
+        """Return a lone text, cut; each text is cut once for all cases that have it."""
+        return self.models.cut(text, question)
 
     def pieces(self, text: str) -> tuple[str, ...]:
         """Return a text's sentences as pieces the embedding model reads whole.

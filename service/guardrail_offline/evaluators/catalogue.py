@@ -78,6 +78,7 @@ class EvaluatorSpec:
         avid: Code of the AVID taxonomy for that problem.
         tags: Methods and the compliance principles it speaks to.
         per_model: Metrics that exist for a model's cases together and not for one case.
+        same_as: Metrics that are always the number of another evaluator's, by its path.
         scores: The release that last changed what it computes.
     """
 
@@ -99,6 +100,7 @@ class EvaluatorSpec:
     avid: str = "P0200"
     tags: tuple[str, ...] = ()
     per_model: frozenset[str] = frozenset()
+    same_as: Mapping[str, str] = field(default_factory=dict, hash=False)
     scores: str = "0.1.0"
 
     @property

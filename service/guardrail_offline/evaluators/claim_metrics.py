@@ -270,6 +270,12 @@ class Ragas(Evaluator[SupportParameters]):
         inputs=frozenset({"question", "expected", "contexts", "answer"}),
         h2o_id=_H2O + "rag_ragas_evaluator.RagasEvaluator",
         also=("ragas:ragas_score",),
+        same_as={
+            "faithfulness": "faithfulness.faithfulness",
+            "answer_relevancy": "answer_relevancy_sentence.answer_relevancy",
+            "context_precision": "context_precision.context_precision",
+            "context_recall": "context_recall.context_recall",
+        },
         roles=frozenset({"embedding"}),
     )
     parameters = SupportParameters

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import NamedTuple
@@ -19,9 +20,9 @@ from guardrail_offline.evaluators.catalogue import (
     EvaluatorSpec,
     evaluator,
 )
-from guardrail_offline.evaluators.embeddings import bert_score, token_vectors
-from guardrail_offline.evaluators.result import Result
-from guardrail_offline.evaluators.rouge import rouge
+from guardrail_offline.evaluators.embeddings import BertScore, bert_score, token_vectors
+from guardrail_offline.evaluators.result import Result, Score
+from guardrail_offline.evaluators.rouge import Overlap, rouge, rouge_words
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State
@@ -74,11 +75,17 @@ class ConsistencyParameters(Parameters):
 
 
 _STATISTICS = ("mean", "variance", "cv", "adjusted")
+_PAIRS = tuple(f"rouge_2_{name}" for name in _STATISTICS)
+_KINDS = ("bertscore", "rouge_l", "rouge_1", "rouge_2")
 
 
 @evaluator
 class Consistency(Evaluator[ConsistencyParameters]):
-    """BERTScore F1 and ROUGE-L F1 over all pairs of a model's answers to the same question."""
+    """BERTScore and ROUGE-1, -2 and -L over all pairs of a model's answers to the same question.
+
+    Each metric is F1; of a pair the earlier answer is the reference for precision and recall, whose
+    statistics are in the details.
+    """
 
     spec = EvaluatorSpec(
         id="consistency",
@@ -91,7 +98,7 @@ class Consistency(Evaluator[ConsistencyParameters]):
                 low=-1.0 if name in ("mean", "adjusted") and kind == "bertscore" else 0.0,
                 high=float("inf") if name == "cv" else 1.0,
             )
-            for kind in ("bertscore", "rouge_l")
+            for kind in _KINDS
             for name in _STATISTICS
         ),
         inputs=frozenset({"question", "answer", "reruns"}),
@@ -120,7 +127,7 @@ class Consistency(Evaluator[ConsistencyParameters]):
         return [found[view.case.model, view.case.question] for view in views]
 
 
-def _of_runs(views: Sequence[CaseView], parameters: ConsistencyParameters) -> Mapping[str, float]:
+def _of_runs(views: Sequence[CaseView], parameters: ConsistencyParameters) -> Result:
     _ = views[0].question  # without one nothing says that the answers belong together
     answers = [view.case.answer for view in views if (view.case.answer or "").strip()]
     if len(answers) < parameters.min_runs:
@@ -128,15 +135,26 @@ def _of_runs(views: Sequence[CaseView], parameters: ConsistencyParameters) -> Ma
     texts = [answer or "" for answer in answers]
     tokens = [token_vectors(views[0], text) for text in texts]
     pairs = list(combinations(range(len(texts)), 2))
-    scores = {
-        "bertscore": [bert_score(tokens[i], tokens[j]).f1 for i, j in pairs],
-        "rouge_l": [rouge(texts[i], texts[j])["rouge_l"].f1 for i, j in pairs],
-    }
-    return {
-        f"{kind}_{name}": _statistic(spread(values), name)
-        for kind, values in scores.items()
+    scores: dict[str, list[BertScore | Overlap]] = {kind: [] for kind in _KINDS}
+    for i, j in pairs:
+        scores["bertscore"].append(bert_score(tokens[i], tokens[j]))
+        for kind, found in rouge(texts[i], texts[j]).items():
+            scores[kind].append(found)
+    values = {
+        f"{kind}_{name}": _statistic(spread([one.f1 for one in found]), name)
+        for kind, found in scores.items()
         for name in _STATISTICS
     }
+    parts = {
+        f"{kind}_{part}": spread([getattr(one, part) for one in found])._asdict()
+        for kind, found in scores.items()
+        for part in ("precision", "recall")
+    }
+    result = Result.of(values, details={"pairs": len(pairs), **parts})
+    if max(len(rouge_words(text)) for text in texts) > 1:
+        return result
+    lone = Score.missing(State.NOT_APPLICABLE, "no_word_pairs")
+    return replace(result, scores={**result.scores, **dict.fromkeys(_PAIRS, lone)})
 
 
 def _statistic(found: ScoreSpread, name: str) -> float:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from inspect import getdoc
+from typing import Any, Literal
 
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
@@ -14,11 +18,22 @@ from guardrail_offline.evaluators.catalogue import (
     EvaluatorSpec,
 )
 from guardrail_offline.evaluators.configured import Configured
+from guardrail_offline.evaluators.grades import grade_of, grades_page
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.inference.pack import resolve
+from guardrail_service.resources import packs_dir
 from guardrail_service.types import MetricSpec
 
 SUITES = ("h2o", "ragas", "open_rag_eval", "ragchecker", "trulens")
+
+
+METHODS = (
+    "agents", "classifier", "judge", "language-model", "ngram", "nli", "rule-based",
+    "semantic-similarity",
+)  # fmt: skip
+"""Tags that say how a number comes about; the others are principles, such as `nist:fair`."""
+PRINCIPLES = ("nist", "sr11-7")
 
 
 def of_suite(suite: str | None) -> list[EvaluatorSpec]:
@@ -33,6 +48,46 @@ def of_suite(suite: str | None) -> list[EvaluatorSpec]:
     return [spec for spec in specs if suite is None or suite in suites_of(spec)]
 
 
+def chosen(
+    suite: str | None = None,
+    *,
+    method: str | None = None,
+    tag: str | None = None,
+    problem_type: str | None = None,
+    deterministic: bool | None = None,
+) -> list[EvaluatorSpec]:
+    """Return the evaluators that have everything that is asked for.
+
+    Args:
+        suite: One of `SUITES`.
+        method: One of `METHODS`.
+        tag: A tag, or the part before its colon: `nist` means every principle of NIST's.
+        problem_type: Of what kind a bad score is a problem.
+        deterministic: Whether the same input always gives the same number.
+
+    Raises:
+        ConfigurationError: If no evaluator has one of them.
+    """
+    specs = CATALOGUE.specs()
+    tags = {part for spec in specs for one in spec.tags for part in (one, one.partition(":")[0])}
+    _known("--method", method, METHODS)
+    _known("--tag", tag, tags)
+    _known("--problem-type", problem_type, {spec.problem for spec in specs})
+    return [
+        spec
+        for spec in of_suite(suite)
+        if method in (None, *spec.tags)
+        and (tag is None or any(tag in (one, one.partition(":")[0]) for one in spec.tags))
+        and problem_type in (None, spec.problem)
+        and deterministic in (None, spec.deterministic)
+    ]
+
+
+def _known(option: str, value: str | None, known: Iterable[str]) -> None:
+    if value is not None and value not in known:
+        raise ConfigurationError(option, repr(value), f"one of {', '.join(sorted(known))}")
+
+
 def find(name: str) -> EvaluatorSpec:
     """Return an evaluator's spec by any of its names."""
     return CATALOGUE.find(name, "evaluators show").spec
@@ -44,11 +99,44 @@ def suites_of(spec: EvaluatorSpec) -> list[str]:
     return [suite for suite in SUITES if suite in found or (suite == "h2o" and spec.h2o_id)]
 
 
-def judge_free(spec: EvaluatorSpec) -> str:
-    """Return how an evaluator does without a judge: exact, surrogate, or needs_judge."""
+JudgeFree = Literal["exact", "other_model", "surrogate", "own", "needs_judge"]
+KINDS: Mapping[JudgeFree, str] = {
+    "exact": "follow formula and inputs of their suite",
+    "other_model": "follow them with the pack's model in place of the suite's",
+    "surrogate": "stand in for another number, and say for which",
+    "own": "belong to no suite",
+    "needs_judge": "need a judge",
+}
+
+
+def judge_free(spec: EvaluatorSpec) -> JudgeFree:
+    """Return how an evaluator does without a judge, one of `KINDS`."""
     if spec.needs_judge:
         return "needs_judge"
-    return "surrogate" if spec.surrogate else "exact"
+    if spec.surrogate:
+        return "surrogate"
+    if not suites_of(spec):
+        return "own"
+    return "other_model" if spec.roles or spec.needs_support else "exact"
+
+
+def declines(spec: EvaluatorSpec) -> str | None:
+    """Return why an evaluator has no number on any case with the pack that ships, or None."""
+    if spec.needs_judge:
+        return "needs_judge"
+    missing = sorted(spec.roles - _shipped_roles())
+    return f"missing_role:{missing[0]}" if missing else None
+
+
+@cache
+def _shipped_roles() -> frozenset[str]:
+    manifest = resolve("embedded", packs_dir()) / "manifest.json"
+    return frozenset(json.loads(manifest.read_text("utf-8"))["roles"])
+
+
+def tags_of(spec: EvaluatorSpec) -> list[str]:
+    """Return methods and principles, and whether numbers repeat."""
+    return [*spec.tags, "deterministic" if spec.deterministic else "non-deterministic"]
 
 
 def describe(spec: EvaluatorSpec, *, parameters: bool = False) -> dict[str, Any]:
@@ -67,16 +155,20 @@ def describe(spec: EvaluatorSpec, *, parameters: bool = False) -> dict[str, Any]
         "original_run_class": spec.original,
         "judge_free": judge_free(spec),
         "surrogate": spec.surrogate or None,
+        "same_as": dict(spec.same_as),
         "needs_judge": spec.needs_judge,
+        "declines": declines(spec),
+        "grade": grade_of(spec),
         "deterministic": spec.deterministic,
         "inputs": sorted(spec.inputs),
         "roles": sorted(spec.roles | ({"grounding or nli"} if spec.needs_support else set())),
         "problem_type": spec.problem,
         "avid": spec.avid,
-        "tags": [*spec.tags, "deterministic" if spec.deterministic else "non-deterministic"],
+        "tags": tags_of(spec),
         "metrics": [_metric(spec, metric, cuts[metric.key]) for metric in spec.metrics],
     }
     if parameters:
+        about["definition"] = getdoc(type(getattr(evaluator, "detector", evaluator))) or ""
         about["parameters"] = _parameters(evaluator)
     return about
 
@@ -133,7 +225,8 @@ def documented_attributes(model: type[Parameters]) -> dict[str, str]:
 def markdown() -> str:
     """Return the page `docs/evaluators.md`: every evaluator with its metrics."""
     specs = CATALOGUE.specs()
-    counts = {kind: sum(judge_free(s) == kind for s in specs) for kind in _KINDS}
+    counts = Counter(judge_free(spec) for spec in specs)
+    away = sorted(spec.id for spec in specs if declines(spec))
     lines = [
         "# Evaluators",
         "",
@@ -145,25 +238,34 @@ def markdown() -> str:
         "",
         f"{len(specs)} evaluators with {sum(len(spec.metrics) for spec in specs)} metrics; "
         f"{sum(spec.h2o_id is not None for spec in specs)} of them are those of H2O Eval Studio. "
-        f"Without a judge {counts['exact']} follow the rule of their suite, "
-        f"{counts['surrogate']} give a surrogate that says what it replaces, and "
-        f"{counts['needs_judge']} decline until a judge is configured.",
+        + "; ".join(f"{counts[kind]} {meaning} (`{kind}`)" for kind, meaning in KINDS.items())
+        + ".",
+        "",
+        f"{len(away)} have no number with the pack that ships, for want of a judge or of a causal "
+        f"language model: {', '.join(f'`{name}`' for name in away)}.",
         "",
         "Run classes: " + "; ".join(f"**{key}** {text}" for key, text in RUN_CLASSES.items()) + ".",
         "Weights differ from the suites', so their thresholds do not carry over: calibrate yours.",
         "A threshold `fitted` is the shipped one for this pack, `-` has no usable default.",
         "",
-        "| id | class | judge-free | metrics: direction, range, threshold | reads | suites |",
-        "|---|---|---|---|---|---|",
+        "The grade says how far numbers agree with labels of people; "
+        "[grades](#grades) has them all.",
+        "",
+        "| id | class | judge-free | grade | metrics: direction, range, threshold | reads "
+        "| suites |",
+        "|---|---|---|---|---|---|---|",
     ]
     lines += [_line(spec) for spec in sorted(specs, key=lambda spec: spec.id)]
     lines += ["", "## Surrogates", ""]
     surrogates = {spec.id: spec.surrogate for spec in specs if spec.surrogate}
     lines += [f"- `{name}`: {surrogates[name]}" for name in sorted(surrogates)]
-    return "\n".join(lines) + "\n"
-
-
-_KINDS = ("exact", "surrogate", "needs_judge")
+    lines += ["", "## One number under two names", ""]
+    lines += [
+        f"- `{spec.id}.{key}` is `{other}`"
+        for spec in sorted(specs, key=lambda spec: spec.id)
+        for key, other in spec.same_as.items()
+    ]
+    return "\n".join([*lines, *grades_page(specs)]) + "\n"
 
 
 def _line(spec: EvaluatorSpec) -> str:
@@ -173,7 +275,8 @@ def _line(spec: EvaluatorSpec) -> str:
     reads = " ".join(sorted(spec.inputs))
     roles = " ".join(sorted(spec.roles))
     return (
-        f"| `{spec.id}` | {spec.run_class} | {judge_free(spec)} | {metrics} | {reads}"
+        f"| `{spec.id}` | {spec.run_class} | {judge_free(spec)} | {grade_of(spec)['grade']} "
+        f"| {metrics} | {reads}"
         f"{' · ' + roles if roles else ''} | {' '.join(suites_of(spec)) or 'own'} |"
     )
 

@@ -216,6 +216,7 @@ class AnswerRelevancy(Evaluator[NoParameters]):
         original="J",
         surrogate="the best answer sentence in place of questions a judge makes from the answer: "
         "the number of answer_relevancy_sentence",
+        same_as={"answer_relevancy": "answer_relevancy_sentence.answer_relevancy"},
         roles=_EMBEDDING,
         tags=_TAGS,
     )

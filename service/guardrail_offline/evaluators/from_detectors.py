@@ -7,7 +7,7 @@ added, or plugged in, is an evaluator without another line.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
@@ -75,7 +75,8 @@ def _result(outcome: Outcome, spec: DetectorSpec) -> Result:
 
 def _span(span: Span, spec: DetectorSpec) -> Details:
     span = labelled(span, _crosses(span, spec))
-    found = {key: value for key, value in asdict(span).items() if key in _KEPT and value}
+    known = {"label": span.label, "metric": span.metric, "attributes": dict(span.attributes or {})}
+    found: dict[str, Any] = {key: value for key, value in known.items() if value}
     found |= {"start": span.start, "end": span.end, "score": span.score}
     if span.evidence:
         found["context"] = span.evidence[0].context
@@ -88,9 +89,6 @@ def _crosses(span: Span, spec: DetectorSpec) -> bool:
     if cut is None or span.score is None or span.metric is None:
         return False
     return crosses(span.score, cut, spec.metric(span.metric).direction)
-
-
-_KEPT = frozenset({"label", "metric", "attributes"})
 
 
 def _spec(spec: DetectorSpec) -> EvaluatorSpec:

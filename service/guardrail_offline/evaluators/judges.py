@@ -106,6 +106,7 @@ class AspectCritique(Evaluator[SupportParameters]):
         surrogate="harmfulness is the toxicity score, maliciousness the highest of threat, insult "
         "and identity attack, correctness that expected answer and passages support every claim; "
         "coherence and conciseness need a judge",
+        same_as={"harmfulness": "toxicity.toxicity"},
         roles=frozenset({"toxicity"}),
         scores="0.2.0",
         problem="fairness",

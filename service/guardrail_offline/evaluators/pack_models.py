@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,12 +16,14 @@ import numpy.typing as npt
 from guardrail_service.detectors.hallucination.detector import OUTPUTS
 from guardrail_service.detectors.shared.comparison import vectors
 from guardrail_service.errors import PackError
-from guardrail_service.text.sample import Windower
-from guardrail_service.types import Role, Row, RowOutput
+from guardrail_service.text.sample import SegmentedSample, Windower
+from guardrail_service.types import Role, Row, RowOutput, Sample
 
 Array = npt.NDArray[np.float64]
 MEMORY_ROWS = 4096
 """Rows kept per process: several evaluators ask the same of one question's cases."""
+MEMORY_TEXTS = 512
+"""Texts kept as they were cut: all answers to a question are read against the same passages."""
 _NLI_NAMES = {"supported": "entail", "contradicted": "contradict", "not_mentioned": "neutral"}
 
 
@@ -66,18 +69,19 @@ class PackModels:
         self._sessions = dict(sessions)
         self.fingerprints = dict(fingerprints or {})
         self._memory: OrderedDict[Row, RowOutput] = OrderedDict()
+        self._texts: OrderedDict[tuple[str, str | None], SegmentedSample] = OrderedDict()
 
     @property
     def roles(self) -> frozenset[Role]:
         """Return the roles the pack serves."""
         return frozenset(self._sessions)
 
-    @property
+    @cached_property
     def windowers(self) -> dict[Role, Windower]:
         """Return how each role's model counts tokens."""
         return {role: session.tokenizer for role, session in self._sessions.items()}
 
-    @property
+    @cached_property
     def languages(self) -> dict[Role, frozenset[str]]:
         """Return the languages each role's model reads, where it says."""
         listed = {role: session.file.languages for role, session in self._sessions.items()}
@@ -87,6 +91,19 @@ class PackModels:
     def judges_support(self) -> bool:
         """Return whether the pack can say if a text supports a claim."""
         return bool({"nli", "grounding"} & self.roles)
+
+    def cut(self, text: str, question: str | None = None) -> SegmentedSample:
+        """Return a lone text as the pack's models read it; cut once while it is remembered."""
+        key = (text, question or None)
+        known = self._texts.get(key)
+        if known is None:
+            known = SegmentedSample(Sample(text, question), self.windowers, self.languages)
+            self._texts[key] = known
+            if len(self._texts) > MEMORY_TEXTS:
+                self._texts.popitem(last=False)
+        else:
+            self._texts.move_to_end(key)
+        return known
 
     def run(self, rows: Iterable[Row]) -> list[RowOutput]:
         """Return each row's outputs; equal rows run once while they are remembered."""

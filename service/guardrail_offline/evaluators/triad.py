@@ -34,6 +34,10 @@ class RagTriad(Evaluator[SupportParameters]):
         also=("trulens:triad",),
         original="J",
         surrogate=f"cosines for the two relevances; {SURROGATE}",
+        same_as={
+            "triad_context_relevance": "context_relevancy_soft.precision_relevancy",
+            "triad_answer_relevance": "answer_relevancy_sentence.answer_relevancy",
+        },
         roles=frozenset({"embedding"}),
         needs_support=True,
         scores="0.2.0",

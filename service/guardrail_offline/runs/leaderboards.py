@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from guardrail_offline.datasets.cases import Model
+from guardrail_offline.evaluators.grades import grade_line
 from guardrail_offline.evaluators.tasks import HEADLINES
 from guardrail_offline.runs.totals import EvaluatorTally, Missing, fails
 from guardrail_service.types import Direction
@@ -45,6 +46,7 @@ def leaderboard(
         "name": spec.name,
         "kind": _kind(tally),
         "surrogate": spec.surrogate or None,
+        "grade": grade_line(spec),
         "primary_metric": spec.primary.key,
         "direction": spec.primary.direction.value,
         "directions": {metric.key: metric.direction.value for metric in spec.metrics},
@@ -193,7 +195,7 @@ def _table(board: Mapping[str, Any]) -> str:
     keys = list(board["rows"][0]["metrics"]) if board["rows"] else []
     lines = [f"## {board['name']}", ""]
     if board["surrogate"]:
-        lines += [f"Surrogate: {board['surrogate']}.", ""]
+        lines += [f"Surrogate: {board['surrogate']}. Agreement with labels: {board['grade']}.", ""]
     lines += ["| model | n | " + " | ".join(keys) + " |", "|---|---|" + "---|" * len(keys)]
     for row in board["rows"]:
         cells = [

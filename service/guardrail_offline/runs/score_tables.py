@@ -12,6 +12,8 @@ from typing import IO, Any
 
 from guardrail_offline.datasets.cases import Model, model_json
 from guardrail_offline.evaluators.configured import Configured
+from guardrail_offline.evaluators.description import judge_free, tags_of
+from guardrail_offline.evaluators.grades import grade_line
 from guardrail_offline.evaluators.result import dumps
 from guardrail_offline.runs.result_files import (
     CASES,
@@ -86,8 +88,17 @@ def about_json(one: Configured, fingerprints: Mapping[str, str]) -> dict[str, An
         "display_name": spec.name,
         "description": spec.summary,
         "surrogate": spec.surrogate or None,
+        "judge_free": judge_free(spec),
+        "same_as": dict(spec.same_as),
+        "grade": grade_line(spec),
         "model_types": ["rag"] if "contexts" in spec.inputs else ["llm", "rag"],
-        "keywords": sorted([*spec.tags, f"run-class-{spec.run_class}", f"problem-{spec.problem}"]),
+        "keywords": sorted(
+            [
+                *tags_of(spec),
+                f"run-class-{spec.run_class}",
+                f"problem-{spec.problem}",
+            ]
+        ),
         "metrics_meta": [
             metric_json(replace(metric, threshold=cuts[metric.key]), primary=metric is spec.primary)
             for metric in spec.metrics

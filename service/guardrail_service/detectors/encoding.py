@@ -110,6 +110,7 @@ class Encoding(Detector[EncodingParameters]):
             tags=("rule-based", "nist:privacy-enhanced", "sr11-7:ongoing-monitoring"),
             problem="security",
             avid="S0400",
+            surrogate="decoded text is read by `pii`, not by the suite's three expressions",
         ),
     )
     parameters = EncodingParameters

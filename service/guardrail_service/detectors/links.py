@@ -212,7 +212,7 @@ class Links(Detector[LinksParameters]):
         remedy=STAY_WITH_PASSAGES,
         listing=Listing(
             title="Links and calls to act",
-            tags=("rule-based", "nist:secure-and-resilient", "sr11-7:ongoing-monitoring"),
+            tags=("rule-based", "nist:secure-resilient", "sr11-7:ongoing-monitoring"),
             problem="security",
             avid="S0301",
         ),

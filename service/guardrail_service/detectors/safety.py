@@ -225,7 +225,11 @@ class Toxicity(Detector[ToxicityParameters]):
         in_flight="parts",
         remedy=KEEP_SAFE,
         listing=Listing(
-            title="Toxicity", tags=("classifier", "nist:fair"), problem="fairness", avid="E0300"
+            title="Toxicity",
+            tags=("classifier", "nist:fair"),
+            problem="fairness",
+            avid="E0300",
+            surrogate="the pack's own classifier and wordings in place of Detoxify",
         ),
     )
     parameters = ToxicityParameters
@@ -273,6 +277,7 @@ class Bias(Detector[BiasParameters]):
             tags=("classifier", "nist:fair"),
             problem="fairness",
             avid="E0100",
+            surrogate="the pack's own classifier in place of the suite's, with three parts of bias",
         ),
     )
     parameters = BiasParameters

@@ -119,3 +119,12 @@ def test_metrics_of_all_cases_together_are_there() -> None:
     assert found["accuracy"] == pytest.approx(2 / 3)
     assert found["recall"] == pytest.approx(0.75)
     assert found["f1"] == pytest.approx(2 / 3)
+
+
+def test_missing_answers_count_as_bad_beside_the_mean() -> None:
+    """As on a board: over judged cases, and with the worst value for every missing answer."""
+    silent = {"question": "S?", "answer": "", "ground_truth": "four five"}
+    found = evaluate([*ROWS, silent], ["rouge", "pii"])
+    assert (found["rouge_l"], found.adjusted["rouge_l"]) == (1.0, 0.5)
+    assert found.adjusted["model_passes"] == found["model_passes"]
+    assert evaluate([], ["rouge"]).adjusted == {}

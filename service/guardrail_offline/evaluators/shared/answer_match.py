@@ -116,6 +116,7 @@ def match(expected: str, actual: str, question: str | None = None) -> AnswerMatc
     )
 
 
+@lru_cache(maxsize=4096)
 def same_statement(one: str, other: str, question: str | None = None) -> AnswerMatch | None:
     """Return whether two texts say the same as answers to a question, or None.
 
@@ -231,10 +232,12 @@ def _says(text: str) -> _Said:
     return _Said(tuple(content), read(encodable(text)), denials)
 
 
+@lru_cache(maxsize=512)
 def _content(text: str) -> tuple[str, ...]:
     return tuple(w for w in _says(text).content if w not in vocabulary.STOP)
 
 
+@lru_cache(maxsize=512)
 def polarity(text: str) -> bool | None:
     """Return whether a text begins with a yes or a no, or None: "No dogs" and "No. 5" do not."""
     found = _POLAR.match(encodable(text))
@@ -266,6 +269,7 @@ def _said_of_question(expected: str, actual: str, question: str) -> AnswerMatch 
     return AnswerMatch(polarity(lone) == (said.denials % 2 == 0), "yes_no")
 
 
+@lru_cache(maxsize=512)
 def _is_lone(text: str) -> bool:
     found = _POLAR.match(encodable(text))
     return found is not None and not words(text[found.end() :])
@@ -373,6 +377,7 @@ def _alias(expected: str, actual: str, question: str) -> AnswerMatch | None:
     return None
 
 
+@lru_cache(maxsize=512)
 def _initials(text: str) -> str:
     named = [word for word in text.split() if word[:1].isalpha() and word.lower() not in _SILENT]
     if len(named) < 2 or not all(word[0].isupper() for word in named):
@@ -389,10 +394,11 @@ def _items(expected: str, actual: str, question: str) -> AnswerMatch | None:
     return None
 
 
-def _listed(text: str) -> list[tuple[str, ...]]:
+@lru_cache(maxsize=512)
+def _listed(text: str) -> tuple[tuple[str, ...], ...]:
     plain = encodable(text)
     pieces = _BETWEEN_ITEMS.split(_BULLET.sub("", plain))
-    return [found for piece in pieces if piece and (found := canonical(piece))]
+    return tuple(found for piece in pieces if piece and (found := canonical(piece)))
 
 
 def _same_words(expected: str, actual: str, question: str) -> AnswerMatch | None:
@@ -417,6 +423,7 @@ def _same_words(expected: str, actual: str, question: str) -> AnswerMatch | None
     return AnswerMatch(True, "same_words") if wanted.denials == given.denials else None
 
 
+@lru_cache(maxsize=512)
 def _ways(text: str) -> dict[str, str]:
     """Return what each word is after: "by", "from" or "to", which a silent word may hide."""
     found = canonical(text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import (
@@ -59,11 +60,21 @@ class ReadSentence:
 
 def read(text: str, start: int = 0, language: str = "") -> ReadSentence:
     """Return a sentence with its facts; `language` is empty for English."""
+    found = _kept(text, language) if len(text) <= KEPT_CHARS else _read(text, language)
+    return replace(found, start=start) if start else found
+
+
+KEPT_SENTENCES = 512
+KEPT_CHARS = 1_000
+"""Claims are compared one by one with the same passages; 512 of 25 words take about 4 MB."""
+
+
+def _read(text: str, language: str) -> ReadSentence:
     tokens = tokenised(text, language)
     found, loose = _facts(tokens) if _may_have_facts(tokens) else ((), frozenset())
     stems = tuple(_stem_at(tokens, place) for place in range(len(tokens)))
     return ReadSentence(
-        start,
+        0,
         text,
         tokens,
         stems,
@@ -73,6 +84,9 @@ def read(text: str, start: int = 0, language: str = "") -> ReadSentence:
         frozenset(filter(None, stems)),
         _signals(tokens),
     )
+
+
+_kept = lru_cache(KEPT_SENTENCES)(_read)
 
 
 def _signals(tokens: Sequence[Token]) -> frozenset[str]:

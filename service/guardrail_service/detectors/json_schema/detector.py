@@ -61,7 +61,7 @@ class JsonSchema(Detector[JsonSchemaParameters]):
         remedy=KEEP_THE_FORM,
         listing=Listing(
             title="JSON schema",
-            tags=("rule-based", "sr11-7:conceptual-soundness"),
+            tags=("rule-based", "nist:valid-reliable", "sr11-7:conceptual-soundness"),
             problem="data quality",
         ),
     )

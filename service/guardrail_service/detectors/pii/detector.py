@@ -246,6 +246,7 @@ class PII(Detector[PIIParameters]):
             tags=("rule-based", "nist:privacy-enhanced", "sr11-7:ongoing-monitoring"),
             problem="privacy",
             avid="P0300",
+            surrogate="own patterns and check digits in place of the suite's three expressions",
         ),
     )
     parameters = PIIParameters

@@ -315,6 +315,7 @@ class Secrets(Detector[SecretsParameters]):
             tags=("rule-based", "nist:privacy-enhanced", "sr11-7:ongoing-monitoring"),
             problem="security",
             avid="S0400",
+            surrogate="own patterns and entropy in place of the suite's three expressions",
         ),
     )
     parameters = SecretsParameters

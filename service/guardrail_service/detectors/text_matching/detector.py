@@ -64,7 +64,10 @@ class TextMatching(Detector[TextMatchingParameters]):
         request_parameters=frozenset({"condition"}),
         default_thresholds={"model_passes": 0.5},
         remedy=KEEP_THE_FORM,
-        listing=Listing(title="Text matching", tags=("rule-based", "sr11-7:outcomes-analysis")),
+        listing=Listing(
+            title="Text matching",
+            tags=("rule-based", "nist:valid-reliable", "sr11-7:outcomes-analysis"),
+        ),
     )
     parameters = TextMatchingParameters
 

@@ -95,3 +95,15 @@ def test_answers_to_no_question_are_no_reruns() -> None:
     views = [CaseView(Case(str(i), "", "Nine to five.", model="m"), shared) for i in range(3)]
     score = EVALUATOR.evaluate(views, EVALUATOR.parameters())[0].scores["rouge_l_mean"]
     assert (score.value, score.state, score.reason) == (None, State.UNVERIFIED, "missing_input")
+
+
+def test_every_rouge_has_a_spread_with_precision_and_recall() -> None:
+    """Lone words have no pairs, which is no disagreement."""
+    shared = models()
+    for answer, pairs in (("Nine to five.", 1.0), ("Never", None)):
+        views = [CaseView(Case(str(i), "q", answer, model="m"), shared) for i in range(3)]
+        result = EVALUATOR.evaluate(views, EVALUATOR.parameters())[0]
+        assert result.scores["rouge_1_mean"].value == 1.0
+        assert result.scores["rouge_2_mean"].value == pairs
+        assert result.details["pairs"] == 3
+        assert result.details["rouge_1_recall"]["mean"] == 1.0

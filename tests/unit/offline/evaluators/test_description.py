@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_offline.evaluators.catalogue import CATALOGUE, Common
+from guardrail_offline.evaluators.catalogue import CATALOGUE, Common, EvaluatorSpec
 from guardrail_offline.evaluators.description import (
+    METHODS,
+    chosen,
+    declines,
     describe,
     documented_attributes,
     find,
@@ -27,7 +30,16 @@ def test_evaluators_are_listed_by_suite() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("rouge", "exact"), ("faithfulness", "surrogate"), ("byop", "needs_judge")]
+    ("name", "kind"),
+    [
+        ("rouge", "exact"),
+        ("faithfulness", "surrogate"),
+        ("toxicity", "surrogate"),
+        ("answer_semantic_similarity", "other_model"),
+        ("perplexity", "other_model"),
+        ("facts", "own"),
+        ("byop", "needs_judge"),
+    ],
 )
 def test_an_evaluator_says_how_it_does_without_a_judge(name: str, kind: str) -> None:
     """Judge-only ones are listed, too."""
@@ -56,3 +68,41 @@ def test_the_page_has_a_line_for_every_evaluator() -> None:
     lines = {spec.id: page.split(f"| `{spec.id}` |")[1].partition("\n")[0] for spec in SPECS}
     marked = {name for name, line in lines.items() if "| needs_judge |" in line}
     assert marked == {spec.id for spec in SPECS if spec.needs_judge}
+
+
+def test_evaluators_are_chosen_by_what_they_are() -> None:
+    """Method, principle, kind of problem, and whether numbers repeat; one has to have all."""
+    assert {spec.id for spec in chosen(method="judge")} == {"byop"}
+    assert {spec.id for spec in chosen(deterministic=False)} == {"byop", "fact_check"}
+    assert len(chosen(deterministic=True)) == len(SPECS) - 2
+    assert {spec.problem for spec in chosen(problem_type="retrieval")} == {"retrieval"}
+    assert set(chosen(tag="nist:fair")) < set(chosen(tag="nist"))
+    both = chosen("ragas", method="nli", problem_type="retrieval")
+    names = {"context_precision", "context_recall", "context_utilization"}
+    assert {spec.id for spec in both} == names
+
+
+@pytest.mark.parametrize(
+    ("asked", "known"),
+    [({"method": "magic"}, "ngram"), ({"tag": "iso"}, "nist"), ({"problem_type": "x"}, "privacy")],
+)
+def test_an_unknown_choice_lists_what_there_is(asked: dict[str, str], known: str) -> None:
+    """Instead of an empty list."""
+    with pytest.raises(ConfigurationError, match=known):
+        chosen(**asked)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spec", [pytest.param(one, id=one.id) for one in SPECS])
+def test_every_evaluator_names_its_method_and_a_principle(spec: EvaluatorSpec) -> None:
+    """Of NIST's AI risk management framework."""
+    assert set(METHODS) & set(spec.tags)
+    assert any(tag.startswith("nist:") for tag in spec.tags)
+
+
+def test_what_declines_as_shipped_is_named() -> None:
+    """Two need a judge, five a causal language model."""
+    away = {spec.id: why for spec in SPECS if (why := declines(spec))}
+    assert len(away) == 7
+    assert away["byop"] == "needs_judge"
+    assert away["perplexity"] == "missing_role:causal_lm"
+    assert "7 have no number with the pack that ships" in markdown()

@@ -156,69 +156,6 @@ def test_paraphrases_are_found_and_negations_are_not() -> None:
     assert len(CUTS) == 6
 
 
-EINSTEIN = (
-    "Albert Einstein (born 14 March 1879) was a German-born theoretical physicist, widely held to "
-    "be one of the greatest and most influential scientists of all time."
-)
-FRANCE = (
-    "France, in Western Europe, encompasses medieval cities and beaches. The country is also "
-    "renowned for its wines. Lyon's Roman theatre attests to its history."
-)
-LIC = (
-    "The Life Insurance Corporation of India (LIC) was established in 1956 following the "
-    "nationalization of the insurance industry in India.",
-    "LIC is the largest insurance company in India, with a vast network of policyholders and a "
-    "significant role in the financial sector.",
-    "As the largest institutional investor in India, LIC manages a substantial funds, contributing "
-    "to the financial stability of the country.",
-)
-
-
-def worked(evaluator_id: str, case: Case) -> dict[str, float | None]:
-    """Return one evaluator's metrics of a case, with the embedded pack."""
-    found = score([(0, case)], configure([evaluator_id]), models())[0][evaluator_id]
-    return {key: one.value for key, one in found.scores.items()}
-
-
-def test_a_wrong_birthday_is_one_unfaithful_claim_of_two() -> None:
-    """Ragas' example, as its two statements: 0.5. Known answer 1."""
-    answer = "Einstein was born in Germany. Einstein was born on 20th March 1879."
-    case = Case("1", "Where and when was Einstein born?", answer, None, (Passage(EINSTEIN),))
-    assert worked("faithfulness", case)["faithfulness"] in (0.0, 0.5)
-
-
-def test_a_wrong_birthday_in_one_sentence_is_one_unfaithful_claim() -> None:
-    """Ragas' judge takes the sentence apart and says 0.5; here a sentence is a claim."""
-    answer = "Einstein was born in Germany on 20th March 1879."
-    case = Case("1", "Where and when was Einstein born?", answer, None, (Passage(EINSTEIN),))
-    assert worked("faithfulness", case)["faithfulness"] == 0.0
-
-
-def test_one_of_two_expected_claims_is_in_the_passage() -> None:
-    """France is in Western Europe; where its capital is is not said: 0.5. Known answer 4."""
-    expected = "France is in Western Europe. Its capital is Paris."
-    asked = "Where is France and what is its capital?"
-    case = Case("1", asked, "x", expected, (Passage(FRANCE),))
-    assert worked("context_recall", case)["context_recall"] == 0.5
-
-
-def test_the_noise_of_the_insurer() -> None:
-    """Ragas' judge counts three claims, one of them noise: 1/3. Here two sentences are two."""
-    expected = (
-        "The Life Insurance Corporation of India (LIC) is the largest insurance company in India, "
-        "established in 1956 through the nationalization of the insurance industry. It is known "
-        "for managing a large portfolio of investments."
-    )
-    answer = (
-        "The Life Insurance Corporation of India (LIC) is the largest insurance company in India, "
-        "known for its vast portfolio of investments. LIC contributes to the financial stability "
-        "of the country."
-    )
-    case = Case("1", "What is LIC known for?", answer, expected, tuple(map(Passage, LIC)))
-    found = worked("noise_sensitivity", case)
-    assert found["noise_sensitivity_relevant"] in (0.0, 0.5)
-
-
 def several_cases() -> list[Case]:
     """Return cases with several passages and answers of every kind."""
     rivers = "The Elbe is 1,094 km long. It rises in the Krkonose mountains."

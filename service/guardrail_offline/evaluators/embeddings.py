@@ -37,7 +37,7 @@ def whole_vector(view: CaseView, text: str) -> Array:
     """
     cut = view.text(text)
     pieces = [text] if _fits(view, text) else [w.text for w in cut.answer_windows("embedding")]
-    unit = view.models.embed(pieces)
+    unit = view.models.embed_whole(pieces)
     weights = np.array([len(piece) for piece in pieces], dtype=np.float64)
     mean: Array = weights @ unit / weights.sum()
     length = float(np.linalg.norm(mean))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from guardrail_service.detectors.hallucination.detector import OUTPUTS
 from guardrail_service.detectors.shared.comparison import vectors
 from guardrail_service.errors import PackError
+from guardrail_service.inference.models.encoder import TOKENS, VECTOR
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import Role, Row, RowOutput, Sample
 
@@ -24,6 +25,7 @@ MEMORY_ROWS = 4096
 """Rows kept per process: several evaluators ask the same of one question's cases."""
 MEMORY_TEXTS = 512
 """Texts kept as they were cut: all answers to a question are read against the same passages."""
+_WHOLE = (VECTOR, TOKENS)
 _NLI_NAMES = {"supported": "entail", "contradicted": "contradict", "not_mentioned": "neutral"}
 
 
@@ -118,10 +120,17 @@ class PackModels:
         """
         return vectors(self.run(Row("embedding", text) for text in texts))
 
+    def embed_whole(self, texts: Sequence[str]) -> Array:
+        """Return what `embed` does, from one run with the token embeddings of the same texts."""
+        outputs = self._sessions["embedding"].file.outputs
+        if TOKENS not in outputs:
+            return self.embed(texts)
+        return vectors(self.run(Row("embedding", text, outputs=_WHOLE) for text in texts))
+
     def token_vectors(self, text: str) -> Array:
         """Return unit-length token embeddings without the special tokens, shape (n, dim)."""
-        row = Row("embedding", text, outputs=("token_embeddings",))
-        tokens = np.asarray(self._run(row)["token_embeddings"], dtype=np.float64)[1:-1]
+        row = Row("embedding", text, outputs=_WHOLE)
+        tokens = np.asarray(self._run(row)[TOKENS], dtype=np.float64)[1:-1]
         lengths = np.linalg.norm(tokens, axis=1, keepdims=True)
         unit: Array = tokens / np.where(lengths > 0, lengths, 1.0)
         return unit

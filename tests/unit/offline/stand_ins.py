@@ -47,7 +47,8 @@ class Session:
     def __init__(self, role: Role, languages: tuple[str, ...] | None = None) -> None:
         labels = ["entailment", "neutral", "contradiction"] if role == "nli" else None
         self.role = role
-        self.file = SimpleNamespace(languages=languages, labels=labels)
+        outputs = ("sentence_embedding", "token_embeddings")
+        self.file = SimpleNamespace(languages=languages, labels=labels, outputs=outputs)
         self.tokenizer = Words()
         self.ran: list[Row] = []
 

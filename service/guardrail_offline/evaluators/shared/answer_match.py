@@ -92,6 +92,7 @@ _ASKS_VALUE = re2.compile(
     r"distance|limit|size|area|boiling point|melting point)\b"
 )
 """Own list: questions whose answer is one number, date or amount."""
+_ASKING = re2.compile(r"(?i)\b(?:how|what|when|where|which|who|whom|whose|why)\b")
 _LONGEST_SENTENCE = 25
 _LEAST_TURNED = 3
 _SHORT = 8
@@ -297,8 +298,16 @@ def _fact(expected: str, actual: str, question: str) -> AnswerMatch | None:
 
 
 def _asked_value(expected: str, actual: str, question: str) -> AnswerMatch | None:
-    """Compare the only value in each of two sentences that answer a question for a value."""
+    """Compare the only value in each of two sentences that answer a question for a value alone.
+
+    Not where each has a name that the other lacks: "in Spain in 1879", "in 1879 in Germany".
+    """
     if not _ASKS_VALUE.search(encodable(question)) or len(words(actual)) > _LONGEST_SENTENCE:
+        return None
+    if len(_ASKING.findall(encodable(question))) > 1:
+        return None
+    ours, theirs = _names(expected), _names(actual)
+    if ours - theirs and theirs - ours:
         return None
     wanted, given = _says(expected), _says(actual)
     asked = read(encodable(question)).facts
@@ -312,6 +321,17 @@ def _asked_value(expected: str, actual: str, question: str) -> AnswerMatch | Non
     if one.bound != two.bound or not _same_kind(one, two) or not _one_value(one, two):
         return None
     return None if _minuses(expected) != _minuses(actual) else AnswerMatch(True, _kind(one))
+
+
+def _names(text: str) -> set[str]:
+    """Return the capitalised words inside a text's sentences, months and weekdays aside."""
+    tokens = _says(text).read.tokens
+    return {
+        token.low
+        for before, token in pairwise(tokens)
+        if token.kind == "w" and token.text[0].isupper() and before.text not in ".!?"
+        and token.low not in vocabulary.MONTHS and token.low not in vocabulary.WEEKDAYS
+    }  # fmt: skip
 
 
 def has_values(expected: str, actual: str) -> bool | None:

@@ -60,8 +60,7 @@ class ReadSentence:
 
 def read(text: str, start: int = 0, language: str = "") -> ReadSentence:
     """Return a sentence with its facts; `language` is empty for English."""
-    found = _kept(text, language) if len(text) <= KEPT_CHARS else _read(text, language)
-    return replace(found, start=start) if start else found
+    return (_kept if len(text) <= KEPT_CHARS else _read)(text, start, language)
 
 
 KEPT_SENTENCES = 512
@@ -69,12 +68,12 @@ KEPT_CHARS = 1_000
 """Claims are compared one by one with the same passages; 512 of 25 words take about 4 MB."""
 
 
-def _read(text: str, language: str) -> ReadSentence:
+def _read(text: str, start: int, language: str) -> ReadSentence:
     tokens = tokenised(text, language)
     found, loose = _facts(tokens) if _may_have_facts(tokens) else ((), frozenset())
     stems = tuple(_stem_at(tokens, place) for place in range(len(tokens)))
     return ReadSentence(
-        0,
+        start,
         text,
         tokens,
         stems,

@@ -174,3 +174,23 @@ def test_junk_shares_nothing(claim: str, alien: bool) -> None:
 def test_a_yes_stands_alone(text: str, says: bool | None) -> None:
     """Before a comma or the end."""
     assert polarity(text) is says
+
+
+@pytest.mark.parametrize(
+    ("question", "expected", "actual"),
+    [
+        ("When was he born?", "He was born in 1879 in Germany.", "He was born in Spain in 1879."),
+        ("When and where was he born?", "In 1879 in Ulm.", "He was born in 1879."),
+        (
+            "What does it cost and when does it open?",
+            "It costs 5 euros.",
+            "For 5 euros you get it.",
+        ),
+    ],
+)
+def test_a_value_is_not_the_answer_where_more_is_asked_or_said(
+    question: str, expected: str, actual: str
+) -> None:
+    """Another country, or a second question: claims decide."""
+    found = match(expected, actual, question)
+    assert found is None or not found.same

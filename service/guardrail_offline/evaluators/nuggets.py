@@ -17,8 +17,8 @@ from guardrail_offline.evaluators.retrieval import UmbrelaParameters, grades
 from guardrail_offline.evaluators.shared.support import (
     SURROGATE,
     SupportParameters,
-    judged_claims,
     lone_claim,
+    supports,
 )
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
@@ -116,13 +116,14 @@ class Nuggets(Evaluator[NuggetParameters]):
         answer = view.answer
         view.refuse_abstention()
         texts, closeness = _create(view, parameters)
-        judged = judged_claims(view, list(map(lone_claim, texts)), [answer], known_right=True)
+        least = min(parameters.partial_threshold, parameters.support_threshold)
+        found = supports(view, list(map(lone_claim, texts)), [answer], least, known_right=True)
         nuggets = [
             Nugget(
                 bool(close >= parameters.vital_threshold),
-                _assigned(one.support.supported, parameters),
+                _assigned(supported, parameters),
             )
-            for one, close in zip(judged, closeness, strict=True)
+            for supported, close in zip(found, closeness, strict=True)
         ]
         return Result(nugget_scores(nuggets), details={"nuggets": len(nuggets)})
 

@@ -8,12 +8,13 @@ date, unit or the opposite.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import CaseView, Claim
+from guardrail_offline.evaluators.case_view import CaseView, Claim, Unavailable
 from guardrail_offline.evaluators.pack_models import Support
 from guardrail_offline.evaluators.result import Details
 from guardrail_offline.evaluators.shared.answer_match import (
@@ -113,13 +114,18 @@ def _read(view: CaseView, claim: Claim, against: Against) -> Judged:
     ruled = _ruled(view, claim, against)
     if ruled is not None:
         return Judged(claim, _certain(ruled), ruled.by)
-    view.refuse_unreadable(claim.own)
-    found = view.models.support(claim.text, against.evidence or view.evidence(against.texts))
+    found = _asked(view, claim, against)
     if found.supported > max(found.contradicted, found.not_mentioned) and shares_nothing(
         claim.own, against.texts, view.case.question
     ):
         return Judged(claim, Support(0.0, 0.0, 1.0, found.evidence), "nothing_shared")
     return Judged(claim, found)
+
+
+def _asked(view: CaseView, claim: Claim, against: Against) -> Support:
+    """Return what the model says; unavailable if it does not read the language."""
+    view.refuse_unreadable(claim.own)
+    return view.models.support(claim.text, against.evidence or view.evidence(against.texts))
 
 
 def _certain(found: AnswerMatch) -> Support:
@@ -129,8 +135,51 @@ def _certain(found: AnswerMatch) -> Support:
     return Support(0.0, float(denied), float(not denied), 0)
 
 
+def supports(
+    view: CaseView,
+    claims: Sequence[Claim],
+    texts: Sequence[str],
+    least: float,
+    *,
+    known_right: bool = False,
+) -> list[float]:
+    """Return P(supported) of claims as `judged_claims` does, where it is at least `least`.
+
+    Of others it only says that they are below: whether something contradicts a claim that the
+    model does not find supported makes no difference, and costs more than the model.
+    """
+    against = Against(tuple(texts), known_right=known_right)
+    return [
+        view.sample.once(
+            ("supports", claim, against, least), partial(_support, view, claim, against, least)
+        )
+        for claim in claims
+    ]
+
+
+def _support(view: CaseView, claim: Claim, against: Against, least: float) -> float:
+    if _stated(view, claim, against) is None:
+        try:
+            found = _asked(view, claim, against)
+        except Unavailable:
+            pass  # a contradiction is one in any language
+        else:
+            if found.supported < least:
+                return found.supported
+    return _judged(view, claim, against).support.supported
+
+
 def _ruled(view: CaseView, claim: Claim, against: Against) -> AnswerMatch | None:
     """Return what the rules say of a claim, or None where a model has to read it."""
+    if (found := _stated(view, claim, against)) is not None:
+        return found
+    if contradicts(view, claim.own, against.texts):
+        return AnswerMatch(False, "contradicted")
+    return None
+
+
+def _stated(view: CaseView, claim: Claim, against: Against) -> AnswerMatch | None:
+    """Return whether a claim has no words or is what a text says; None where neither is so."""
     own, question = claim.own, view.case.question
     if not has_words(own):
         return AnswerMatch(False, "no_words")
@@ -141,8 +190,6 @@ def _ruled(view: CaseView, claim: Claim, against: Against) -> AnswerMatch | None
                 return found
             if against.known_right and holds(sentence.text, own):
                 return AnswerMatch(True, "contained")
-    if contradicts(view, own, against.texts):
-        return AnswerMatch(False, "contradicted")
     return None
 
 
@@ -161,8 +208,9 @@ def verdicts(
     known_right: bool = False,
 ) -> Verdicts:
     """Return whether some texts together support each claim. Shape (claims,)."""
-    found = judged_claims(view, claims, texts, known_right=known_right)
-    return np.array([j.support.supported >= parameters.support_threshold for j in found])
+    cut = parameters.support_threshold
+    found = supports(view, claims, texts, cut, known_right=known_right)
+    return np.array([supported >= cut for supported in found])
 
 
 def verdicts_by_passage(

@@ -38,7 +38,6 @@ MapOption = Annotated[
     typer.Option("--map", metavar="FIELD=COLUMN", help="A column's field: answer=my_col."),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the results.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same variants.")]
 JUnit = Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML here.")]
 MarkdownFile = Annotated[
     Path | None, typer.Option("--summary", help="Write Markdown for a pull request here.")
@@ -238,7 +237,7 @@ def evaluate(
     from guardrail_offline.runs.execution import RunOptions, evaluate_lab
     from guardrail_offline.runs.totals import MISSING
 
-    names = _names(evaluators or "") + ([f"{PREFIX}{task}"] if task else [])
+    names = names_in(evaluators or "") + ([f"{PREFIX}{task}"] if task else [])
     if settings is not None and settings.suffix.lower() in (".yaml", ".yml"):
         asked, settings = read_settings(settings), None
         names = names or list(asked.evaluators)
@@ -311,7 +310,7 @@ def compare(
     except ImportError as error:  # scipy
         raise MissingExtra("rag-guardrail-offline") from error
 
-    found = run_comparison.compare_runs(before, after, by_model=by_model, only=_names(only or ""))
+    found = run_comparison.compare_runs(before, after, by_model=by_model, only=names_in(only or ""))
     bad = [d for run in found for d in run.differences if d.is_regression(max_drop, strict=strict)]
     tests = ci_reports.junit_cases_of_comparison(found, max_drop, strict=strict)
     write_text("--junit", junit, ci_reports.junit(f"compared with {before.name}", tests))
@@ -325,70 +324,8 @@ def compare(
     raise typer.Exit(EXIT_FLAGGED if bad else 0)
 
 
-@command
-def perturb(
-    lab: LabArgument,
-    out_file: Annotated[Path, typer.Option("--out", "-o", help="Lab to write, in H2O's JSON.")],
-    by: Annotated[
-        str, typer.Option(help="Perturbations with commas; + makes a chain: comma,qwerty+synonym.")
-    ] = "random_keyboard_typos,comma,word_swap,synonym",
-    intensity: Annotated[str, typer.Option(help="low, medium and high, with commas.")] = "medium",
-    seed: Seed = 0,
-    lexicon: Annotated[
-        str,
-        typer.Option(
-            help="Synonyms and opposites: shipped, wordnet (Debian's), or auto: WordNet if it is "
-            "there."
-        ),
-    ] = "auto",
-    map_: MapOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Add perturbed variants of a lab's questions, linked to their sources, without answers.
-
-    Let `guardrail ask` fill in the answers, or fill them in yourself, and evaluate: flips are
-    reported.
-    """
-    from guardrail_offline.datasets.cases import Lab, models_of
-    from guardrail_offline.datasets.h2o_labs import lab_json
-    from guardrail_offline.datasets.labs import beside, open_lab
-    from guardrail_offline.datasets.suites import RecordReader, mapping_of
-    from guardrail_offline.perturbation import lexicon as lexicons
-    from guardrail_offline.perturbation import variants
-    from guardrail_offline.runs.shards import write_json
-
-    source = open_lab(lab, RecordReader(mapping_of(map_ or ())))
-    levels = [level for level in variants.INTENSITIES if level in _names(intensity)]
-    if len(levels) != len(_names(intensity)):
-        expected = "low, medium or high, each once, with commas"
-        raise ConfigurationError("--intensity", repr(intensity), expected)
-    chains = [variants.parse(name) for name in _names(by)]
-    known = lexicons.named(lexicon)
-    made = variants.perturb(source.cases(), chains, levels, seed, known)
-    models = models_of(made.cases, source.models)
-    cases = tuple(beside(case, out_file) for case in made.cases)
-    try:
-        write_json(out_file, lab_json(Lab(cases, models, source.name)))
-    except OSError as error:
-        raise ConfigurationError("--out", type(error).__name__, "a file to write") from error
-    report = {
-        "cases": len(made.cases),
-        "added": made.added,
-        "unchanged": list(made.unchanged),
-        "present": list(made.present),
-        "lexicon": known.name,
-    }
-    if as_json:
-        out.print_json(json.dumps(report), ensure_ascii=True)
-        return
-    out.print(
-        f"{made.added} variants added, {len(made.present)} were there already, "
-        f"{len(made.unchanged)} had nothing to change; "
-        f"{len(made.cases)} cases in {plain(str(out_file))} (words: {known.name})"
-    )
-
-
-def _names(text: str) -> list[str]:
+def names_in(text: str) -> list[str]:
+    """Return the names of a list with commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

@@ -1,4 +1,4 @@
-"""The commands that write labs: as another suite reads them, and with a system's answers."""
+"""The commands that write labs: for another suite, with variants, with a system's answers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from guardrail_offline.evaluation_commands import (
     EXIT_INCOMPLETE,
     LabArgument,
     MapOption,
+    names_in,
     write_text,
 )
 from guardrail_service.commands.console import AsJson, command, late_progress_bar, out, plain
@@ -59,6 +60,69 @@ def convert(
     out.print(f"{len(cases)} cases in {plain(str(out_file))}")
     if without:
         out.print(f"[yellow]note[/yellow] {to} has no place for: {', '.join(without)}")
+
+
+@command
+def perturb(
+    lab: LabArgument,
+    out_file: Annotated[Path, typer.Option("--out", "-o", help="Lab to write, in H2O's JSON.")],
+    by: Annotated[
+        str, typer.Option(help="Perturbations with commas; + makes a chain: comma,qwerty+synonym.")
+    ] = "random_keyboard_typos,comma,word_swap,synonym",
+    intensity: Annotated[str, typer.Option(help="low, medium and high, with commas.")] = "medium",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same variants.")] = 0,
+    lexicon: Annotated[
+        str,
+        typer.Option(
+            help="Synonyms and opposites: shipped, wordnet (Debian's), or auto: WordNet if it is "
+            "there."
+        ),
+    ] = "auto",
+    map_: MapOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add perturbed variants of a lab's questions, linked to their sources, without answers.
+
+    Let `guardrail ask` fill in the answers, or fill them in yourself, and evaluate: flips are
+    reported.
+    """
+    from guardrail_offline.datasets.cases import Lab, models_of
+    from guardrail_offline.datasets.h2o_labs import lab_json
+    from guardrail_offline.datasets.labs import beside, open_lab
+    from guardrail_offline.datasets.suites import RecordReader, mapping_of
+    from guardrail_offline.perturbation import lexicon as lexicons
+    from guardrail_offline.perturbation import variants
+    from guardrail_offline.runs.shards import write_json
+
+    source = open_lab(lab, RecordReader(mapping_of(map_ or ())))
+    levels = [level for level in variants.INTENSITIES if level in names_in(intensity)]
+    if len(levels) != len(names_in(intensity)):
+        expected = "low, medium or high, each once, with commas"
+        raise ConfigurationError("--intensity", repr(intensity), expected)
+    chains = [variants.parse(name) for name in names_in(by)]
+    known = lexicons.named(lexicon)
+    made = variants.perturb(source.cases(), chains, levels, seed, known)
+    models = models_of(made.cases, source.models)
+    cases = tuple(beside(case, out_file) for case in made.cases)
+    try:
+        write_json(out_file, lab_json(Lab(cases, models, source.name)))
+    except OSError as error:
+        raise ConfigurationError("--out", type(error).__name__, "a file to write") from error
+    report = {
+        "cases": len(made.cases),
+        "added": made.added,
+        "unchanged": list(made.unchanged),
+        "present": list(made.present),
+        "lexicon": known.name,
+    }
+    if as_json:
+        out.print_json(json.dumps(report), ensure_ascii=True)
+        return
+    out.print(
+        f"{made.added} variants added, {len(made.present)} were there already, "
+        f"{len(made.unchanged)} had nothing to change; "
+        f"{len(made.cases)} cases in {plain(str(out_file))} (words: {known.name})"
+    )
 
 
 @command

@@ -75,6 +75,8 @@ def guard() -> Iterator[Served]:
                     about: Any = {"question": question, "contexts": [passage]}
                     client.check(text, **about)
                     list(client.check_stream(iter(words(text)), timeout=PATIENCE_S, **about))
+            for text in (POOL, "Towels cost five euros."):
+                client.check(text, contexts=[POOL])
             for (passage, *_), (text, *_) in (map(quoted, row[::-1]) for row in VALUE[1]):
                 client.check(text, question=QUESTION, contexts=[passage])
         yield served
@@ -297,6 +299,66 @@ def test_the_guard_of_the_clients_page_says_what_its_table_says() -> None:
     (row,) = [_cells(line) for line in text.splitlines() if line.startswith("| a release")]
     assert f"assert list(stream) == {json.dumps(quoted(row[1]))}" in text
     assert (row[2], "assert stream.blocked" in text) == ("True", True)
+
+
+MANUAL = Path(gc.__file__).with_name("README.md").read_text("utf-8")
+PRINTED = re.findall(
+    r"^```python\n((?:(?!^```).)*)^```\n\nIt prints[^\n]*:\n\n```text\n(.*?)^```",
+    MANUAL,
+    re.MULTILINE | re.DOTALL,
+)
+RECIPES = [
+    (code, [_cells(line) for line in table.splitlines()[2:]])
+    for code, table in re.findall(
+        r"^```python\n((?:(?!^```).)*)^```\n\n((?:\|[^\n]*\n)+)", MANUAL, re.MULTILINE | re.DOTALL
+    )
+]
+
+
+@pytest.mark.parametrize(("code", "printed"), PRINTED, ids=range(len(PRINTED)))
+def test_a_block_of_the_clients_manual_prints_what_it_says(
+    code: str,
+    printed: str,
+    guard: Served,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Asked of the service that is started without settings; `...` stands for any rest."""
+    monkeypatch.setenv("GUARDRAIL_URL", guard.address)
+    if "in_process" in code:
+        monkeypatch.delenv("GUARDRAIL_URL")
+    else:
+        run(code, guard.address)  # models need longer the first time
+        capsys.readouterr()
+    run(code, guard.address)
+    lines = [re.escape(line).replace(re.escape("..."), ".*") for line in printed.splitlines()]
+    assert re.fullmatch("\n".join(lines), capsys.readouterr().out.strip(), re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("code", "row"), [(code, row) for code, rows in RECIPES for row in rows], ids=repr
+)
+def test_a_recipe_of_the_clients_manual_does_what_its_table_says(
+    code: str, row: list[str], guard: Served
+) -> None:
+    """Both of them, also while nobody can be asked."""
+    case, returned = row
+    answer = (quoted(case) or [POOL])[0]
+    address = NOBODY if "down" in case else guard.address
+    names = run(code, guard.address)
+    with gc.GuardrailClient(address, timeout=PATIENCE_S, max_retries=0) as client:
+        recipe = names.get("reply") or names["may_show"]
+        found = recipe(client, answer, [POOL])
+    expected = answer if returned == "the answer" else returned.strip('"')
+    assert str(found) == expected
+
+
+def test_every_block_of_the_clients_manual_says_what_comes_of_it() -> None:
+    """But for the one that asks nothing, and the one that is a test itself."""
+    blocks = re.findall(r"^```python\n((?:(?!^```).)*)^```", MANUAL, re.MULTILINE | re.DOTALL)
+    silent = [code for code in blocks if code not in dict(PRINTED) | dict(RECIPES)]
+    assert len(blocks) == len(PRINTED) + len(RECIPES) + len(silent)
+    assert ["proxy=" in silent[0], "def test_" in silent[1]] == [True, True]
 
 
 def test_nothing_else_is_a_block_of_code() -> None:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Never
 
 import httpx
 
@@ -206,8 +206,8 @@ class Endpoint:
         except httpx.HTTPError as error:
             raise _Again(HostUnavailable(f"{self.host}: {type(error).__name__}")) from None
         try:
-            value = json.loads(content)
-        except ValueError:
+            value = json.loads(content, parse_constant=_no_number)
+        except (ValueError, RecursionError):  # nested too deeply
             raise _Again(BadReply(self.host, "no JSON", "a JSON object")) from None
         return Reply(value, time.monotonic() - started)
 
@@ -232,6 +232,11 @@ class Endpoint:
 
     def _too_late(self) -> HostUnavailable:
         return HostUnavailable(f"{self.host}: no reply within {self.limits.timeout_s:g} s")
+
+
+def _no_number(name: str) -> Never:
+    """Refuse NaN and the infinite numbers, which are no JSON."""
+    raise ValueError(name)
 
 
 def from_environment(value: str) -> str:

@@ -70,11 +70,10 @@ class OpenAICompatible:
         found = {
             row["index"]: row["embedding"]
             for row in (rows if isinstance(rows, list) else ())
-            if isinstance(row, Mapping) and _is_vector(row.get("embedding")) and "index" in row
+            if isinstance(row, Mapping) and _is_vector(row)
         }
-        if sorted(found, key=str) != sorted(range(len(texts)), key=str) or (
-            len({len(vector) for vector in found.values()}) > 1
-        ):
+        sizes = {len(vector) for vector in found.values()}
+        if found.keys() != set(range(len(texts))) or len(sizes) > 1:
             raise BadReply(self.endpoint.host, "other vectors", f"one for each of {len(texts)}")
         return [found[place] for place in range(len(texts))]
 
@@ -98,8 +97,14 @@ def _tokens(value: Any) -> tuple[int, int] | None:
     return None
 
 
-def _is_vector(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(number, int | float) for number in value)
+def _is_vector(row: Mapping[str, Any]) -> bool:
+    """Return whether a row has a place and numbers; true and false are neither."""
+    values = row.get("embedding")
+    return (
+        type(row.get("index")) is int
+        and isinstance(values, list)
+        and all(type(number) in (int, float) for number in values)
+    )
 
 
 def _kind(value: Any) -> str:

@@ -42,10 +42,12 @@ def paused(found: list[float]) -> list[float]:
         Reply(status=500, value={}),
         Reply(status=503, value={}),
         Reply(content=b"<html>"),
+        Reply(content=b'{"ok": NaN}'),
+        Reply(content=b"[" * 200_000),
         Reply(content=b""),
         Reply(content=b'{"ok": tr', claimed=100),
     ],
-    ids=["busy", "error", "unavailable", "garbage", "empty", "truncated"],
+    ids=["busy", "error", "unavailable", "garbage", "nan", "deep", "empty", "truncated"],
 )
 def test_what_may_pass_is_tried_again(bad: Reply, waits: list[float]) -> None:
     """Longer and longer apart."""

@@ -64,6 +64,11 @@ def test_vectors_come_in_the_order_of_the_texts() -> None:
         [row(0, 1.0), row(1, 1.0, 2.0)],
         [row(0, "x"), row(1, 1.0)],
         [row("0", 1.0), row(1, 1.0)],
+        [row([0], 1.0), row(1, 1.0)],
+        [row(False, 1.0), row(1, 1.0)],
+        [row(0, True), row(1, 1.0)],
+        [row(0), row(1, 1.0)],
+        ["text", {"index": 1}],
         None,
     ],
 )

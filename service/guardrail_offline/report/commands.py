@@ -1,4 +1,4 @@
-"""The command `guardrail report`."""
+"""The commands `guardrail report` and `guardrail plot`."""
 
 from __future__ import annotations
 
@@ -48,6 +48,37 @@ def report(
     except OSError as error:
         raise ConfigurationError("--out", type(error).__name__, "a file to write") from error
     out.print(f"see {plain(str(target))}")
+
+
+@command
+def plot(
+    sources: Annotated[
+        list[Path], typer.Argument(help="Folders of runs, or CSV files of Open RAG Eval.")
+    ],
+    evaluator: Annotated[
+        str, typer.Option(help="trec, consistency, or an evaluator of the run, such as rouge.")
+    ],
+    metrics_to_plot: Annotated[
+        str | None, typer.Option(help="Metrics with commas; all if unset.")
+    ] = None,
+    output_file: Annotated[
+        Path, typer.Option("--output-file", "-o", help="A .png or .svg.")
+    ] = Path("metrics_comparison.png"),
+) -> None:
+    """Draw box plots with mean, median, 95 % interval and share judged, as Open RAG Eval does."""
+    from guardrail_offline.report.plots import draw, samples
+
+    only = [name.strip() for name in (metrics_to_plot or "").split(",") if name.strip()]
+    found = samples(sources, evaluator)
+    try:
+        draw(found, output_file, only)
+    except ImportError as error:  # matplotlib
+        raise MissingExtra("rag-guardrail[offline]") from error
+    except OSError as error:
+        raise ConfigurationError(
+            "--output-file", type(error).__name__, "a file to write"
+        ) from error
+    out.print(f"see {plain(str(output_file))}")
 
 
 def _write(runs: Sequence[Path], target: Path, tolerate: float) -> None:

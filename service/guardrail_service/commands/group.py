@@ -28,6 +28,7 @@ DISTRIBUTIONS = {
     "convert": FROM_OFFLINE,
     "perturb": FROM_OFFLINE,
     "report": FROM_OFFLINE,
+    "plot": FROM_OFFLINE,
     "ask": FROM_OFFLINE,
     "calibrate": FROM_OFFLINE,
     "evaluators": FROM_OFFLINE,

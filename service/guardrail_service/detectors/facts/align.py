@@ -68,6 +68,8 @@ class PassageFacts:
     def agreeing(self, fact: Fact) -> list[Held]:
         """Return the passage facts that may be one value with a claim's."""
         found = [held for held in in_time(self.comparable(fact)) if agrees(fact, held.fact)]
+        if found and fact.date is not None and fact.bound in ("before", "after"):
+            found = self._bounded(fact, fact.date, found)
         if not found and is_amount(fact) and self._scales:
             found = [
                 held
@@ -76,6 +78,12 @@ class PassageFacts:
                 if agrees(_scaled(fact, scale), held.fact)
             ]
         return found
+
+    def _bounded(self, fact: Fact, date: Date, found: list[Held]) -> list[Held]:
+        """Return the equal dates only where a passage has the claim's "after" with a date, too."""
+        if not any(held.fact.date and held.fact.bound == fact.bound for held in self.held):
+            return found
+        return [held for held in found if held.fact.date and dates_agree(date, held.fact.date)]
 
     def comparable(self, fact: Fact) -> Sequence[Held]:
         """Return the passage facts of a unit that a claim's may be equal to."""
@@ -111,6 +119,10 @@ class PassageFacts:
             one.unit == fact.unit and (one.factor == fact.factor or one.kind == "money")
             for one in chain((held.fact for held in self.held), asked)
         )
+
+    def is_alone(self, fact: Fact) -> bool:
+        """Return whether no other passage fact has a fact's unit."""
+        return bool(fact.unit) and sum(one.fact.unit == fact.unit for one in self.held) == 1
 
     def is_turned(self, claim: ReadSentence, fact: Fact) -> Held | None:
         """Return where "at most" stands in place of the claim's "at least", or the reverse."""
@@ -152,6 +164,11 @@ class PassageFacts:
             for stem in one.content:
                 counts[stem] = counts.get(stem, 0) + 1
         return counts
+
+    @cached_property
+    def has_times(self) -> bool:
+        """Return whether a passage tells a time of day."""
+        return any(held.fact.unit == "time" for held in self.held)
 
     @property
     def known(self) -> frozenset[str]:

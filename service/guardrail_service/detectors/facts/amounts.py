@@ -123,11 +123,29 @@ def _plain_number(tokens: Sequence[Token], place: int) -> Number | None:
             while _continues(tokens, last, len(text)):
                 text += "\u00a0" + tokens[last].text
                 last += 1
+        if (myriads := _myriads(tokens, place)) is not None:
+            return myriads
         readings, step = readings_of(text)
         return Number(last, readings, step, False, text.isdecimal()) if readings else None
     if token.low in words.NUMBER_WORDS:
         return _number_words(tokens, place)
     return None
+
+
+def _myriads(tokens: Sequence[Token], place: int) -> Number | None:
+    """Return "1万3970" as one number, or None."""
+    own = tokens[place : place + 3]
+    if len(own) < len(("1", "万", "3970")) or own[1].text not in ("万", "萬", "만"):
+        return None
+    if own[0].end != own[1].start or own[1].end != own[2].start or len(own[2].text) > _IN_MYRIAD:
+        return None
+    if not (own[0].text.isdecimal() and own[2].text.isdecimal()):
+        return None
+    value = int(own[0].text) * 10_000.0 + int(own[2].text)
+    return Number(place + 3, (value,), 1.0, False, False)
+
+
+_IN_MYRIAD = 4
 
 
 def _continues(tokens: Sequence[Token], place: int, so_far: int) -> bool:
@@ -514,8 +532,8 @@ def _unit(
 def nouns_at(tokens: Sequence[Token], place: int) -> tuple[str, ...]:
     """Return the stems of the next few words, up to a sign or a word that begins anew."""
     found: list[str] = []
-    for token in tokens[place : place + _NOUNS + 2]:
-        if token.text == "-":
+    for at, token in enumerate(tokens[place : place + _NOUNS + 2], place):
+        if token.text == "-" and token.start == tokens[at - 1].end:
             continue
         if token.kind != "w" or (token.low in words.STOP and found) or len(found) == _NOUNS:
             break

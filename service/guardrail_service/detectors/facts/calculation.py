@@ -33,7 +33,7 @@ class Calculation:
         claim: The claim.
         source: Passages and question.
         given: Sentences of the answer before the claim.
-        in_english: Whether words of calculation are known.
+        tells_sums: Whether words of calculation are known in the language.
         shares: What portions the answer speaks of, of the passages' "per 100 g".
     """
 
@@ -42,13 +42,13 @@ class Calculation:
         claim: ReadSentence,
         source: PassageFacts,
         given: Sequence[ReadSentence],
-        in_english: bool,
+        tells_sums: bool,
         shares: Sequence[tuple[float, float, str]],
     ) -> None:
         self.claim = claim
         self.source = source
         self.given = given
-        self.in_english = in_english
+        self.tells_sums = tells_sums
         self.shares = shares
 
     def derived(self, fact: Fact) -> str:
@@ -62,7 +62,7 @@ class Calculation:
             return told
         for value in fact.values:
             told = derived(
-                replace(fact, raw=value / fact.factor), operands, multipliers, self._computes
+                replace(fact, raw=value / fact.factor), operands, multipliers, self.computes
             )
             if told:
                 return told
@@ -70,7 +70,7 @@ class Calculation:
 
     def plausible(self, fact: Fact) -> str:
         """Return a calculation of one step that gives the fact, or ""."""
-        if fact.is_range or fact.kind in ("time", "weekday", "ordinal", "percentage"):
+        if fact.is_range or fact.kind in ("weekday", "ordinal", "percentage"):
             return ""
         every = self.claim.content | self.source.known
         if self.source.question is not None:
@@ -78,9 +78,9 @@ class Calculation:
         return _one_step(fact, self._operands(fact)[0], not _TWOFOLD.isdisjoint(every))
 
     @cached_property
-    def _computes(self) -> bool:
-        """Return whether the claim or the question speaks of a calculation."""
-        return not self.in_english or any(
+    def computes(self) -> bool:
+        """Whether the claim or the question speaks of a calculation."""
+        return not self.tells_sums or any(
             token.low in words.ARITHMETIC or token.text in "=+\u00d7"
             for one in self._nearby()
             for token in one.tokens
@@ -144,6 +144,9 @@ def _one_step(fact: Fact, operands: Sequence[ComputedFrom], halves: bool) -> str
         halves: Whether somebody speaks of a half or of two of a thing.
     """
     near = operands[:_NEAREST]
+    if fact.unit == "time":
+        free = [one._replace(group=-1) for one in near]
+        return times_of_day(fact, free)
     if fact.date is not None:
         return _date_by_span(fact.date, near)
     same = [one for one in near if one.fact.unit == fact.unit and one.fact.kind not in NO_AMOUNT]
@@ -183,10 +186,19 @@ def _steps(
                 yield f"{shown(a)} / {shown(1 + part)}", a / (1 + part)
                 if part < 1:
                     yield f"{shown(a)} / {shown(1 - part)}", a / (1 - part)
-    for (_, a), (_, b) in combinations(amounts, 2):
+    own = [one.fact.raw for one in near if one.group < 0 and not one.fact.unit]
+    for _, a in amounts:
+        for b in own:  # "(12 x 10 = 120)" leaves the unit out
+            yield f"{shown(max(a, b))} - {shown(min(a, b))}", abs(a - b)
+    for (one, a), (other, b) in combinations(zip(same, (a for _, a in amounts), strict=True), 2):
+        if one.group != other.group and min(one.group, other.group) >= 0:
+            continue
         yield f"{shown(max(a, b))} - {shown(min(a, b))}", abs(a - b)
         if fact.unit != "temperature":
             yield f"{shown(a)} + {shown(b)}", a + b
+            for count in own:
+                yield f"{shown(count)} \u00d7 {shown(a)} + {shown(b)}", count * a + b
+                yield f"{shown(count)} \u00d7 {shown(b)} + {shown(a)}", count * b + a
     if fact.unit != "temperature" and 2 < len(amounts) <= _SUMMED:
         yield "the sum", sum(a for _, a in amounts)
 

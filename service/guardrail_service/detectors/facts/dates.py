@@ -263,6 +263,6 @@ def _half_of_day(tokens: Sequence[Token], place: int) -> tuple[str, int]:
         return low[0] + "m", place + (4 if low[3:] == ["."] else 3)
     if low[:2] == ["in", "the"] and low[2:3] in (["morning"], ["afternoon"], ["evening"]):
         return "am" if low[2] == "morning" else "pm", place + 3
-    if low[:1] and low[0] in _CLOCKS:
+    if low[:1] and low[0] in _CLOCKS and low[1:2] not in (["間"], ["间"]):
         return "clock", place + 1
     return "", place

@@ -111,7 +111,10 @@ def _results(
             one
             for one in amounts
             if fact.unit != "percent"
-            and (not one.fact.unit or (not fact.unit and one.fact.kind == "money"))
+            and (
+                not one.fact.unit
+                or (not fact.unit and not fact.is_word and one.fact.kind == "money")
+            )
         ]
         chosen += [one for one in bare if one not in chosen and len(bare) > len(chosen)]
     same = [(one.fact, one.fact.values[0] / fact.factor, one.group) for one in chosen]

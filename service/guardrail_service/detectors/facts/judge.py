@@ -47,6 +47,8 @@ _SURELY, _LIKELY, _HARDLY, _UNSURE = 0.3, 0.4, 0.6, 0.8
 _SAME_WORDS = 0.25
 """Below it a passage says another value among so many of the claim's words that none is
 computed."""
+_HOUR_S = 3600.0
+_CENTS = 0.01
 _ERAS = frozenset(("century", "time", "millennium"))
 READ = frozenset(("", "zh", "ja", "ko")) | LATIN
 """Languages whose words are compared; of others only numbers are."""
@@ -99,14 +101,10 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
 
 def _language(sample: SegmentedSample) -> str:
     """Return the code of the answer's language, "" for English and where it cannot be told."""
-    own = sample.language("answer")
-    if own is None or own.code == "en":
-        return ""
-    if own.probability < _SURE_LANGUAGE:
-        around = sample.language("contexts")
-        if around is None or around.code == "en":
-            return ""
-    return own.code
+    own, around = sample.language("answer"), sample.language("contexts")
+    if own is None or own.probability < _SURE_LANGUAGE:
+        own = around
+    return "" if own is None or own.code == "en" else own.code
 
 
 def _shares_of_bases(
@@ -150,12 +148,13 @@ class Judge:
         self.given = given
         self.words_read = language in READ
         self.in_english = not language
+        self.tells_sums = not language or language in LATIN
         self.shares = shares
 
     @cached_property
     def calculation(self) -> Calculation:
         """The calculations that may give its numbers; most claims need none."""
-        return Calculation(self.claim, self.source, self.given, self.in_english, self.shares)
+        return Calculation(self.claim, self.source, self.given, self.tells_sums, self.shares)
 
     def verdicts(self) -> Iterator[FactVerdict]:
         """Yield a verdict for each fact, in order."""
@@ -210,7 +209,11 @@ class Judge:
 
     def _in_foreign_unit(self, fact: Fact) -> Held | None:
         """Return the same number in a passage's unit where nobody uses the claim's."""
-        if not is_amount(fact) or fact.kind == "percentage" or self.source.has_unit(fact):
+        if not is_amount(fact) or fact.kind == "percentage":
+            return None
+        if fact.per is not None and (other := self._per_another_time(fact)) is not None:
+            return other
+        if self.source.has_unit(fact):
             return None
         return next(
             (
@@ -220,6 +223,17 @@ class Judge:
             ),
             None,
         )
+
+    def _per_another_time(self, fact: Fact) -> Held | None:
+        """Return where every passage that has the number has it per another unit of time."""
+        equal = [
+            held
+            for held in in_time(self.source.comparable(fact))
+            if held.fact.raw == fact.raw and held.fact.unit == fact.unit
+        ]
+        if not equal or not all(is_other_unit(fact, held.fact) for held in equal):
+            return None
+        return equal[0]
 
     def _counted_otherwise(self, fact: Fact, agreeing: Sequence[Held]) -> Held | None:
         """Return where a passage counts the same things, and none counts as many of them."""
@@ -305,11 +319,20 @@ class Judge:
             return _LIKELY if before is not None and before.low in _DATING else _HARDLY
         if fact.kind == "number":
             is_name = before is not None and before.kind == "w" and before.text[0].isupper()
+            if (
+                not fact.nouns
+                and fact.step == _CENTS
+                and fact.raw >= 10
+                and self.calculation.computes
+            ):
+                return _LIKELY  # "altogether 563.00"
             is_vague = fact.bound in ("over", "under", "least", "most")
             if is_name or is_vague or fact.raw < 10 or not fact.nouns:
                 return _UNSURE if is_name else _HARDLY
             return _LIKELY
         if fact.kind == "duration":
+            if not self.in_english and fact.factor == _HOUR_S and self.source.has_times:
+                return _HARDLY  # "7 uur" is a time, too
             vague = fact.bound in ("about", "nearly", "over") or after in ("ago", "old", "later")
             return _HARDLY if vague else _LIKELY
         if fact.kind == "percentage":  # on labels half of these are true
@@ -344,11 +367,17 @@ class Judge:
         theirs = best[1].fact
         is_end = fact.is_range and theirs.is_range and fact.other == theirs.other
         least = 1 if is_end or is_other_unit(fact, theirs) else 2
-        if len(every & best[1].read.content) < least:
+        shared = len(every & best[1].read.content)
+        if shared < least and shared == len(every) and self.source.is_alone(theirs):
+            return best[1], _LIKELY
+        if shared < least:
             return None
         if fact.kind == "ordinal" and fact.token < 4:
             return None
-        return best[1], _score(best[0])
+        score = _score(best[0])
+        if not self.in_english and least > 1 and self.source.is_alone(theirs):
+            score = min(score, _LIKELY)
+        return best[1], score
 
     def _is_rate(self, fact: Fact) -> bool:
         """Return whether it is an amount per another amount: "14 kWh per 100 km"."""

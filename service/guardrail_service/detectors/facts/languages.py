@@ -96,11 +96,19 @@ _FUNCTION: Final = {
     " przez oraz lub może można a jak",
 }
 _AND: Final = {"de": "und", "fr": "et", "es": "y", "it": "e", "pt": "e", "nl": "en", "pl": "i"}
+_TO: Final = {
+    "fr": "au", "es": "a al hasta", "it": "al", "pt": "às a até", "nl": "tot", "pl": "do",
+}  # fmt: skip
+_MORE_THAN: Final = {
+    "de": "mehr weniger", "fr": "plus moins", "es": "más menos", "it": "più meno",
+    "pt": "mais menos", "nl": "meer minder", "pl": "ponad poniżej",
+}  # fmt: skip
 _CALCULATIONS: Final = words.listed(
     "insgesamt zusammen gesamt summe differenz durchschnitt unterschied mehr weniger hälfte doppelt"
     " jeweils gespart sparen total totale ensemble différence moyenne moitié double chacun somme"
     " conjunto diferencia media promedio mitad doble cada suma insieme differenza metà doppio"
-    " ciascuno somma soma diferença média metade dobro totaal samen verschil gemiddeld helft dubbel"
+    " ciascuno tutto todo tudo somma soma diferença média metade dobro totaal samen verschil"
+    " gemiddeld helft dubbel"
     " elk razem łącznie suma różnica średnio połowa każdy jährlich annuel anual annuale"
 )
 """Words of other languages with which a claim may have computed its number."""
@@ -127,6 +135,8 @@ def meanings(language: str) -> dict[str, str]:
     found |= _compounds(language, names)
     found[_AND[language]] = "and"
     found |= dict.fromkeys(_CALCULATIONS, "total")
+    found |= dict.fromkeys(_TO.get(language, "").split(), "to")
+    found |= dict(zip(_MORE_THAN[language].split(), ("over", "under"), strict=True))
     return found
 
 

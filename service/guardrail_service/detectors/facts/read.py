@@ -225,12 +225,28 @@ def _clauses(tokens: Sequence[Token]) -> tuple[int, ...]:
     found, clause = [], 0
     for place, token in enumerate(tokens):
         if (
-            token.kind == "s"
-            and (token.text in _CLAUSE or (token.text == "," and not _is_joined(tokens, place)))
-        ) or token.low in ("and", "but", "while", "whereas", "or", "y", "und", "et"):
+            (token.text in _BULLETS and _is_apart(tokens, place))
+            or (
+                token.kind == "s"
+                and (token.text in _CLAUSE or (token.text == "," and not _is_joined(tokens, place)))
+            )
+            or token.low in ("and", "but", "while", "whereas", "or", "y", "und", "et")
+        ):
             clause += 1
         found.append(clause)
     return tuple(found)
+
+
+_BULLETS = frozenset("-*\u2022")
+
+
+def _is_apart(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a sign has blanks on both sides."""
+    token = tokens[place]
+    before = tokens[place - 1].end if place else -1
+    return token.start > before and token.end < (
+        tokens[place + 1].start if place + 1 < len(tokens) else token.end + 1
+    )
 
 
 def _is_joined(tokens: Sequence[Token], place: int) -> bool:

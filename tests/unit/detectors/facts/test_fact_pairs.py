@@ -96,6 +96,64 @@ PAIRS = {
         "Just watch the first 15 minutes of it.",
         "Just watch the first 25 minutes of it.",
     ),
+    "a list of counts": (
+        "The Greens won 34 seats, the Conservatives 22 and the Farmers' List 8.",
+        "- Greens: 34 seats\n- Conservatives: 22 seats\n- Farmers' List: 8 seats",
+        "- Greens: 34 seats\n- Conservatives: 22 seats\n- Farmers' List: 18 seats",
+    ),
+    "one word": (
+        "Turnout at the election was 71.4 per cent.",
+        "Turnout was 71.4 per cent.",
+        "Turnout was 74.1 per cent.",
+    ),
+    "another time after": (
+        "He promoted dependency theory after 1970 and systems theory after 1984; he died in 2005.",
+        "He promoted dependency theory after 1970 and systems theory after 1984.",
+        "He promoted dependency theory after 1970 and systems theory after 1989.",
+    ),
+    "rate without common words": (
+        "The surface moves 34 metres per year, with 0.5 metres per day in heavy rain.",
+        "At times it sped up to 0.5 metres a day.",
+        "At times it sped up to 0.5 metres an hour.",
+    ),
+    "a wrong sum without a unit": (
+        "Oak: chair 89.00 each, table 340.00. Delivery costs 35.00.",
+        "Altogether you pay 124.00 for chair and delivery.",
+        "Altogether you pay 163.00 for chair and delivery.",
+    ),
+    "German number words": (
+        "Pro Abholung sind höchstens drei Kubikmeter zulässig; bitte getrennt bereitstellen.",
+        "Erlaubt sind bis zu drei Kubikmeter je Abholung, getrennt bereitgestellt.",
+        "Erlaubt sind bis zu fünf Kubikmeter je Abholung, getrennt bereitgestellt.",
+    ),
+    "German evening": (
+        "Der Kurs umfasst 12 Abende zu je 90 Minuten und beginnt um 18.15 Uhr.",
+        "Ein Abend des Kurses endet um 19:45 Uhr.",
+        "Der Kurs beginnt um 19:15 Uhr.",
+    ),
+    "French days": (
+        "Les travaux durent du 3 au 21 mars 2025.",
+        "Les travaux durent du 3 mars au 21 mars 2025.",
+        "Les travaux durent du 3 mars au 28 mars 2025.",
+    ),
+    "Spanish count": (
+        "En cajeros de otras entidades, 1,80 € por operación; las tres primeras de cada mes son"
+        " gratuitas con la Cuenta Joven.",
+        "En los de otros bancos cuesta 1,80 €, aunque con la Cuenta Joven las tres primeras del mes"
+        " salen gratis.",
+        "En los de otros bancos cuesta 1,80 €, aunque con la Cuenta Joven las cinco primeras del"
+        " mes salen gratis.",
+    ),
+    "Portuguese weekday": (
+        "À quarta-feira a presença no escritório é obrigatória para todas as equipas.",
+        "À quarta-feira todas as equipas têm de estar no escritório.",
+        "À segunda-feira todas as equipas têm de estar no escritório.",
+    ),
+    "Japanese amount": (
+        "指定席は1万3970円、東京を8時03分に出発し、10時17分に着きます。",
+        "指定席は13,970円で、所要時間は2時間14分です。",
+        "指定席は14,970円です。",
+    ),
     "a denied number": (
         "The union has members in Canada.",
         "The union does not have 100 members in Canada.",

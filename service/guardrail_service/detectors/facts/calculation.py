@@ -79,7 +79,7 @@ class Calculation:
 
     @cached_property
     def computes(self) -> bool:
-        """Whether the claim or the question speaks of a calculation."""
+        """True if the claim or the question speaks of a calculation."""
         return not self.tells_sums or any(
             token.low in words.ARITHMETIC or token.text in "=+\u00d7"
             for one in self._nearby()

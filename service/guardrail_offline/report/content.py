@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from guardrail_offline.evaluators.catalogue import CATALOGUE
+from guardrail_offline.evaluators.grades import grade_line
 from guardrail_offline.report.charts import ChartAxis, box, radar, strip
 from guardrail_offline.report.figures import Mask, RunFigures, in_words
 from guardrail_offline.report.run_data import EvaluatorData, beyond
@@ -37,6 +39,7 @@ class Section:
         hardest: Questions with the worst values, the worst first.
         categories: By category, per model mean, judged and failing cases.
         parameters: What was set.
+        grade: How far its numbers agree with labels of people; None for one that is not ours.
     """
 
     data: EvaluatorData
@@ -48,7 +51,7 @@ class Section:
     categories: Sequence[Mapping[str, Any]]
     failing: int
     parameters: Mapping[str, Any]
-    grade: Mapping[str, Any] | None
+    grade: str | None
 
 
 def page_content(figures: RunFigures, tolerated: float = TOLERATED) -> dict[str, Any]:
@@ -186,8 +189,13 @@ def _section(figures: RunFigures, data: EvaluatorData, inside: Mapping[str, Mask
         _categories(figures, data, inside),
         int(figures.failing(data).sum()),
         {**(data.about.get("parameters") or {}), **settings},
-        data.about.get("grade"),
+        _grade(data.id),
     )
+
+
+def _grade(evaluator: str) -> str | None:
+    spec = next((spec for spec in CATALOGUE.specs() if spec.id == evaluator), None)
+    return None if spec is None else grade_line(spec)
 
 
 def _kind(data: EvaluatorData) -> str:

@@ -104,6 +104,12 @@ def test_every_part_is_there(lake: Path) -> None:
     has_no_foreign_code(page)
 
 
+def test_an_evaluator_says_how_far_it_agrees_with_people(lake: Path) -> None:
+    """Or why that was not measured."""
+    text = " ".join("".join(page_of(lake).texts).split())
+    assert text.count("Agreement with labels of people, with the embedded pack:") == len(IDS)
+
+
 def test_the_policy_allows_exactly_our_two_texts(lake: Path) -> None:
     """Anything else that got into the page would not run, and nothing is fetched."""
     page = page_of(lake)

@@ -24,9 +24,9 @@ def leaderboard(
 ) -> dict[str, Any]:
     """Return one evaluator's table: a row per model that has cases, the best first.
 
-    Models are ordered by their value with the worst one for every missing answer, unless the run
-    excludes missing answers. Behind them come those with fewer counted cases than `min_test_cases`,
-    where others have as many, and those of which no case was judged.
+    Models are ordered by their value with the worst one for every missing answer, and behind them
+    come those with fewer counted cases than `min_test_cases` where others have as many, unless the
+    run excludes missing answers. Last are those of which no case was judged.
 
     Args:
         tally: The evaluator, added up.
@@ -37,10 +37,11 @@ def leaderboard(
     """
     spec = tally.evaluator.spec
     rows = [_row(tally, model, missing) for model in models if model.key in tally.metrics]
-    counts_silence = missing != "exclude" and spec.worst(spec.primary.key) is not None
+    counts_silence = spec.worst(spec.primary.key) is not None
     counted = {row["model"]: _counted(row, spec.primary.key, counts_silence) for row in rows}
     wanted = tally.configured.common.min_test_cases
-    least = wanted if max(counted.values(), default=0) >= wanted else 0
+    compares = missing != "exclude" and max(counted.values(), default=0) >= wanted
+    least = wanted if compares else 0
     board: dict[str, Any] = {
         "evaluator": spec.id,
         "name": spec.name,

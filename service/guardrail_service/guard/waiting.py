@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from guardrail_service.inference.queue.backlog import FairQueue
-from guardrail_service.inference.queue.cost import QueuePlace, Shares
+from guardrail_service.inference.queue.cost import MOST_SLACK_S, QueuePlace, Shares
 from guardrail_service.inference.queue.scheduler import Ticket
 
 AT_ONCE = 2
@@ -147,9 +147,12 @@ class Turns:
         claim.woken.set()
 
     def _has_room(self, place: QueuePlace, now: float) -> bool:
-        taken = sum(self._counts(held, place, now) for held in self._held.values())
-        far = any(self._is_far(held, place, now) for held in self._held.values())
-        return taken < self._at_once and not far
+        taken = [held for held in self._held.values() if self._counts(held, place, now)]
+        if any(self._is_far(held, place, now) for held in self._held.values()):
+            return False
+        if place.slack_s >= MOST_SLACK_S and any(h.place.slack_s >= MOST_SLACK_S for h in taken):
+            return False  # of huge ones one at a time, or others find no interpreter to share
+        return len(taken) < self._at_once
 
     def _counts(self, held: _Held, place: QueuePlace, now: float) -> bool:
         times = _STUCK_TIMES if self.shares.ahead_s(held.place, place) >= 0 else 1.0

@@ -21,7 +21,7 @@ FREE_S = 0.05
 an ordinary one takes, so that only huge texts are cut off, however busy the machine is."""
 
 
-LOOK_S = 0.005
+LOOK_S = 0.002
 """Seconds of processor time after which a thread looks whether somebody wants to go first."""
 
 

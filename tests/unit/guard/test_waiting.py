@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from guardrail_service.guard.waiting import Turn, Turns, _Held
-from guardrail_service.inference.queue.cost import QueuePlace
+from guardrail_service.guard.waiting import Turn, Turns, _Claim, _Held
+from guardrail_service.inference.queue.cost import MOST_SLACK_S, QueuePlace
 from tests.waiting import until
 
 BUDGET_S = 30.0
@@ -79,6 +79,19 @@ def test_no_more_threads_compute_than_there_are_places() -> None:
         list(pool.map(work, range(48)))
     assert most == 2
     assert not turns._held
+
+
+def test_of_huge_checks_one_computes_at_a_time() -> None:
+    """The other place is for small ones, whoever came first."""
+    turns = Turns(2, patience_s=BUDGET_S)
+    huge_one, small = QueuePlace(9.0, MOST_SLACK_S), QueuePlace(1.5, 1.5)
+    claims = [_Claim() for _ in range(3)]
+    for place, claim in zip((huge_one, small), claims, strict=False):
+        assert turns.take(claim, place, None)
+    turns.give(claims[1])
+    assert not turns.take(claims[2], huge_one, time.monotonic())
+    turns.give(claims[0])
+    assert turns.take(_Claim(), huge_one, None)
 
 
 def test_the_most_urgent_comes_first_and_equals_in_their_order() -> None:

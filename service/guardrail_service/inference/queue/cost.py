@@ -165,7 +165,7 @@ CREDIT_S = 0.25
 """How far a caller that asked for little may be behind the others, seconds of one thread: so much
 of its work goes first when it comes again. Two short chat answers; more would let a crowd that has
 just come pass a caller that was there before."""
-_MOST_SLACK_S = 3.0
+MOST_SLACK_S = 3.0
 """How much sooner than a huge request of another caller a small one comes, at the most: no caller
 waits for long because the first of its requests is huge. More than `CREDIT_S` and its patience."""
 _KNOWN = 1024
@@ -214,7 +214,7 @@ def place_of(request: Urgency, now: float, cost_ms: float = 0.0) -> QueuePlace:
     if request.deadline is not None:
         due = min(request.deadline, due)
     order = due + PASSED * cost_ms / 1e3
-    return QueuePlace(order, min(order - now, _MOST_SLACK_S), request.caller)
+    return QueuePlace(order, min(order - now, MOST_SLACK_S), request.caller)
 
 
 class Shares:

@@ -24,7 +24,7 @@ from guardrail_service.guard.waiting import Cancellation, Turn, Turns
 from guardrail_service.inference.queue.cost import BACKGROUND_S, QueuePlace, Urgency, place_of
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.policy.decide import Policy, decide, findings
-from guardrail_service.text.budget import FREE_S, Budget, spending
+from guardrail_service.text.budget import FREE_S, LARGE_LOOK_S, LOOK_S, Budget, spending
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import (
     CALLER,
@@ -154,8 +154,8 @@ class Guard:
         with self._turn(place, due, cancellation) as turn:
             working_ms = time.thread_time() * -1e3
             segmented = SegmentedSample(sample, self._windowers, self._languages)
-            free_s = 0.0 if is_large else FREE_S
-            budget = partial(Budget, due, self._cpu_s, free_s, turn.give_way)
+            free_s, look_s = (0.0, LARGE_LOOK_S) if is_large else (FREE_S, LOOK_S)
+            budget = partial(Budget, due, self._cpu_s, free_s, turn.give_way, look_s)
             rows_s = ROWS_TIMES * self._cpu_s
             check = Check(rules, segmented, self._registry, turn, due, clock, budget, rows_s)
             if self._is_cut(segmented, budget()):

@@ -21,8 +21,10 @@ FREE_S = 0.05
 an ordinary one takes, so that only huge texts are cut off, however busy the machine is."""
 
 
-LOOK_S = 0.002
+LOOK_S = 0.005
 """Seconds of processor time after which a thread looks whether somebody wants to go first."""
+LARGE_LOOK_S = 0.002
+"""The same for large texts, which others wait behind."""
 
 
 class Budget:
@@ -33,6 +35,7 @@ class Budget:
         cpu_s: Seconds of processor time in any case.
         free_s: Seconds of processor time that it has even when it is late.
         give_way: Called now and then between two steps of the work; it may wait.
+        look_s: Seconds of processor time between two such calls.
     """
 
     def __init__(
@@ -41,19 +44,21 @@ class Budget:
         cpu_s: float,
         free_s: float = FREE_S,
         give_way: Callable[[], None] | None = None,
+        look_s: float = LOOK_S,
     ) -> None:
         now = time.thread_time()
         self._due = due
         self._free_until = now + free_s
         self._hard_until = now + cpu_s
         self._give_way = give_way
-        self._next_look = now + LOOK_S
+        self._look_s = look_s
+        self._next_look = now + look_s
 
     def is_spent(self) -> bool:
         """Return whether nothing is left; may wait before it does."""
         used = time.thread_time()
         if used >= self._next_look:
-            self._next_look = used + LOOK_S
+            self._next_look = used + self._look_s
             if self._give_way is not None:
                 self._give_way()
         if used >= self._hard_until:

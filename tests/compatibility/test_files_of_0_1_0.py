@@ -51,8 +51,12 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def content_of(folder: Path) -> dict[str, Any]:
-    """Return what a run's files say; the order of evaluators within them may be another."""
+    """Return what a run's files say; the order of evaluators within them may be another.
+
+    The page is left out: it names its folder.
+    """
     content: dict[str, Any] = dict(bytes_of(folder))
+    content.pop("report.html", None)
     for name, data in content.items():
         if name.endswith(".json"):
             content[name] = json.loads(data)

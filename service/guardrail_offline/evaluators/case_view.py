@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from guardrail_offline.datasets.cases import Case
@@ -14,6 +13,7 @@ from guardrail_offline.evaluators.shared.string_similarity import edit_similarit
 from guardrail_service.detectors.hallucination.reading import claim_texts, claims_of
 from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.errors import ServiceError
+from guardrail_service.text.cached import cached_property
 from guardrail_service.text.sample import SegmentedSample, unverifiable
 from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import NoValue, Passage, Role, Sample, State

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from guardrail_service.detectors.hallucination.detector import OUTPUTS
 from guardrail_service.detectors.shared.comparison import vectors
 from guardrail_service.errors import PackError
 from guardrail_service.inference.models.encoder import TOKENS, VECTOR
+from guardrail_service.text.cached import cached_property
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import Role, Row, RowOutput, Sample
 

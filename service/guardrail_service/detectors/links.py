@@ -7,7 +7,7 @@ address holds part of the conversation sends it there by itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_plus, urlsplit
 
@@ -26,6 +26,7 @@ from guardrail_service.detectors.registry import (
 from guardrail_service.detectors.shared.placeholders import Placeholders
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.text.budget import check_time, in_time
+from guardrail_service.text.cached import cached_property
 from guardrail_service.text.patterns.search import Match, Pattern, PatternSet, encodable, prepared
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Coverage, Outcome, RowOutput, Span

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from guardrail_service.text.budget import check_time
+from guardrail_service.text.cached import cached_property
 from guardrail_service.text.language import Language, identify, is_foreign, letters
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short, split_sentences
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import Date, Fact
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import in_time
+from guardrail_service.text.cached import cached_property
 
 
 class Place(NamedTuple):

@@ -6,7 +6,6 @@ from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import cached_property
 from itertools import combinations
 
 from guardrail_service.detectors.facts import vocabulary as words
@@ -24,6 +23,7 @@ from guardrail_service.detectors.facts.derive import (
 )
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import check_time
+from guardrail_service.text.cached import cached_property
 
 
 class Calculation:

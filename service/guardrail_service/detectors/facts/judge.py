@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Final, NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
@@ -30,6 +29,7 @@ from guardrail_service.detectors.facts.languages import LATIN
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.statements import contradicted
 from guardrail_service.text.budget import check_time, in_time
+from guardrail_service.text.cached import cached_property
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.text.segmentation.sentences import Sentence
 

@@ -10,13 +10,13 @@ otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Final, NamedTuple
 
 import re2
 
 from guardrail_service.detectors.shared.comparison import read_with_question
 from guardrail_service.inference.models.lexical import STOP
+from guardrail_service.text.cached import cached_property
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.text.segmentation.sentences import Sentence

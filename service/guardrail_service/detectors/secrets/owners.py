@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from guardrail_service.detectors.secrets.kinds import UUID, Severity
+from guardrail_service.text.cached import cached_property
 from guardrail_service.text.patterns.search import compile_regex
 
 # One row of the table per line, whatever its length.

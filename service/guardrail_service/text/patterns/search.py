@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -19,6 +18,7 @@ import re2
 
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.text.budget import in_time
+from guardrail_service.text.cached import cached_property
 
 _REPLACEMENT = "\ufffd"
 

@@ -92,7 +92,11 @@ def test_the_eye_is_walked_by_keyboard(page: Page) -> None:
     expect(page.locator("#inside .dots")).to_be_visible()
     assert names[0].startswith("Generation")
     page.locator("#inside ol a").first.focus()
+    page.evaluate(
+        "window.moved = new Promise(done => addEventListener('hashchange', () => setTimeout(done)))"
+    )
     page.keyboard.press("Enter")
+    page.evaluate("window.moved")  # the page moves the focus a second time then
     expect(page.locator(".case:focus")).to_be_visible()
     page.locator("#wheel .part").first.focus()
     for _ in range(4):

@@ -9,8 +9,11 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from guardrail_service.errors import ConfigurationError
+from guardrail_service.errors import ConfigurationError, choices
 from guardrail_service.resources import configs_dir
+
+DIALECTS = ("litellm", "openai")
+"""Other guards' formats that the service can answer in; each has a file in `server/dialects`."""
 
 
 class Limits(BaseSettings):
@@ -138,6 +141,9 @@ class Settings(BaseSettings):
         le=65_535,
         description="Second port, which serves health and /metrics and nothing else.",
     )
+    dialects: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Other guards' formats to answer in, separated by commas, or `all`."
+    )
     drain_s: float = Field(10.0, ge=0, description="Seconds to finish running work on SIGTERM.")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     store: Path | None = Field(
@@ -161,6 +167,19 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("dialects", mode="before")
+    @classmethod
+    def _known_dialects(cls, value: object) -> object:
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple):
+            return value
+        names = dict.fromkeys(str(part).strip() for part in parts if str(part).strip())
+        for name in names:
+            if name not in (*DIALECTS, "all"):
+                expected = choices(name, (*DIALECTS, "all"), "dialect", "docs/integrations")
+                raise ConfigurationError("GUARDRAIL_DIALECTS", repr(name), expected)
+        return DIALECTS if "all" in names else tuple(names)
 
     def keys(self) -> tuple[bytes, ...]:
         """Return every accepted key.

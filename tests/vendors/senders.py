@@ -83,9 +83,15 @@ def litellm(command: str, model: str, folder: Path) -> Iterator[str]:
         }
         for name, said in SAYINGS.items()
     ]
+    with litellm_proxy(command, {"model_list": [*own, *relayed]}, folder) as address:
+        yield address
+
+
+@contextmanager
+def litellm_proxy(command: str, settings: dict[str, Any], folder: Path) -> Iterator[str]:
+    """Run the LiteLLM proxy with settings of its own and yield the address."""
     config = folder / "litellm.json"  # JSON is YAML
-    settings = {"master_key": KEY}
-    config.write_text(json.dumps({"model_list": [*own, *relayed], "general_settings": settings}))
+    config.write_text(json.dumps({**settings, "general_settings": {"master_key": KEY}}))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

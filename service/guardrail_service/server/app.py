@@ -18,10 +18,10 @@ from guardrail_service import __version__
 from guardrail_service.errors import MalformedInput, ServiceError
 from guardrail_service.server import api_page
 from guardrail_service.server.envelope import Envelope, Keys
-from guardrail_service.server.error_replies import error_response
+from guardrail_service.server.error_replies import ErrorShape, error_response, shaped
 from guardrail_service.server.routes import router
 from guardrail_service.server.runtime import Runtime
-from guardrail_service.server.schemas import ErrorBody, ErrorReply
+from guardrail_service.server.schemas import ErrorBody
 from guardrail_service.server.service import Service
 from guardrail_service.server.translate import validation_error
 from guardrail_service.settings import Settings
@@ -59,6 +59,10 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
         keys=Keys(settings.keys(), settings.api_keys_file, settings.keys),
         is_apart=settings.tenant_cache,
     )
+    if settings.dialects:
+        from guardrail_service.server.dialects import add_dialects
+
+        add_dialects(app, settings.dialects)
     app.add_exception_handler(ServiceError, _on_guardrail_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
@@ -104,7 +108,7 @@ def _reload_on_hangup(runtime: Runtime) -> Iterator[None]:
 async def _on_guardrail_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ServiceError)  # noqa: S101 - narrows what the handler table says
     request.state.log["error"] = error.code
-    return error_response(error, request.state.request_id)
+    return error_response(error, request.state.request_id, _shape_of(request))
 
 
 async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
@@ -123,7 +127,11 @@ async def _on_http(request: Request, error: Exception) -> JSONResponse:
     codes = {400: MalformedInput.code, 404: "not_found", 405: "method_not_allowed"}
     code = codes.get(error.status_code, "http_error")
     request.state.log["error"] = code
-    body = ErrorBody(code=code, message=str(error.detail), request_id=request.state.request_id)
-    return JSONResponse(
-        ErrorReply(error=body).model_dump(), error.status_code, headers=error.headers
-    )
+    found = ErrorBody(code=code, message=str(error.detail), request_id=request.state.request_id)
+    status, body, headers = shaped(error.status_code, found, _shape_of(request))
+    return JSONResponse(body, status, headers={**(error.headers or {}), **headers})
+
+
+def _shape_of(request: Request) -> ErrorShape | None:
+    """Return the form of errors where a path is another protocol's."""
+    return getattr(request.state, "error_shape", None)

@@ -253,7 +253,8 @@ class _Exchange:
         if self._status:
             return  # the response has begun; the server closes the connection
         self.log["error"] = error.code
-        response = error_response(error, self.request_id)
+        shape = self.scope["state"].get("error_shape")
+        response = error_response(error, self.request_id, shape)
         await response(self.scope, self.receive, self.send)
 
     def _elapsed_ms(self) -> float:

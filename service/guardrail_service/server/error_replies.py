@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse
 
@@ -45,7 +47,26 @@ def error_reply(error: ServiceError, request_id: str) -> ErrorReply:
     return ErrorReply(error=ErrorBody(code=error.code, message=message, request_id=request_id))
 
 
-def error_response(error: ServiceError, request_id: str) -> JSONResponse:
+class Shaped(NamedTuple):
+    """An error as a caller's own protocol has it."""
+
+    status: int
+    body: Mapping[str, Any]
+    headers: Mapping[str, str] = {}
+
+
+ErrorShape = Callable[[int, ErrorBody], Shaped]
+"""Makes of the native status and error those of another protocol."""
+
+
+def shaped(status: int, error: ErrorBody, shape: ErrorShape | None) -> Shaped:
+    """Return an error in the native form, or in another one."""
+    return shape(status, error) if shape else Shaped(status, ErrorReply(error=error).model_dump())
+
+
+def error_response(
+    error: ServiceError, request_id: str, shape: ErrorShape | None = None
+) -> JSONResponse:
     """Return an error as an HTTP response, with the headers its status calls for."""
     headers = {}
     if isinstance(error, Overloaded):
@@ -54,6 +75,5 @@ def error_response(error: ServiceError, request_id: str) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, RequestTimeout):
         headers["Connection"] = "close"  # the rest of the body would be read as a request
-    return JSONResponse(
-        error_reply(error, request_id).model_dump(), status_of(error), headers=headers
-    )
+    status, body, more = shaped(status_of(error), error_reply(error, request_id).error, shape)
+    return JSONResponse(body, status, headers={**headers, **more})

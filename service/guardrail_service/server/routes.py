@@ -107,7 +107,9 @@ def _service(request: Request) -> Service:
     return service
 
 
-def _gone(request: Request) -> Gone:
+def leaving(request: Request) -> Gone:
+    """Return what ends when the sender of a request has left."""
+
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
@@ -123,7 +125,7 @@ async def check(body: CheckRequest, request: Request, service: ServiceIn) -> Res
     """Judge one answer against the passages it came from."""
     state = request.state
     reply, text = await service.check(
-        body, state.request_id, _gone(request), state.arrived, state.caller
+        body, state.request_id, leaving(request), state.arrived, state.caller
     )
     request.state.log.update(summary(reply))
     headers = {
@@ -141,7 +143,9 @@ async def check(body: CheckRequest, request: Request, service: ServiceIn) -> Res
 async def check_batch(body: BatchRequest, request: Request, service: ServiceIn) -> Response:
     """Judge several answers; an item that cannot be judged gets an error of its own."""
     state = request.state
-    results = await service.check_batch(body.items, state.request_id, _gone(request), state.caller)
+    results = await service.check_batch(
+        body.items, state.request_id, leaving(request), state.caller
+    )
     flagged = sum(isinstance(r, CheckReply) and r.decision == "flag" for r in results)
     failed = sum(isinstance(r, ErrorReply) for r in results)
     request.state.log.update(items=len(results), flagged_items=flagged, failed_items=failed)
@@ -153,7 +157,7 @@ async def check_batch(body: BatchRequest, request: Request, service: ServiceIn) 
 async def contexts(body: ContextsRequest, request: Request, service: ServiceIn) -> ContextsReply:
     """Compute ahead what the models need of passages, before answers come from them."""
     state = request.state
-    reply = await service.warm(body, state.request_id, _gone(request), state.caller)
+    reply = await service.warm(body, state.request_id, leaving(request), state.caller)
     request.state.log.update(reply.model_dump(exclude={"request_id"}))
     return reply
 

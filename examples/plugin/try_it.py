@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,8 +91,20 @@ def streamed(client: GuardrailClient) -> None:
     shown = list(stream)
     assert "".join(shown) == TOLD.replace(SECRET, "[CODE_NAME]"), shown
     assert len(shown) > 1, shown
-    stream = client.check_stream([CALM, " ", CALM, " ", PRESSING, " And more to come."])
-    shown = list(stream)
+    shown: list[str] = []
+
+    def model() -> Iterator[str]:
+        yield f"{CALM} {CALM} "
+        for _ in range(600):
+            if shown:  # what is written at once is judged at once: nothing of it would be seen
+                break
+            time.sleep(0.1)
+            yield ""
+        yield f"{PRESSING} And more to come."
+
+    stream = client.check_stream(model())
+    for text in stream:
+        shown.append(text)
     assert shown, "nothing left before the sentence that presses"
     assert f"{CALM} {CALM} ".startswith("".join(shown)), shown
     assert stream.final is not None

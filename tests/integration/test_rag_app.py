@@ -97,7 +97,10 @@ def test_an_honest_answer_passes_the_middleware(guarded: httpx.Client) -> None:
 
 
 def test_a_careless_answer_is_not_shown(guarded: httpx.Client) -> None:
-    """What is flagged on evidence does not leave; of a stream, what was checked before it does."""
+    """What is flagged on evidence does not leave; of a stream, only what was checked before it.
+
+    That is nothing if the application's words all arrive before the first is judged.
+    """
     reply = ask(guarded, "careless")
     assert reply.headers["x-guardrail-decision"] == "flag"
     flagged = reply.headers["x-guardrail-flagged"].split(",")
@@ -106,8 +109,7 @@ def test_a_careless_answer_is_not_shown(guarded: httpx.Client) -> None:
     assert INVENTED not in reply.text
     sorry = reply.json()["answer"]
     text, reason = streamed(guarded, "careless")
-    assert text.startswith(POOL)
-    assert text.endswith(sorry)
+    assert text == sorry or (text.startswith(POOL) and text.endswith(sorry))
     assert reason == "content_filter"
     assert INVENTED not in text
     assert ADDRESS not in text

@@ -246,10 +246,15 @@ async def test_a_reader_that_leaves_cancels_the_work(
     tiny: Path, tmp_path: Path, serve: Callable[..., Served]
 ) -> None:
     """The service notices, says so in its log, and serves on."""
+
+    async def model() -> AsyncIterator[str]:
+        yield SENTENCES[0] + SENTENCES[1]
+        await asyncio.sleep(PATIENCE_S)
+
     served = serve(*options(tiny, tmp_path))
     async with client(served) as asking:
         with served.client():
-            async with asking.check_stream(tokens(TEXT * 20), contexts=CONTEXTS) as stream:
+            async with asking.check_stream(model(), contexts=CONTEXTS) as stream:
                 await anext(stream)
             assert (await asking.check("Guests may stay.", contexts=CONTEXTS)).request_id
     assert served.end() == 0
@@ -330,7 +335,10 @@ async def test_what_is_not_judged_in_time_counts_as_the_policy_says(
 
 @pytest.mark.anyio
 async def test_late_under_a_blocking_policy_is_never_a_pass(service: Served) -> None:
-    """Fail closed: the part does not leave. No other test asks this, so no cache knows it."""
+    """Fail closed: the part does not leave. No other test asks this, so no cache knows it.
+
+    Both deadlines are short: a text that arrives whole is judged at its end only.
+    """
     long = " ".join(f"The sauna {n} opens at {m} at noon." for n in range(60) for m in "ab")
     async with client(service) as asking:
         stream = asking.check_stream(
@@ -338,6 +346,7 @@ async def test_late_under_a_blocking_policy_is_never_a_pass(service: Served) -> 
             policy="blocking",
             contexts=[long] * 30,
             sentence_deadline_ms=1,
+            deadline_ms=1,
         )
         assert [text async for text in stream] == []
     assert stream.blocked

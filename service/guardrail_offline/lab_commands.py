@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,8 @@ from guardrail_service.commands.console import AsJson, command, late_progress_ba
 from guardrail_service.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from guardrail_offline.datasets.cases import Case
+    from guardrail_offline.datasets.labs import LabSource
     from guardrail_offline.hosts.asking import Asked
 
 
@@ -36,27 +39,21 @@ def convert(
     map_: MapOption = None,
 ) -> None:
     """Write a lab as another suite reads it, and say which fields that suite has no place for."""
-    from guardrail_offline.datasets.cases import Lab, models_of
-    from guardrail_offline.datasets.h2o_labs import lab_json
-    from guardrail_offline.datasets.labs import beside, open_lab
     from guardrail_offline.datasets.suite_files import SUITE_FORMATS, lost
-    from guardrail_offline.datasets.suites import RecordReader, mapping_of
 
     if to != "h2o" and to not in SUITE_FORMATS:
         raise ConfigurationError("--to", repr(to), f"h2o or one of {', '.join(SUITE_FORMATS)}")
-    source = open_lab(lab, RecordReader(mapping_of(map_ or ())))
+    source = _opened(lab, map_)
     cases = list(source.cases())
     without: list[str] = []
     if to == "h2o":
-        located = tuple(beside(case, out_file) for case in cases)
-        known = models_of(cases, source.models)
-        text = json.dumps(lab_json(Lab(located, known, source.name)), indent=1) + "\n"
+        _write_lab(out_file, cases, source)
     else:
         suite = SUITE_FORMATS[to]
         if out_file.suffix != suite.ending:
             raise ConfigurationError("--out", repr(out_file.suffix), f"a {suite.ending} file")
-        text, without = suite.text(cases), lost(suite, cases)
-    write_text("--out", out_file, text)
+        write_text("--out", out_file, suite.text(cases))
+        without = lost(suite, cases)
     out.print(f"{len(cases)} cases in {plain(str(out_file))}")
     if without:
         out.print(f"[yellow]note[/yellow] {to} has no place for: {', '.join(without)}")
@@ -86,15 +83,10 @@ def perturb(
     Let `guardrail ask` fill in the answers, or fill them in yourself, and evaluate: flips are
     reported.
     """
-    from guardrail_offline.datasets.cases import Lab, models_of
-    from guardrail_offline.datasets.h2o_labs import lab_json
-    from guardrail_offline.datasets.labs import beside, open_lab
-    from guardrail_offline.datasets.suites import RecordReader, mapping_of
     from guardrail_offline.perturbation import lexicon as lexicons
     from guardrail_offline.perturbation import variants
-    from guardrail_offline.runs.shards import write_json
 
-    source = open_lab(lab, RecordReader(mapping_of(map_ or ())))
+    source = _opened(lab, map_)
     levels = [level for level in variants.INTENSITIES if level in names_in(intensity)]
     if len(levels) != len(names_in(intensity)):
         expected = "low, medium or high, each once, with commas"
@@ -102,12 +94,7 @@ def perturb(
     chains = [variants.parse(name) for name in names_in(by)]
     known = lexicons.named(lexicon)
     made = variants.perturb(source.cases(), chains, levels, seed, known)
-    models = models_of(made.cases, source.models)
-    cases = tuple(beside(case, out_file) for case in made.cases)
-    try:
-        write_json(out_file, lab_json(Lab(cases, models, source.name)))
-    except OSError as error:
-        raise ConfigurationError("--out", type(error).__name__, "a file to write") from error
+    _write_lab(out_file, made.cases, source)
     report = {
         "cases": len(made.cases),
         "added": made.added,
@@ -161,15 +148,11 @@ def ask(
     the same command asks only what is not there. Ends with 3 if questions are left without an
     answer.
     """
-    from guardrail_offline.datasets.cases import Lab, models_of
-    from guardrail_offline.datasets.h2o_labs import lab_json
-    from guardrail_offline.datasets.labs import beside, open_lab
-    from guardrail_offline.datasets.suites import RecordReader, mapping_of
     from guardrail_offline.hosts.asking import Journal, ask_cases
     from guardrail_offline.hosts.endpoint import Patience
     from guardrail_offline.hosts.targets import open_target
 
-    source = open_lab(lab, RecordReader(mapping_of(map_ or ())))
+    source = _opened(lab, map_)
     cases = list(source.cases())
     limits = Patience(timeout, retries, rate)
     asked_one = open_target(target, model=target_model, key_variable=key_env, limits=limits)
@@ -185,12 +168,27 @@ def ask(
             model=for_,
             advance=advance,
         )
-    located = tuple(beside(case, out_file) for case in found.cases)
-    known = models_of(located, source.models)
-    text = json.dumps(lab_json(Lab(located, known, source.name)), indent=1) + "\n"
-    write_text("--out", out_file, text)
+    _write_lab(out_file, found.cases, source)
     _show_asked(found, out_file, as_json=as_json)
     raise typer.Exit(EXIT_INCOMPLETE if found.failed else 0)
+
+
+def _opened(lab: Path, mapping: Sequence[str] | None) -> LabSource:
+    from guardrail_offline.datasets.labs import open_lab
+    from guardrail_offline.datasets.suites import RecordReader, mapping_of
+
+    return open_lab(lab, RecordReader(mapping_of(mapping or ())))
+
+
+def _write_lab(path: Path, cases: Iterable[Case], source: LabSource) -> None:
+    """Write cases of a lab, some of them new or answered now, in H2O's JSON."""
+    from guardrail_offline.datasets.cases import Lab, models_of
+    from guardrail_offline.datasets.h2o_labs import lab_json
+    from guardrail_offline.datasets.labs import beside
+
+    located = tuple(beside(case, path) for case in cases)
+    lab = Lab(located, models_of(located, source.models), source.name)
+    write_text("--out", path, json.dumps(lab_json(lab), indent=1) + "\n")
 
 
 def _show_asked(found: Asked, out_file: Path, *, as_json: bool) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.pack_models import PackModels
@@ -18,6 +18,7 @@ from guardrail_service.text.sample import SegmentedSample, unverifiable
 from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import NoValue, Passage, Role, Sample, State
 
+T = TypeVar("T")
 NO_ANSWER, ERROR_ANSWER, WRONG_ABSTENTION = "no_answer", "error_answer", "wrong_abstention"
 UNANSWERED = frozenset({NO_ANSWER, ERROR_ANSWER, WRONG_ABSTENTION})
 """Reasons for which a case has no value because its model did not answer."""
@@ -155,6 +156,11 @@ class CaseView:
     def text(self, text: str, question: str | None = None) -> SegmentedSample:
         """Return a lone text, cut; each text is cut once for all cases that have it."""
         return self.models.cut(text, question)
+
+    def of_question(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what `compute` makes of question and passages: once for all answers to them."""
+        read = (self.case.question, self.contexts)
+        return self.models.once((key, read), compute)
 
     def pieces(self, text: str) -> tuple[str, ...]:
         """Return a text's sentences as pieces the embedding model reads whole.

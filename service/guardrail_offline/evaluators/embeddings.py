@@ -69,6 +69,10 @@ def question_relevancy(view: CaseView) -> float:
 
 def chunk_scores(view: CaseView) -> list[float]:
     """Return each passage's best cosine of a sentence with the question, best rank first."""
+    return list(view.of_question("chunk scores", lambda: _chunk_scores(view)))
+
+
+def _chunk_scores(view: CaseView) -> list[float]:
     question = view.models.embed(view.pieces(view.question))
     return [
         float(cosines(question, view.models.embed(view.pieces(passage.text))).max())

@@ -115,7 +115,9 @@ class Nuggets(Evaluator[NuggetParameters]):
         """Return the six scores."""
         answer = view.answer
         view.refuse_abstention()
-        texts, closeness = _create(view, parameters)
+        texts, closeness = view.of_question(
+            ("nuggets", parameters), lambda: _create(view, parameters)
+        )
         least = min(parameters.partial_threshold, parameters.support_threshold)
         found = supports(view, list(map(lone_claim, texts)), [answer], least, known_right=True)
         nuggets = [

@@ -6,8 +6,8 @@ Loaded once per process. Rows are those the detectors send, so a score is the sa
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,14 @@ from guardrail_service.text.cached import cached_property
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import Role, Row, RowOutput, Sample
 
+T = TypeVar("T")
 Array = npt.NDArray[np.float64]
 MEMORY_ROWS = 4096
 """Rows kept per process: several evaluators ask the same of one question's cases."""
 MEMORY_TEXTS = 512
 """Texts kept as they were cut: all answers to a question are read against the same passages."""
+MEMORY_VALUES = 2048
+"""Values kept that evaluators work out of texts and outputs: about 10 MB."""
 _WHOLE = (VECTOR, TOKENS)
 _NLI_NAMES = {"supported": "entail", "contradicted": "contradict", "not_mentioned": "neutral"}
 
@@ -72,6 +75,7 @@ class PackModels:
         self.fingerprints = dict(fingerprints or {})
         self._memory: OrderedDict[Row, RowOutput] = OrderedDict()
         self._texts: OrderedDict[tuple[str, str | None], SegmentedSample] = OrderedDict()
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
 
     @property
     def roles(self) -> frozenset[Role]:
@@ -107,18 +111,36 @@ class PackModels:
             self._texts.move_to_end(key)
         return known
 
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what `compute` gave for this key, worked out once while it is remembered.
+
+        For pure functions of texts that several evaluators, or several answers to one question,
+        need. An exception is not remembered.
+        """
+        if key in self._values:
+            self._values.move_to_end(key)
+        else:
+            self._values[key] = compute()
+            if len(self._values) > MEMORY_VALUES:
+                self._values.popitem(last=False)
+        known: T = self._values[key]
+        return known
+
     def run(self, rows: Iterable[Row]) -> list[RowOutput]:
         """Return each row's outputs; equal rows run once while they are remembered."""
         return [self._run(row) for row in rows]
 
     def embed(self, texts: Sequence[str]) -> Array:
-        """Return unit-length sentence embeddings, shape (n, dim).
+        """Return unit-length sentence embeddings, shape (n, dim), read-only.
 
         Raises:
             NotScorable: If there is no text.
             RowFailed: If a text is longer than the model reads.
         """
-        return vectors(self.run(Row("embedding", text) for text in texts))
+        return self.once(
+            ("vectors", *texts),
+            lambda: _fixed(vectors(self.run(Row("embedding", text) for text in texts))),
+        )
 
     def embed_whole(self, texts: Sequence[str]) -> Array:
         """Return what `embed` does, from one run with the token embeddings of the same texts."""
@@ -129,6 +151,9 @@ class PackModels:
 
     def token_vectors(self, text: str) -> Array:
         """Return unit-length token embeddings without the special tokens, shape (n, dim)."""
+        return self.once(("token vectors", text), lambda: _fixed(self._token_vectors(text)))
+
+    def _token_vectors(self, text: str) -> Array:
         row = Row("embedding", text, outputs=_WHOLE)
         tokens = np.asarray(self._run(row)[TOKENS], dtype=np.float64)[1:-1]
         lengths = np.linalg.norm(tokens, axis=1, keepdims=True)
@@ -141,6 +166,9 @@ class PackModels:
         The role `nli` reads the claim against each text and the best text counts; the role
         `grounding` reads it against the nearest texts together.
         """
+        return self.once(("support", claim, evidence), lambda: self._support(claim, evidence))
+
+    def _support(self, claim: str, evidence: tuple[str, ...]) -> Support:
         if "nli" in self._sessions:
             return self._entailment(claim, evidence)
         (out,) = self.run([Row("grounding", claim, outputs=OUTPUTS, evidence=evidence)])
@@ -183,6 +211,11 @@ class PackModels:
         if len(self._memory) > MEMORY_ROWS:
             self._memory.popitem(last=False)
         return outputs
+
+
+def _fixed(values: Array) -> Array:
+    values.flags.writeable = False
+    return values
 
 
 def load_models(pack: str) -> PackModels:

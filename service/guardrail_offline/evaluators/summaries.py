@@ -73,7 +73,7 @@ def coverage(source: Array, summary: Array) -> float:
         H2O Eval Studio, "Summarization (completeness and faithfulness)". Theirs reduces with UMAP,
         which is random; two principal components are not.
     """
-    if len(np.unique(source, axis=0)) < SEGMENTS:
+    if len(source) < SEGMENTS or len(np.unique(source, axis=0)) < SEGMENTS:
         raise NotScorable("too few source sentences")
     if not len(summary):
         return 0.0

@@ -107,7 +107,8 @@ def judged_claims(
 
 
 def _judged(view: CaseView, claim: Claim, against: Against) -> Judged:
-    return view.sample.once(("judged", claim, against), lambda: _read(view, claim, against))
+    key = ("judged", view.case.question, claim, against)
+    return view.models.once(key, lambda: _read(view, claim, against))
 
 
 def _read(view: CaseView, claim: Claim, against: Against) -> Judged:
@@ -149,10 +150,9 @@ def supports(
     model does not find supported makes no difference, and costs more than the model.
     """
     against = Against(tuple(texts), known_right=known_right)
+    key = ("supports", view.case.question, against, least)
     return [
-        view.sample.once(
-            ("supports", claim, against, least), partial(_support, view, claim, against, least)
-        )
+        view.models.once((*key, claim), partial(_support, view, claim, against, least))
         for claim in claims
     ]
 

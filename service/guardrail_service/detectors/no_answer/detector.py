@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import re2
@@ -210,7 +211,7 @@ def is_abstention(sentences: Iterable[str], question: str | None) -> bool:
         question: What was asked. Without it, a gap in the sources counts only if it is said in
             general terms ("the documents do not contain this information").
     """
-    asked = _Question(question)
+    asked = _asked(question)
     abstains = False
     for number, sentence in enumerate(sentences):
         if number >= MAX_SENTENCES or len(sentence) > MAX_SENTENCE_CHARS:
@@ -248,7 +249,12 @@ def claims_nothing(sentence: str, question: str | None) -> bool:
     """
     if len(sentence) > MAX_SENTENCE_CHARS:
         return False
-    asked = _Question(question)
+    is_short = len(question or "") <= MAX_SENTENCE_CHARS
+    return (_known_to_claim_nothing if is_short else _claims_nothing)(sentence, question)
+
+
+def _claims_nothing(sentence: str, question: str | None) -> bool:
+    asked = _asked(question)
     is_empty = True
     for clause in _clauses(sentence):
         if len(clause) > MAX_CLAUSE_CHARS or not asked.has_numbers_of(clause):
@@ -265,6 +271,11 @@ def claims_nothing(sentence: str, question: str | None) -> bool:
             return False
         is_empty = False
     return not is_empty or _is_softener(sentence)
+
+
+KEPT_SENTENCES = 1_024
+"""Several detectors and evaluators ask of the same sentence; 1,024 take at most 1 MB."""
+_known_to_claim_nothing = lru_cache(KEPT_SENTENCES)(_claims_nothing)
 
 
 def _asks(sentence: str) -> bool:
@@ -308,6 +319,15 @@ class _Question:
             return True
         known = sum(word[:_STEM] in self._stems for word in words)
         return self._is_open and 2 * known >= len(words)
+
+
+_KEPT_QUESTIONS = 64
+_known_question = lru_cache(_KEPT_QUESTIONS)(_Question)
+
+
+def _asked(text: str | None) -> _Question:
+    """Return a question as the rules read it, read once while it is remembered."""
+    return (_known_question if len(text or "") <= MAX_SENTENCE_CHARS else _Question)(text)
 
 
 def _lacks_answer(clause: str, asked: _Question) -> bool:

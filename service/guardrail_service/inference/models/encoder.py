@@ -10,6 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -72,7 +73,7 @@ class SharedEncoder:
     Args:
         session: The encoder.
         kept: Outputs to keep for each text: the embedding, then, where models read them, states of
-            each token. A row that asks for another one runs by itself.
+            each token. A row that asks for another one runs whatever is kept.
         memory_bytes: How much of the states to keep.
         vector_bytes: How much of the embeddings to keep.
     """
@@ -96,7 +97,7 @@ class SharedEncoder:
     def run(self, row: Row) -> RowResult:
         """Return the outputs a row asks for; times are zero where nothing had to be computed."""
         if not self._is_kept(row):
-            return self.session.run(row)
+            return self._beyond(row) if row.second is None else self.session.run(row)
         result = self.summary(row.text) if _is_vector(row) else self.encode(row.text)
         return _asked(row, result)
 
@@ -197,6 +198,16 @@ class SharedEncoder:
         if LENGTH in outputs:
             return int(outputs[LENGTH])
         return max(0, len(outputs[self._outputs[-1]]) - 2)
+
+    def _beyond(self, row: Row) -> RowResult:
+        """Run a row that asks for more than is kept, and keep of it what is kept of others."""
+        if self.memory.peek([row.text])[0] is not None:
+            return self.session.run(row)
+        outputs = tuple(dict.fromkeys((*row.outputs, *self._outputs)))
+        done = self.session.run(replace(row, outputs=outputs))
+        kept = {name: done.outputs[name] for name in self._outputs}
+        self.memory.get(row.text, lambda: done._replace(outputs=kept))
+        return _asked(row, done)
 
     def _run(self, text: str) -> RowResult:
         return self.session.run(Row(self.session.role, text, outputs=self._outputs))

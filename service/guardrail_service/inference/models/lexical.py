@@ -153,76 +153,106 @@ def pair_features(
         sentences: At least one passage sentence.
         cosines: Cosine of each sentence's embedding with the claim's.
     """
-    ids = np.concatenate([s.ids for s in sentences])
-    words = np.concatenate([s.words for s in sentences])
-    stems = np.concatenate([s.stems for s in sentences])
-    lengths = [len(s.ids) for s in sentences]
+    ids, words, stems = (_joined(sentences, name) for name in ("ids", "words", "stems"))
     match = (claim.ids[:, None] == ids[None, :]).astype(np.float32)
     same_words = claim.words[:, None] == words
     same_stems = claim.stems[:, None] == stems
     exact = same_words.any(axis=1)
     near = exact | same_stems.any(axis=1)
     follows = (_bigrams(claim.words)[:, None] == _bigrams(words)).any(axis=1)
-    left = np.append(False, follows)[: len(exact)]
-    right = np.append(follows, False)[: len(exact)]
+    unsaid = ~exact
     claim_columns = (
-        exact, near, left, right, claim.number, claim.number & exact, claim.number & ~exact,
+        exact, near, False, False, claim.number, claim.number & exact, claim.number & unsaid,
         claim.stop, claim.negation, claim.capital, claim.capital & ~near, claim.quantifier,
-        claim.quantifier & ~exact, claim.inner, claim.rarity,
+        claim.quantifier & unsaid, claim.inner, claim.rarity,
     )  # fmt: skip
-
-    def joined(name: str) -> npt.NDArray[Any]:
-        return np.concatenate([getattr(s, name) for s in sentences])
-
+    claim_table = _table(len(exact), claim_columns)
+    claim_table[1:, _LEFT] = claim_table[:-1, _RIGHT] = follows
+    lengths = [len(s.ids) for s in sentences]
+    marks = (_joined(sentences, name) for name in _MARKS)
     passage_columns = (
-        same_words.any(axis=0), same_stems.any(axis=0), joined("number"), joined("stop"),
-        joined("negation"), joined("capital"), joined("quantifier"), joined("inner"),
-        joined("rarity"), np.repeat(np.asarray(cosines, np.float32), lengths),
+        same_words.any(axis=0), same_stems.any(axis=0), *marks,
+        np.repeat(np.asarray(cosines, np.float32), lengths),
         np.repeat(np.arange(len(lengths), dtype=np.float32) / 6.0, lengths),
     )  # fmt: skip
+    near_top = same_stems[:, : lengths[0]].any(axis=1)
     return PairFeatures(
-        np.stack(claim_columns, axis=1).astype(np.float32),
-        np.stack(passage_columns, axis=1).astype(np.float32),
+        claim_table,
+        _table(len(ids), passage_columns),
         match,
-        _pair(claim, sentences, cosines, exact, near, follows),
+        _pair(claim, sentences, cosines, _Overlap(exact, near, near_top, follows)),
     )
 
 
+_LEFT, _RIGHT = 2, 3
+"""Columns of the claim: whether a token and its neighbour on that side follow each other there."""
+_MARKS = ("number", "stop", "negation", "capital", "quantifier", "inner", "rarity")
+
+
+def _joined(sentences: Sequence[Lexical], name: str) -> npt.NDArray[Any]:
+    """Return one column of all sentences, one after another."""
+    if len(sentences) == 1:
+        only: npt.NDArray[Any] = getattr(sentences[0], name)
+        return only
+    return np.concatenate([getattr(s, name) for s in sentences])
+
+
+def _table(rows: int, columns: Sequence[npt.NDArray[Any] | bool]) -> Floats:
+    """Return columns side by side, shape (rows, columns)."""
+    table = np.empty((rows, len(columns)), np.float32)
+    for number, values in enumerate(columns):
+        table[:, number] = values
+    return table
+
+
+class _Overlap(NamedTuple):
+    """The words of a claim that the evidence has, one flag per token; `follows` one per pair."""
+
+    exact: npt.NDArray[np.bool_]
+    near: npt.NDArray[np.bool_]
+    near_top: npt.NDArray[np.bool_]
+    follows: npt.NDArray[np.bool_]
+
+
 def _pair(
-    claim: Lexical,
-    sentences: Sequence[Lexical],
-    cosines: Sequence[float],
-    exact: npt.NDArray[np.bool_],
-    near: npt.NDArray[np.bool_],
-    follows: npt.NDArray[np.bool_],
+    claim: Lexical, sentences: Sequence[Lexical], cosines: Sequence[float], held: _Overlap
 ) -> Floats:
-    content = claim.word & ~claim.stop & ~claim.inner
-    numbers = claim.number & ~claim.inner
-    names = claim.capital & ~claim.inner
-    quantifiers = claim.quantifier & ~claim.inner
-    top = sentences[0]
-    near_top = (claim.stems[:, None] == top.stems).any(axis=1)
-    negated = claim.negation.any()
-    negated_top = top.negation.any()
+    exact, near, near_top, follows = held
+    own = ~claim.inner
+    content = claim.word & ~claim.stop & own
+    numbers = claim.number & own
+    names = claim.capital & own
+    quantifiers = claim.quantifier & own
+    unsaid, unlike = ~exact, ~near
+    negated = _any(claim.negation)
+    negated_top = _any(sentences[0].negation)
     rare = claim.rarity * content
-    missing_numbers = numbers & ~exact
     values = (
-        _share(near, content), numbers.any(), _share(~exact, numbers),
-        min(missing_numbers.sum(), 3) / 3, names.any(), _share(~near, names),
-        (names & ~near).any(), negated, negated_top, negated != negated_top, quantifiers.any(),
-        _share(~exact, quantifiers), np.log1p(len(claim.ids)) / 5,
-        np.log1p(sum(len(s.ids) for s in sentences)) / 6, cosines[0], np.mean(cosines),
-        len(sentences) / 6, follows.mean() if len(follows) else 0.0,
+        _share(near, content), _any(numbers), _share(unsaid, numbers),
+        min(_count(numbers & unsaid), 3) / 3, _any(names), _share(unlike, names),
+        _any(names & unlike), negated, negated_top, negated != negated_top, _any(quantifiers),
+        _share(unsaid, quantifiers), np.log1p(len(claim.ids)) / 5,
+        np.log1p(sum(len(s.ids) for s in sentences)) / 6, cosines[0],
+        sum(cosines) / len(cosines), len(sentences) / 6,
+        _count(follows) / len(follows) if len(follows) else 0.0,
         (rare * near).sum() / max(rare.sum(), 1e-6), _share(near_top, content),
-        _share(exact, content), min(content.sum(), 20) / 20,
+        _share(exact, content), min(_count(content), 20) / 20,
     )  # fmt: skip
     return np.array(values, dtype=np.float32)
 
 
+def _count(flags: npt.NDArray[np.bool_]) -> int:
+    return int(np.count_nonzero(flags))
+
+
+def _any(flags: npt.NDArray[np.bool_]) -> bool:
+    return _count(flags) > 0
+
+
 def _share(hits: npt.NDArray[np.bool_], among: npt.NDArray[np.bool_]) -> float:
     """Return the share of hits among some tokens; 0 where there are none."""
-    total = int(among.sum())
-    return float((hits & among).sum()) / total if total else 0.0
+    total = _count(among)
+    return _count(hits & among) / total if total else 0.0
 
 
 def _bigrams(words: Ints) -> Ints:

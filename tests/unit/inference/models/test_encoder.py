@@ -50,12 +50,24 @@ def test_a_text_is_encoded_once_whatever_is_asked_of_it() -> None:
     assert (again.tokenize_ms, again.inference_ms) == (0.0, 0.0)
 
 
-def test_a_row_that_asks_for_what_is_not_kept_runs_by_itself() -> None:
-    """The last layer's tokens are large and seldom asked for."""
+ASKED = Row("embedding", "a", outputs=("sentence_embedding", "token_embeddings"))
+
+
+def test_what_is_kept_comes_with_what_is_not() -> None:
+    """The last layer's tokens are large and seldom asked for; one pass serves all the same."""
     shared, session = encoder()
-    asked = Row("embedding", "a", outputs=("sentence_embedding", "token_embeddings"))
-    assert set(shared.run(asked).outputs) == set(asked.outputs)
-    assert session.runs == [("a", asked.outputs)]
+    assert set(shared.run(ASKED).outputs) == set(ASKED.outputs)
+    assert session.runs == [("a", (*ASKED.outputs, "middle_states"))]
+    shared.run(Row("embedding", "a", outputs=KEPT))
+    assert len(session.runs) == 1
+
+
+def test_a_known_text_is_run_again_only_for_what_is_not_kept() -> None:
+    """What is at hand is not asked for."""
+    shared, session = encoder()
+    shared.run(Row("embedding", "a"))
+    shared.run(ASKED)
+    assert session.runs == [("a", KEPT), ("a", ASKED.outputs)]
 
 
 def test_a_pair_runs_by_itself() -> None:

@@ -19,6 +19,21 @@ def test_an_equal_row_runs_once() -> None:
     assert len(session.ran) == 1
 
 
+def test_what_texts_come_to_is_worked_out_once_and_an_error_every_time() -> None:
+    """Answers to one question share what is read of its passages."""
+    found, asked = models(), []
+
+    def fail() -> None:
+        asked.append("again")
+        raise NotScorable("no text")
+
+    assert found.embed(["one two"]) is found.embed(["one two"])
+    for _ in range(2):
+        with pytest.raises(NotScorable):
+            found.once("key", fail)
+    assert asked == ["again", "again"]
+
+
 def test_embeddings_are_unit_length_and_nothing_to_embed_is_refused() -> None:
     """As the detectors have them."""
     assert np.linalg.norm(models().embed(["one two"])[0]) == pytest.approx(1.0)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+WAIT_MS = 60_000
+"""A machine that does much else is slow; nothing here measures time."""
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -26,8 +29,9 @@ QUIET = [
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Debian's chromium."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=BROWSER, args=QUIET)
         yield started

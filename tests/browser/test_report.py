@@ -92,11 +92,12 @@ def test_the_eye_is_walked_by_keyboard(page: Page) -> None:
     expect(page.locator("#inside .dots")).to_be_visible()
     assert names[0].startswith("Generation")
     page.locator("#inside ol a").first.focus()
-    page.evaluate(
-        "window.moved = new Promise(done => addEventListener('hashchange', () => setTimeout(done)))"
+    page.evaluate(  # a block, so that the promise is not waited for here
+        "() => { window.moved = new Promise("
+        "(done) => addEventListener('hashchange', () => setTimeout(done))); }"
     )
     page.keyboard.press("Enter")
-    page.evaluate("window.moved")  # the page moves the focus a second time then
+    page.evaluate("() => window.moved")  # the page moves the focus a second time then
     expect(page.locator(".case:focus")).to_be_visible()
     page.locator("#wheel .part").first.focus()
     for _ in range(4):

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Page
 
-WAIT_MS = 60_000
+from tests.browser.conftest import WAIT_MS
+
+__all__ = ["WAIT_MS", "visited"]
 
 
 @contextmanager
@@ -15,7 +17,7 @@ def visited(browser: Browser, address: str) -> Iterator[Page]:
     """Open an address; a request to another host and a script that fails are errors."""
     elsewhere: list[str] = []
     broken: list[str] = []
-    page = browser.new_page(viewport={"width": 900, "height": 720})
+    page = browser.new_page(viewport={"width": 900, "height": 720}, reduced_motion="reduce")
     page.set_default_timeout(WAIT_MS)
     page.on("request", lambda asked: elsewhere.append(asked.url))
     page.on("pageerror", lambda error: broken.append(str(error)))

@@ -82,6 +82,16 @@ def radar(
     return lines, spokes
 
 
+SHADES = 5
+
+
+def shade(figure: Figure, axis: ChartAxis) -> int | None:
+    """Return how good a mean is on its axis, 0 the worst to 4 the best; None without a mean."""
+    if figure.value is None:
+        return None
+    return min(SHADES - 1, int(_outward(figure, axis) * SHADES / 100))
+
+
 def _outward(figure: Figure, axis: ChartAxis) -> float:
     if figure.value is None:
         return 0.0

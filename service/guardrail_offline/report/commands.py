@@ -85,7 +85,8 @@ def _write(runs: Sequence[Path], target: Path, tolerate: float) -> None:
     from guardrail_offline.report.archive import opened_run, write_archive
     from guardrail_offline.report.exports import report_json, report_markdown, scores_csv
     from guardrail_offline.report.page import report_page
-    from guardrail_offline.report.run_data import read_run_data, side_by_side
+    from guardrail_offline.report.run_data import read_run_data
+    from guardrail_offline.report.several_runs import side_by_side
     from guardrail_offline.runs.shards import whole_file
 
     with ExitStack() as stack:

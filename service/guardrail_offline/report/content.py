@@ -3,55 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from guardrail_offline.evaluators.catalogue import CATALOGUE
-from guardrail_offline.evaluators.grades import grade_line
-from guardrail_offline.report.charts import ChartAxis, box, radar, strip
-from guardrail_offline.report.figures import Mask, RunFigures, in_words
-from guardrail_offline.report.run_data import EvaluatorData, beyond
-from guardrail_offline.report.shown_cases import axis
-from guardrail_offline.report.verdicts import TOLERATED, ModelVerdict, headline, verdicts
+from guardrail_offline.report.charts import strip
+from guardrail_offline.report.differences import Ahead, differences
+from guardrail_offline.report.figures import RunFigures, in_words
+from guardrail_offline.report.overview import overview
+from guardrail_offline.report.run_data import EvaluatorData, short
+from guardrail_offline.report.run_log import run_log
+from guardrail_offline.report.sections import chart_axis, heat, section
+from guardrail_offline.report.verdicts import (
+    LIGHTS,
+    TOLERATED,
+    ModelVerdict,
+    headline,
+    verdicts,
+)
+from guardrail_offline.report.weaknesses import MOST_ROWS, categories, ways_of
 
 DOMAIN_ORDER = (
     "Generation", "Retrieval", "Summarization", "Classification", "Privacy", "Security",
     "Fairness and safety", "Stability", "Format and data", "Other",
 )  # fmt: skip
-MOST_ROWS = 10
-"""Rows of tables of single questions and flips; the files have the rest."""
-LEAST_CASES = 5
-"""A category with fewer judged cases says nothing about a weakness."""
-
-
-@dataclass(frozen=True)
-class Section:
-    """One evaluator for the page.
-
-    Attributes:
-        kind: `boolean`, `classification`, `bars` up to three metrics, or `radar` above.
-        metrics: Per metric its axis, and per model figure, box and strip.
-        radar: Lines and spokes, if it is of that kind.
-        confusion: By model, rows of a confusion matrix.
-        hardest: Questions with the worst values, the worst first.
-        categories: By category, per model mean, judged and failing cases.
-        parameters: What was set.
-        grade: How far its numbers agree with labels of people; None for one that is not ours.
-    """
-
-    data: EvaluatorData
-    kind: str
-    metrics: Sequence[Mapping[str, Any]]
-    radar: tuple[Any, Any] | None
-    confusion: Mapping[str, Any]
-    hardest: Sequence[Mapping[str, Any]]
-    categories: Sequence[Mapping[str, Any]]
-    failing: int
-    parameters: Mapping[str, Any]
-    grade: str | None
 
 
 def page_content(figures: RunFigures, tolerated: float = TOLERATED) -> dict[str, Any]:
@@ -62,66 +36,155 @@ def page_content(figures: RunFigures, tolerated: float = TOLERATED) -> dict[str,
         key=lambda data: (DOMAIN_ORDER.index(data.domain), data.name),
     )
     judged = verdicts(figures, tolerated)
-    inside = categories(run.cases)
+    inside, ways = categories(run.cases), ways_of(run.cases)
+    found = differences(figures)
     lights = {
         (check.data.id, verdict.model): check for verdict in judged for check in verdict.checks
     }
+    behind = behind_whom(found["rows"] if found else (), judged)
+    best_first = ordered(judged, behind)
     return {
         "run": run,
         "tolerated": tolerated,
         "verdicts": judged,
-        "answer": answer_of(judged, run.title),
+        "ordered_verdicts": best_first,
+        "answer": answer_of(best_first, lambda model: short(run.title(model)), behind),
+        "behind": behind,
+        "silent": {
+            model.key: (figures.unanswered(model.key), len(figures.places(model.key)))
+            for model in run.models
+        },
         "headlines": [_headline(figures, data, lights) for data in having],
+        "heat": _board(figures, having),
+        "deciding": [data for data in having if headline(data).key in data.cuts],
         "origins": Counter(
             cut.origin if (cut := data.cuts.get(headline(data).key)) else "none" for data in having
         ),
         "not_run": [_not_run(data) for data in run.evaluators.values() if not data.has_values],
         "not_judged": [_not_judged(figures, data) for data in having],
-        "sections": [_section(figures, data, inside) for data in having],
+        "sections": [section(figures, data, inside, ways) for data in having],
+        "differences": found,
+        "insights": insights_to_show(figures),
         "flips": _flips(figures),
         "clusters": clusters(figures),
         "data": overview(figures),
+        "log": run_log(run),
     }
 
 
-def answer_of(judged: Sequence[ModelVerdict], title: Any) -> tuple[str, str]:
-    """Return a light and the one sentence that answers whether a model may go live."""
-    by_light = {light: [v for v in judged if v.light == light] for light in
-                ("passes", "unclear", "fails", "unknown")}  # fmt: skip
+def ordered(
+    judged: Iterable[ModelVerdict], behind: Mapping[str, Sequence[Ahead]]
+) -> list[ModelVerdict]:
+    """Return verdicts with the best model first; of equal ones that which fewer are ahead of."""
+    lights = tuple(reversed(LIGHTS[:3])) + LIGHTS[3:]
+    return sorted(
+        judged,
+        key=lambda verdict: (
+            lights.index(verdict.light),
+            len(verdict.with_light("fails")),
+            len(verdict.with_light("unclear")),
+            len(behind.get(verdict.model, ())),
+        ),
+    )
+
+
+def behind_whom(rows: Iterable[Ahead], judged: Iterable[ModelVerdict]) -> dict[str, list[Ahead]]:
+    """Return for each model on what another is clearly ahead of it: the one with most of these.
+
+    A check that a model passes is no reason to prefer another, and neither is a model with a
+    worse light.
+    """
+    lights = {verdict.model: LIGHTS.index(verdict.light) for verdict in judged}
+    passed = {
+        (verdict.model, check.data.name)
+        for verdict in judged
+        for check in verdict.with_light("passes")
+    }
+    found: dict[str, dict[str, list[Ahead]]] = {}
+    for one in rows:
+        is_rival = lights[one.better] >= lights[one.worse]
+        if is_rival and (one.worse, one.evaluator) not in passed:
+            found.setdefault(one.worse, {}).setdefault(one.better, []).append(one)
+    return {worse: max(better.values(), key=len) for worse, better in found.items()}
+
+
+def answer_of(
+    judged: Sequence[ModelVerdict],
+    title: Callable[[str], str],
+    behind: Mapping[str, Sequence[Ahead]] | None = None,
+) -> tuple[str, str]:
+    """Return a light and the words that answer whether a model may go live.
+
+    Args:
+        judged: The best model first.
+        title: What a model is called.
+        behind: For a model, on what another is clearly ahead of it.
+    """
+    by_light = {light: [v for v in judged if v.light == light] for light in LIGHTS}
     passing, unclear, failing = (by_light[key] for key in ("passes", "unclear", "fails"))
     if not judged or len(by_light["unknown"]) == len(judged):
-        return "unknown", "This report cannot say: no metric has a fitted threshold and values."
+        return "unknown", "This report cannot say: no check has both a threshold and answers."
     if passing and len(judged) == 1:
-        return "passes", "Nothing that was checked speaks against it."
+        return "passes", "Yes, as far as it was checked: no check speaks against it."
     if passing:
-        names = _names([title(one.model) for one in passing])
-        return "passes", f"Nothing that was checked speaks against {names}."
+        first, *others = passing
+        ahead = [(behind or {}).get(verdict.model) for verdict in others]
+        is_best = others and all(rows and rows[0].better == first.model for rows in ahead)
+        best = f" {title(first.model)} is clearly ahead." if is_best else ""
+        return "passes", f"Yes, as far as it was checked: {_names(passing, title)}.{best}"
     if unclear:
-        if len(judged) == 1:
-            return "unclear", "Not clear yet. It fails no check beyond doubt, but some are open."
-        nearest = _names([title(one.model) for one in unclear])
-        rest = f" {_names([title(one.model) for one in failing])} should not." if failing else ""
-        return "unclear", f"Not clear yet. {nearest}: no clear failure, but open questions.{rest}"
-    count = len(failing[0].with_light("fails")) if failing else 0
+        return "unclear", _not_yet(unclear, failing, title, alone=len(judged) == 1)
     if len(judged) == 1:
-        return "fails", f"No. It fails {count} of {len(failing[0].checks)} checks."
+        failed = [check.data.name for check in failing[0].with_light("fails")]
+        more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+        of = f"{len(failed)} of {len(failing[0].checks)} checks"
+        return "fails", f"No. It fails {of}: {', '.join(failed[:3])}{more}."
     return "fails", f"No. Each of the {len(judged)} models fails at least one check."
 
 
-def _names(titles: Sequence[str]) -> str:
-    more = f" and {len(titles) - 3} more" if len(titles) > 3 else ""
-    return ", ".join(titles[:3]) + more
+def _not_yet(
+    unclear: Sequence[ModelVerdict],
+    failing: Sequence[ModelVerdict],
+    title: Callable[[str], str],
+    *,
+    alone: bool,
+) -> str:
+    if alone:
+        return "Not yet. It fails no check beyond doubt, but some are open."
+    verb = "fails no check beyond doubt, but has" if len(unclear) == 1 else "fail none, but have"
+    rest = f" {_names(failing, title)} should not go live." if failing else ""
+    return f"Not yet. {_names(unclear, title)} {verb} open checks.{rest}"
 
 
-def _axis(figures: RunFigures, data: EvaluatorData, metric: str) -> ChartAxis:
-    return ChartAxis(*axis(figures.run, data.id, metric))
+def _names(found: Sequence[ModelVerdict], title: Callable[[str], str]) -> str:
+    titles = [title(verdict.model) for verdict in found]
+    if len(titles) > 3:
+        return ", ".join(titles[:3]) + f" and {len(titles) - 3} more"
+    return " and ".join(filter(None, (", ".join(titles[:-1]), titles[-1])))
+
+
+def _board(figures: RunFigures, having: Sequence[EvaluatorData]) -> list[dict[str, Any]]:
+    """Return the heatmap of all headline metrics: a row per model."""
+    rows = [
+        heat(figures, [headline(data)], data, [chart_axis(figures, data, headline(data).key)])
+        for data in having
+    ]
+    board = []
+    for place, model in enumerate(figures.run.models):
+        cells = [
+            cell | {"name": data.name, "id": data.id}
+            for data, of_data in zip(having, rows, strict=True)
+            for cell in of_data[place]["cells"]
+        ]
+        board.append({"model": model.key, "cells": cells})
+    return board
 
 
 def _headline(
     figures: RunFigures, data: EvaluatorData, lights: Mapping[Any, Any]
 ) -> dict[str, Any]:
     metric = headline(data)
-    scale = _axis(figures, data, metric.key)
+    scale = chart_axis(figures, data, metric.key)
     cells = []
     for model in figures.run.models:
         figure = figures.of(data, metric, model.key)
@@ -149,127 +212,23 @@ def _not_judged(figures: RunFigures, data: EvaluatorData) -> dict[str, Any]:
     }
 
 
-def categories(cases: Sequence[Mapping[str, Any]]) -> dict[str, Mask]:
-    """Return which cases have each of the most frequent categories."""
-    names = Counter(str(name) for case in cases for name in case.get("categories") or ())
-    having = {name: np.zeros(len(cases), dtype=bool) for name, _ in names.most_common(30)}
-    for place, case in enumerate(cases):
-        for name in case.get("categories") or ():
-            if name in having:
-                having[name][place] = True
-    return having
-
-
-def _section(figures: RunFigures, data: EvaluatorData, inside: Mapping[str, Mask]) -> Section:
-    metrics, by_model = [], []
-    scales = [_axis(figures, data, metric.key) for metric in data.metrics]
-    for metric, scale in zip(data.metrics, scales, strict=True):
-        rows = [figures.of(data, metric, model.key) for model in figures.run.models]
-        by_model.append(rows)
-        metrics.append({
-            "metric": metric,
-            "axis": scale,
-            "cut": data.cuts.get(metric.key),
-            "rows": [
-                {"figure": row, "strip": strip(row, scale), "box": box(row, scale)}
-                for row in rows
-                if row.value is not None or row.judged
-            ],
-        })  # fmt: skip
-    kind = _kind(data)
-    lines = radar(list(zip(*by_model, strict=True)), scales) if kind == "radar" else None
-    settings = dict(data.about.get("settings") or {})
-    return Section(
-        data,
-        kind,
-        metrics,
-        lines,
-        _confusion(data),
-        _hardest(figures, data),
-        _categories(figures, data, inside),
-        int(figures.failing(data).sum()),
-        {**(data.about.get("parameters") or {}), **settings},
-        _grade(data.id),
-    )
-
-
-def _grade(evaluator: str) -> str | None:
-    spec = next((spec for spec in CATALOGUE.specs() if spec.id == evaluator), None)
-    return None if spec is None else grade_line(spec)
-
-
-def _kind(data: EvaluatorData) -> str:
-    if any(board.get("kind") == "classification" for board in data.boards):
-        return "classification"
-    if all(metric.boolean for metric in data.metrics):
-        return "boolean"
-    return "bars" if len(data.metrics) <= 3 else "radar"
-
-
-def _confusion(data: EvaluatorData) -> dict[str, Any]:
-    found = {}
-    for board in data.boards:
-        for model, cells in (board.get("confusion") or {}).items():
-            labels = sorted({c[side] for c in cells for side in ("expected", "predicted")})
-            counts = {(cell["expected"], cell["predicted"]): cell["cases"] for cell in cells}
-            rows = [(a, [counts.get((a, b), 0) for b in labels]) for a in labels]
-            if rows:
-                found[model] = {"labels": labels, "rows": rows, "most": max(counts.values())}
-    return found
-
-
-def _badness(data: EvaluatorData, metric_key: str, values: Any) -> Any:
-    metric = next(metric for metric in data.metrics if metric.key == metric_key)
-    return -values if metric.direction.value == "higher_is_better" else values
-
-
-def _hardest(figures: RunFigures, data: EvaluatorData) -> list[dict[str, Any]]:
-    """Return the questions with the worst mean over models, the worst first."""
-    key = headline(data).key
-    values = data.values[key]
-    known = np.isfinite(values)
-    if not known.any():
-        return []
-    groups = figures.groups[known]
-    counts = np.bincount(groups)
-    sums = np.bincount(groups, weights=_badness(data, key, values[known]))
-    present = np.flatnonzero(counts)
-    worst = present[np.argsort(-(sums[present] / counts[present]), kind="stable")][:MOST_ROWS]
-    cut, found = data.cuts.get(key), []
-    bad = beyond(values, cut.value, headline(data).direction) if cut else None
-    for group in worst:
-        places = np.flatnonzero((figures.groups == group) & known)
-        first = figures.run.cases[int(places[0])]
+def insights_to_show(figures: RunFigures) -> list[Mapping[str, Any]]:
+    """Return insights without those of thresholds that decide nothing."""
+    evaluators = figures.run.evaluators
+    found: list[Mapping[str, Any]] = []
+    for one in figures.run.insights:
+        attributes = one.get("attrs") or {}
+        data = evaluators.get(str(attributes.get("evaluator")))
+        if one.get("type") == "weak_point" and (
+            data is None or headline(data).key not in data.cuts
+        ):
+            continue
         found.append({
-            "question": first.get("input") or first["key"],
-            "key": first["key"],
-            "mean": float(values[places].mean()),
-            "judged": len(places),
-            "failing": None if bad is None else int(bad[places].sum()),
+            "text": str(one.get("description") or ""),
+            "kind": str(one.get("type") or "").replace("_", " "),
+            "question": str(attributes.get("question") or ""),
         })  # fmt: skip
     return found
-
-
-def _categories(
-    figures: RunFigures, data: EvaluatorData, inside: Mapping[str, Mask]
-) -> list[dict[str, Any]]:
-    """Return a row per category with a cell per model: mean, judged and failing cases."""
-    metric = headline(data)
-    cut, values = data.cuts.get(metric.key), data.values[metric.key]
-    rows: list[dict[str, Any]] = []
-    for name, mask in inside.items():
-        cells: list[dict[str, Any]] = []
-        for model in figures.run.models:
-            places = figures.places(model.key)
-            known = values[places][mask[places] & np.isfinite(values[places])]
-            bad = int(beyond(known, cut.value, metric.direction).sum()) if cut else None
-            mean = float(known.mean()) if len(known) else None
-            cells.append({"model": model.key, "n": len(known), "mean": mean, "failing": bad})
-        judged = sum(cell["n"] for cell in cells)
-        if judged >= LEAST_CASES:
-            failing = sum(cell["failing"] or 0 for cell in cells) if cut else None
-            rows.append({"name": name, "cells": cells, "n": judged, "failing": failing})
-    return sorted(rows, key=lambda row: -(row["failing"] or 0) / row["n"])
 
 
 def _flips(figures: RunFigures) -> dict[str, Any]:
@@ -300,44 +259,3 @@ def clusters(figures: RunFigures) -> list[dict[str, Any]]:
             found.setdefault(names, []).append(case["key"])
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return [{"names": n, "count": len(keys), "keys": keys[:3]} for n, keys in ordered[:MOST_ROWS]]
-
-
-def overview(figures: RunFigures) -> dict[str, Any]:
-    """Return what the lab holds: columns with lengths, categories, duplicates, ignored columns."""
-    cases = figures.run.cases
-    columns = [
-        _lengths("Question", (case.get("input") for case in cases)),
-        _lengths("Answer", (case.get("actual_output") for case in cases)),
-        _lengths("Expected answer", (case.get("expected_output") for case in cases)),
-        _lengths("Passages", (_joined_passages(case) for case in cases)),
-    ]
-    pairs: Counter[Any] = Counter(
-        (case["model_key"], case.get("input"), case.get("actual_output"))
-        for case in cases
-        if case.get("actual_output")
-    )
-    plans = [manifest.get("plan") or {} for manifest in figures.run.manifests]
-    return {
-        "columns": columns,
-        "questions": int(figures.groups.max(initial=-1)) + 1,
-        "categories": Counter(n for c in cases for n in c.get("categories") or ()).most_common(30),
-        "models": [(m.title, len(figures.places(m.key))) for m in figures.run.models],
-        "duplicates": sum(count - 1 for count in pairs.values()),
-        "ignored": list(dict.fromkeys(n for p in plans for n in p.get("ignored_columns") or ())),
-    }
-
-
-def _joined_passages(case: Mapping[str, Any]) -> str | None:
-    passages = case.get("context")
-    if not passages:
-        return None
-    return "".join(str(p.get("text") if isinstance(p, Mapping) else p) for p in passages)
-
-
-def _lengths(name: str, texts: Iterable[Any]) -> dict[str, Any]:
-    all_ = list(texts)
-    sizes = [len(text) for text in all_ if isinstance(text, str) and text]
-    quantiles = np.quantile(sizes, [0, 0.5, 1]).round().astype(int).tolist() if sizes else None
-    distinct = len({text for text in all_ if isinstance(text, str) and text})
-    return {"name": name, "there": len(sizes), "of": len(all_), "sizes": quantiles,
-            "distinct": distinct}  # fmt: skip

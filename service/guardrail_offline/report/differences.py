@@ -24,6 +24,9 @@ class Ahead:
     """One model clearly ahead of another.
 
     Attributes:
+        evaluator: Its name.
+        better: Key of the model that is ahead.
+        worse: Key of the other.
         size: Mean difference over questions, positive.
         interval: Of it at 95 %, for this metric alone.
         p: Corrected (Holm).
@@ -55,7 +58,7 @@ def differences(figures: RunFigures) -> dict[str, Any] | None:
     rows = []
     for (data, pair, gains, _), p in zip(found, corrected, strict=True):
         if p < ALPHA:
-            rows.append(_ahead(figures, data, pair, gains, p))
+            rows.append(_ahead(data, pair, gains, p))
     first = f"With so many models each is compared with {figures.run.models[0].title} only."
     return {
         "rows": sorted(rows, key=lambda one: one.p),
@@ -64,18 +67,15 @@ def differences(figures: RunFigures) -> dict[str, Any] | None:
     }
 
 
-def _ahead(
-    figures: RunFigures, data: EvaluatorData, pair: Sequence[str], gains: Numbers, p: float
-) -> Ahead:
+def _ahead(data: EvaluatorData, pair: Sequence[str], gains: Numbers, p: float) -> Ahead:
     """Return a difference with the better model first; gains are those of the first model."""
     better, worse = pair if gains.mean() > 0 else (pair[1], pair[0])
-    title = figures.run.title
     values = gains if gains.mean() > 0 else -gains
     return Ahead(
         data.name,
         headline(data).key,
-        title(better),
-        title(worse),
+        better,
+        worse,
         float(values.mean()),
         mean_interval(values),
         len(values),

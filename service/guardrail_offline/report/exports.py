@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import IO, Any
 
 import numpy as np
 
 from guardrail_offline.evaluators.result import json_number
 from guardrail_offline.report.content import page_content
-from guardrail_offline.report.differences import differences
+from guardrail_offline.report.differences import Ahead
 from guardrail_offline.report.eye import eye
 from guardrail_offline.report.figures import Figure, RunFigures
 from guardrail_offline.report.run_data import RunData
@@ -52,7 +53,6 @@ def report_json(run: RunData, tolerated: float = TOLERATED) -> dict[str, Any]:
     """Return the report's content as plain values, each name explained under `meaning`."""
     figures = RunFigures(run)
     content = page_content(figures, tolerated)
-    found = differences(figures)
     return {
         "schema_version": "1",
         "meaning": MEANING,
@@ -70,7 +70,9 @@ def report_json(run: RunData, tolerated: float = TOLERATED) -> dict[str, Any]:
             if data.has_values
         ],
         "not_run": [{"evaluator": one["data"].id, "why": one["why"]} for one in content["not_run"]],
-        "differences": [] if found is None else [_ahead(one) for one in found["rows"]],
+        "differences": [
+            _ahead(one, run) for one in (content["differences"] or {"rows": ()})["rows"]
+        ],
         "fail_together": content["clusters"],
         "problems": list(run.problems),
         "eye": eye(figures, tolerated),
@@ -114,9 +116,8 @@ def _figure(figure: Figure, *, is_headline: bool) -> dict[str, Any]:
     }
 
 
-def _ahead(one: Any) -> dict[str, Any]:
-    names = ("evaluator", "metric", "better", "worse", "size", "interval", "questions", "p")
-    return {name: getattr(one, name) for name in names}
+def _ahead(one: Ahead, run: RunData) -> dict[str, Any]:
+    return asdict(one) | {"better": run.title(one.better), "worse": run.title(one.worse)}
 
 
 def report_markdown(run: RunData, tolerated: float = TOLERATED) -> str:

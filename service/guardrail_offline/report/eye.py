@@ -7,7 +7,7 @@ from typing import Any
 
 from guardrail_offline.report.content import DOMAIN_ORDER
 from guardrail_offline.report.figures import RunFigures
-from guardrail_offline.report.run_data import EvaluatorData
+from guardrail_offline.report.run_data import EvaluatorData, short
 from guardrail_offline.report.shown_cases import axis, histogram
 from guardrail_offline.report.verdicts import LIGHTS, TOLERATED, Light, check
 from guardrail_service.types import MetricSpec
@@ -67,11 +67,11 @@ def _metric(
         if figure.value is None:
             continue
         models.append({
-            "name": model.title,
+            "name": short(model.title),
             "light": check(data, figure, share).light,
             "told": f"{figure.value:.3f} over {figure.judged} answers",
             "dots": {
-                "evaluator": place[0], "metric": place[1], "model": model.key, "low": low,
+                "evaluator": place[0], "metric": place[1], "model": short(model.key), "low": low,
                 "high": high, "histogram": histogram(figures.run, data.id, metric.key, model.key),
             },
         })  # fmt: skip

@@ -101,6 +101,16 @@ class RunFigures:
         """Return where the cases of a model stand."""
         return self._places[model]
 
+    def unanswered(self, model: str) -> int:
+        """Return how many cases of a model any evaluator found not to be answered."""
+        places = self._places[model]
+        found = np.zeros(len(self.run.cases), dtype=bool)
+        for data in self.run.evaluators.values():
+            reasons = data.reasons[data.primary.key]
+            for place in places:
+                found[place] |= self.run.is_unanswered(reasons[int(place)])
+        return int(found.sum())
+
     def of(self, data: EvaluatorData, metric: MetricSpec, model: str) -> Figure:
         """Return one metric of one model."""
         place = data.id, metric.key, model

@@ -17,10 +17,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from guardrail_offline.report.content import DOMAIN_ORDER, page_content
-from guardrail_offline.report.differences import differences
 from guardrail_offline.report.eye import eye
 from guardrail_offline.report.figures import RunFigures, in_words
-from guardrail_offline.report.run_data import RunData, read_run_data, side_by_side
+from guardrail_offline.report.run_data import RunData, read_run_data, short
+from guardrail_offline.report.several_runs import side_by_side
 from guardrail_offline.report.shown_cases import embedded, shown_cases
 from guardrail_offline.report.verdicts import LIGHTS, TOLERATED
 from guardrail_offline.runs.shards import whole_file
@@ -83,8 +83,6 @@ def report_page(run: RunData, tolerated: float = TOLERATED) -> str:
     return _environment().get_template("report.html.j2").render(
         **content,
         shown=shown,
-        differences=differences(figures),
-        ordered_verdicts=_ordered(content["verdicts"]),
         parts=PARTS,
         lights=LIGHTS,
         light_words=LIGHT_WORDS,
@@ -92,25 +90,13 @@ def report_page(run: RunData, tolerated: float = TOLERATED) -> str:
         tally_words=TALLY_WORDS,
         calls=CALLS,
         origin_words=ORIGIN_WORDS,
-        title=run.title,
+        title=lambda model: short(run.title(model)),
         version=__version__,
         policy=_policy(style, script),
         style=Markup(style),  # noqa: S704 - a file of this package
         script=Markup(script),  # noqa: S704 - files of this package
         content_json=Markup(embedded(data)),  # noqa: S704 - escaped by `embedded`
     )  # fmt: skip
-
-
-def _ordered(found: Iterable[Any]) -> list[Any]:
-    """Return verdicts with the best model first."""
-    return sorted(
-        found,
-        key=lambda v: (
-            ("passes", "unclear", "fails", "unknown").index(v.light),
-            len(v.with_light("fails")),
-            len(v.with_light("unclear")),
-        ),
-    )
 
 
 def _policy(style: str, script: str) -> str:
@@ -143,7 +129,8 @@ def _environment() -> Environment:
         "small": _small,
         "reasons": _reasons,
         "domain_order": _in_order,
-        "urlencode": lambda text: quote(str(text), safe="", errors="replace"),
+        "case_link": lambda key: "#case=" + quote(short(str(key)), safe="", errors="replace"),
+        "short": lambda name: short(str(name)),
         "plain_json": lambda value: json.dumps(value, ensure_ascii=False, default=str)[:2000],
         "command_line": command_line,
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from guardrail_offline.evaluators.configured import COUNTS_RIGHT
 from guardrail_offline.runs.result_files import EvaluatorResults, read_results
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.file import shipped_thresholds
-from guardrail_service.types import Direction, MetricSpec
+from guardrail_service.types import Direction, MetricSpec, State
 
 Column = np.ndarray[Any, np.dtype[np.float64]]
 _CASE_KEYS = (
@@ -33,6 +34,8 @@ DOMAINS: Mapping[str, str] = {
     "data quality": "Format and data",
 }
 _OWN_DOMAIN = {"classification": "Classification"}
+LONGEST_NAME = 200
+"""Characters of a key, model or category in the page; files have them whole."""
 _SUMMARIES = "summarization"
 
 
@@ -62,6 +65,7 @@ class EvaluatorData:
         cuts: The thresholds that decide.
         spans: By place of the case, the scored parts of its answer.
         boards: The evaluator's entries of `leaderboards.json`, one per run.
+        errors: By place of the case, the reason for which an evaluator failed on it.
     """
 
     id: str
@@ -72,6 +76,7 @@ class EvaluatorData:
     cuts: Mapping[str, DecidingCut]
     spans: Mapping[int, Sequence[Mapping[str, Any]]]
     boards: tuple[Mapping[str, Any], ...] = ()
+    errors: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -113,6 +118,7 @@ class RunData:
         findings: The content of `problems.json`, `insights.json` and `flips.json`, of all runs.
         notes: What a reader has to know about the files.
         folders: Names of the runs' folders.
+        timings: `timings.json` of each run: by evaluator, processor seconds and cases.
     """
 
     name: str
@@ -125,7 +131,7 @@ class RunData:
     flips: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
-    places: Mapping[str, Column] = field(default_factory=dict)
+    timings: tuple[Mapping[str, Mapping[str, float]], ...] = ()
 
     def title(self, model: str) -> str:
         """Return what a model is called."""
@@ -134,6 +140,14 @@ class RunData:
     def is_unanswered(self, reason: str | None) -> bool:
         """Return whether a reason says that the model did not answer what it could have."""
         return reason in UNANSWERED
+
+
+def short(name: str) -> str:
+    """Return a name that a page can carry many times; a long one is told apart by its digest."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+    return f"{name[: LONGEST_NAME - 20]}… {digest}"
 
 
 def read_run_data(folder: Path) -> RunData:
@@ -172,6 +186,7 @@ def read_run_data(folder: Path) -> RunData:
         flips=_json(folder / "flips.json", {"rates": [], "flips": []}),
         notes=notes,
         folders=(folder.absolute().name,),
+        timings=(_json(folder / "timings.json", {}),),
     )
 
 
@@ -241,7 +256,17 @@ def _columns(
         deciding_cuts(results.evaluator, results.about, metrics),
         spans,
         (board,) if board else (),
+        _errors(results),
     )
+
+
+def _errors(results: EvaluatorResults) -> dict[int, str]:
+    return {
+        place: score.reason or "unknown"
+        for place, row in enumerate(results.rows)
+        for score in row.scores.values()
+        if score.state is State.ERROR
+    }
 
 
 def deciding_cuts(
@@ -271,85 +296,3 @@ def deciding_cuts(
 def beyond(values: Column, cut: float, direction: Direction) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which values are on the wrong side of a threshold; NaN is on none."""
     return values < cut if direction is Direction.HIGHER else values > cut
-
-
-def side_by_side(runs: Sequence[RunData]) -> RunData:
-    """Return several runs as one: models and cases carry the name of their run in front.
-
-    An evaluator that a run lacks has no value for its cases.
-    """
-    if len(runs) == 1:
-        return runs[0]
-    names = _distinct([run.folders[0] for run in runs])
-    ids = dict.fromkeys(name for run in runs for name in run.evaluators)
-    cases = [
-        _moved(case, name) for run, name in zip(runs, names, strict=True) for case in run.cases
-    ]
-    models = [
-        Model(f"{name}/{model.key}", f"{name} / {model.title or model.key}")
-        for run, name in zip(runs, names, strict=True)
-        for model in run.models
-    ]
-    return replace(
-        runs[0],
-        name=runs[0].name,
-        cases=cases,
-        models=tuple(models),
-        evaluators={name: _joined(name, runs, names) for name in ids},
-        manifests=[manifest for run in runs for manifest in run.manifests],
-        problems=[p for run in runs for p in run.problems],
-        insights=[],
-        flips={"rates": [], "flips": []},
-        notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
-        folders=tuple(names),
-    )
-
-
-def _moved(case: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return {**case, "key": f"{name}/{case['key']}", "model_key": f"{name}/{case['model_key']}"}
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    return [
-        name if names.count(name) == 1 else f"{name} ({place})"
-        for place, name in enumerate(names, start=1)
-    ]
-
-
-def _joined(evaluator: str, runs: Sequence[RunData], names: Sequence[str]) -> EvaluatorData:
-    having = [run.evaluators[evaluator] for run in runs if evaluator in run.evaluators]
-    first = having[0]
-    values: dict[str, Column] = {}
-    reasons: dict[str, list[str | None]] = {}
-    for metric in first.metrics:
-        parts: list[Column] = []
-        why: list[str | None] = []
-        for run in runs:
-            data = run.evaluators.get(evaluator)
-            if data is not None and metric.key in data.values:
-                parts.append(data.values[metric.key])
-                why += data.reasons[metric.key]
-            else:
-                parts.append(np.full(len(run.cases), np.nan))
-                why += ["not_in_this_run"] * len(run.cases)
-        values[metric.key], reasons[metric.key] = np.concatenate(parts), why
-    spans: dict[int, Sequence[Mapping[str, Any]]] = {}
-    before = 0
-    for run in runs:
-        data = run.evaluators.get(evaluator)
-        spans |= {before + place: meta for place, meta in data.spans.items()} if data else {}
-        before += len(run.cases)
-    boards = tuple(
-        _renamed(board, name)
-        for run, name in zip(runs, names, strict=True)
-        if evaluator in run.evaluators
-        for board in run.evaluators[evaluator].boards
-    )
-    return replace(first, values=values, reasons=reasons, spans=spans, boards=boards)
-
-
-def _renamed(board: Mapping[str, Any], run: str) -> Mapping[str, Any]:
-    """Return a board whose models carry the name of their run."""
-    rows = [{**row, "model": f"{run}/{row['model']}"} for row in board["rows"]]
-    confusion = {f"{run}/{model}": cells for model, cells in board.get("confusion", {}).items()}
-    return {**board, "rows": rows} | ({"confusion": confusion} if confusion else {})

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from guardrail_offline.report.figures import RunFigures
-from guardrail_offline.report.run_data import EvaluatorData, RunData, beyond
+from guardrail_offline.report.run_data import EvaluatorData, RunData, beyond, short
 
 MOST_BYTES = 4_000_000
 """Of a page that is to stay below 6 MB."""
@@ -90,7 +90,7 @@ def shown_cases(
     total = int(notable.sum())
     content = {
         "evaluators": [_described(run, name) for name in evaluators],
-        "models": [{"key": model.key, "title": model.title} for model in run.models],
+        "models": [{"key": short(model.key), "title": short(model.title)} for model in run.models],
         "texts": texts.as_json(),
         "cases": [record for _, record in sorted(kept, key=lambda one: one[0])],
     }
@@ -128,12 +128,12 @@ def _record(
     texts: _Texts,
 ) -> dict[str, Any]:
     case = run.cases[place]
-    record: dict[str, Any] = {"k": case["key"], "m": case["model_key"], "g": case["group"]}
+    record: dict[str, Any] = {"k": short(case["key"]), "m": short(case["model_key"])}
     if case.get("categories"):
-        record["c"] = list(map(str, case["categories"]))
-    for short, name in (("q", "input"), ("e", "expected_output"), ("a", "actual_output")):
+        record["c"] = [short(str(name)) for name in case["categories"]]
+    for letter, name in (("q", "input"), ("e", "expected_output"), ("a", "actual_output")):
         if isinstance(case.get(name), str):
-            record[short] = texts.place(case[name])
+            record[letter] = texts.place(case[name])
     if case.get("context"):
         record["p"] = [texts.place(_passage(one)) for one in case["context"]]
     scores, bad, spans = {}, [], {}

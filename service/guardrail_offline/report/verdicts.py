@@ -90,13 +90,12 @@ def check(data: EvaluatorData, figure: Figure, tolerated: float = TOLERATED) -> 
     by_answer = figure.cut.origin != "yours" and figure.judged > 0
     light, why = _by_share(figure, tolerated) if by_answer else _by_mean(figure, figure.cut.value)
     if light == "passes":
+        if figure.unanswered > tolerated * figure.cases:
+            silent = f"{figure.unanswered} of {figure.cases} were not answered"
+            return MetricCheck(data, figure, "unclear", f"{why}, but {silent}")
         if 0 < figure.judged < least:
             return MetricCheck(
                 data, figure, "unclear", f"{why}, but fewer than {least} were judged"
-            )
-        if figure.unanswered > tolerated * figure.cases:
-            return MetricCheck(
-                data, figure, "unclear", f"{why}, but {figure.unanswered} not answered"
             )
         if figure.failing and by_answer and data.domain in _EVERY_ONE_COUNTS:
             return MetricCheck(data, figure, "unclear", f"{why}: look at each")
@@ -113,7 +112,7 @@ def _by_share(figure: Figure, tolerated: float) -> tuple[Light, str]:
     low, _ = exact_interval(max(1, round(share * figure.questions)), figure.questions)
     if low > tolerated:
         return "fails", why
-    return "unclear", f"{why}; so few cases may be chance"
+    return "unclear", f"{why}; of so few that may be chance"
 
 
 def _by_mean(figure: Figure, cut: float) -> tuple[Light, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any
 import pytest
 
 from guardrail_offline.report.page import PARTS, command_line, number, report_page, write_report
-from guardrail_offline.report.run_data import read_run_data, side_by_side
+from guardrail_offline.report.run_data import read_run_data
+from guardrail_offline.report.several_runs import side_by_side
 from guardrail_offline.report.shown_cases import LONGEST_TEXT
+from guardrail_offline.report.weaknesses import ways_of
 from guardrail_service.errors import ConfigurationError
-from tests.unit.offline.report.conftest import IDS, finished
+from tests.unit.offline.report.conftest import IDS, ROOT, finished
 
 SCRIPT = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 HOSTILE = {
@@ -158,6 +161,25 @@ def test_a_very_long_text_is_shortened_and_says_so(tmp_path: Path) -> None:
     assert kept == [long[:LONGEST_TEXT], len(long) - LONGEST_TEXT]
 
 
+@pytest.mark.parametrize("field", ["key", "model_key", "category", "question", "contexts"])
+def test_a_megabyte_anywhere_leaves_the_page_small(tmp_path: Path, field: str) -> None:
+    """A name is shortened with a digest, so that two long ones stay two."""
+    long = "x" * 2**20
+    rows = [
+        row(n, **{field: f"{long}{n}" if field in ("key", "question") else [f"{long}{n % 2}"]})
+        if field != "model_key"
+        else row(n, model_key=f"{long}{n % 2}")
+        for n in range(4)
+    ]
+    out = tmp_path / "report.html"
+    write_report([finished(tmp_path, rows, ["rouge", "text_matching"])], out)
+    assert out.stat().st_size < 400_000
+    page = Elements(out.read_text("utf-8"))
+    assert len({case["k"] for case in page.content["cases"]}) == 4
+    if field == "model_key":
+        assert len({model["title"] for model in page.content["models"]}) == 2
+
+
 SIXTY = [row(n, model_key=f"model {n % 60}", key=str(n), question=str(n // 60)) for n in range(180)]
 
 
@@ -170,8 +192,19 @@ SIXTY = [row(n, model_key=f"model {n % 60}", key=str(n), question=str(n // 60)) 
         ([row(n, model_key="") for n in range(4)], ["rouge"], "(no model)"),
         (SIXTY, ["text_matching", "rouge"], "48 more models"),
         ([row(n, contexts=None, answer="") for n in range(4)], IDS, "no answer"),
+        ([row(n) for n in range(30)], ["pii"], "May heron go live?"),
+        ([{"question": "Why?", "answer": "So."}], ["rouge", "bleu"], "No evaluator gave a number"),
     ],
-    ids=["nothing judged", "one case", "no threshold", "no model", "60 models", "no answers"],
+    ids=[
+        "nothing judged",
+        "one case",
+        "no threshold",
+        "no model",
+        "60 models",
+        "no answers",
+        "one model",
+        "all metrics missing",
+    ],
 )
 def test_a_poor_run_has_a_page_that_says_so(
     tmp_path: Path, rows: list[dict[str, Any]], ids: list[str], said: str
@@ -190,6 +223,13 @@ def test_a_run_of_the_first_version_is_read(tmp_path: Path) -> None:
     page = page_of(folder)
     assert "The answer is 7." in page.content["texts"]
     assert "The run has no manifest.json" in "".join(page.texts)
+
+
+def test_a_folder_that_the_first_version_wrote_is_read() -> None:
+    """As it lies in the tests of compatibility."""
+    page = page_of(ROOT / "tests" / "compatibility" / "written_by_0_1_0" / "finished")
+    assert len(page.content["cases"]) == 6
+    assert "Looping" in "".join(page.texts)
 
 
 def test_a_run_without_texts_shows_keys(tmp_path: Path) -> None:
@@ -246,6 +286,50 @@ def test_runs_stand_side_by_side(tmp_path: Path) -> None:
     page = page_of(*folders)
     assert [model["key"] for model in page.content["models"]] == ["run-a/heron", "run-b/heron"]
     assert "is ahead of" in " ".join("".join(page.texts).split())
+
+
+def test_findings_of_several_runs_name_their_run(lake: Path, tmp_path: Path) -> None:
+    """Flips, insights and problems; links lead to the cases of that run."""
+    other = Path(shutil.copytree(lake, tmp_path / "again"))
+    run = side_by_side([read_run_data(lake), read_run_data(other)])
+    keys = {case["key"] for case in run.cases}
+    assert len(run.flips["flips"]) == 2 * len(read_run_data(lake).flips["flips"])
+    assert {flip["source"] for flip in run.flips["flips"]} <= keys
+    assert {one["model"] for one in run.flips["rates"]} <= {model.key for model in run.models}
+    assert {str(one["description"]).split(": ")[0] for one in run.insights} == {"out", "again"}
+    assert all(p["description"].startswith(("out: ", "again: ")) for p in run.problems)
+    worst = next(
+        p["problem_attrs"]["row_keys"] for p in run.problems if "row_keys" in p["problem_attrs"]
+    )
+    assert set(worst) <= keys
+    text = " ".join("".join(page_of(lake, other).texts).split())
+    assert "fastest model out: Heron" in text
+    assert "fastest model again: Heron" in text
+
+
+def test_the_data_overview_tells_languages_and_the_log_tells_what_happened(lake: Path) -> None:
+    """Beside lengths, duplicates and columns that nothing read."""
+    text = " ".join("".join(page_of(lake).texts).split())
+    assert "Languages of questions: en (" in text
+    assert "INFO rouge: " in text
+    assert "WARNING json_schema: " in text
+
+
+def test_a_column_that_nothing_read_is_named(tmp_path: Path) -> None:
+    """And so are answers that were given twice."""
+    twice = [row(n, question="Why?", answer="So.", mood="calm") for n in range(2)]
+    text = "".join(page_of(finished(tmp_path, twice, ["rouge"])).texts)
+    assert "Columns that nothing read" in text
+    assert "mood" in text
+    assert "to one question: 1" in text
+
+
+def test_weakness_is_told_by_category_and_by_how_the_question_was_made(lake: Path) -> None:
+    """A row per way, a cell per category; and no grid where the lab says only one of the two."""
+    text = " ".join("".join(page_of(lake).texts).split())
+    assert "By category and by how the question was made as it was asked question-answering" in text
+    assert "perturbed_by:qwerty question-answering" in text
+    assert ways_of([{"categories": ["a"]}, {}]) == {}
 
 
 @pytest.mark.parametrize(

@@ -87,12 +87,16 @@ def test_silence_does_not_pass(tmp_path: Path) -> None:
     ("lights", "light", "words"),
     [
         (["fails"], "fails", "No. It fails"),
-        (["fails", "passes"], "passes", "speaks against b"),
-        (["fails", "unclear"], "unclear", "b: no clear failure"),
+        (["fails", "passes"], "passes", "as far as it was checked: b."),
+        (
+            ["fails", "unclear"],
+            "unclear",
+            "b fails no check beyond doubt",
+        ),
         (["unknown", "unknown"], "unknown", "cannot say"),
         ([], "unknown", "cannot say"),
         (["fails", "fails"], "fails", "Each of the 2 models"),
-        (["passes"], "passes", "Nothing that was checked"),
+        (["passes"], "passes", "no check speaks against it"),
     ],
     ids=lambda value: "-".join(value) or "none" if isinstance(value, list) else "",
 )

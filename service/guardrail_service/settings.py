@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from guardrail_service.errors import ConfigurationError, choices
 from guardrail_service.resources import configs_dir
 
-DIALECTS = ("litellm", "openai")
+DIALECTS = ("azure", "bedrock", "litellm", "llm_guard", "openai")
 """Other guards' formats that the service can answer in; each has a file in `server/dialects`."""
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import boto3
 import openai
+import pytest
+import requests
+from azure.ai.contentsafety import ContentSafetyClient
+from azure.core.credentials import AzureKeyCredential
+from azure.core.rest import HttpRequest
 
-from tests.adapters.adapter import PASSAGES, QUESTION, SAID, Adapter, Seen
+from tests.adapters.adapter import HIDDEN, PASSAGES, QUESTION, SAID, Adapter, Seen
 from tests.adapters.conftest import Ground
 from tests.vendors.senders import KEY
 
@@ -64,6 +70,56 @@ def moderations(ground: Ground, said: str, _: bool) -> Seen:
     return Seen("" if reply.results[0].flagged else SAID[said], reply.model_dump())
 
 
+def apply_guardrail(ground: Ground, said: str, _: bool) -> Seen:
+    """Apply a guardrail with boto3; the key is where AWS has the id of one."""
+    marked = [("grounding_source", text) for text in PASSAGES]
+    marked += [("query", QUESTION), ("guard_content", SAID[said])]
+    content: Any = [{"text": {"text": text, "qualifiers": [kind]}} for kind, text in marked]
+    client = boto3.client(
+        "bedrock-runtime",
+        endpoint_url=ground.guard,
+        region_name="eu-west-1",
+        aws_access_key_id=ground.key,
+        aws_secret_access_key="unused",
+    )
+    asked: Any = {"guardrailVersion": "DRAFT", "source": "OUTPUT", "content": content}
+    reply = client.apply_guardrail(guardrailIdentifier="default", outputScope="FULL", **asked)
+    with pytest.raises(client.exceptions.ResourceNotFoundException):
+        client.apply_guardrail(guardrailIdentifier="nobody", **asked)
+    stopped = reply["action"] == "GUARDRAIL_INTERVENED"
+    return Seen(reply["outputs"][0]["text"] if stopped else SAID[said], reply)
+
+
+def detect_groundedness(ground: Ground, said: str, _: bool) -> Seen:
+    """Send Azure's request with its SDK, which has no method of its own for it."""
+    body = {"domain": "Generic", "task": "QnA", "qna": {"query": QUESTION}, "text": SAID[said]}
+    request = HttpRequest(
+        "POST",
+        "/text:detectGroundedness?api-version=2024-09-15-preview",
+        json={**body, "groundingSources": PASSAGES},
+    )
+    with ContentSafetyClient(ground.guard, AzureKeyCredential(ground.key)) as client:
+        reply = client.send_request(request)
+        reply.raise_for_status()
+    found = reply.json()
+    if not found["ungroundedDetected"]:
+        return Seen(SAID[said], found)
+    places = {detail.pop("text") for detail in found["ungroundedDetails"]}
+    assert any(HIDDEN in place for place in places)  # the place is quoted, as Azure does
+    return Seen("", found)
+
+
+def llm_guard(ground: Ground, said: str, _: bool) -> Seen:
+    """Send what LLM Guard's documentation sends; it has no client for outputs."""
+    tagged = "".join(f"<document>{text}</document>" for text in PASSAGES)
+    body = {"prompt": f"{tagged}\n{QUESTION}", "output": SAID[said]}
+    headers = {"Authorization": f"Bearer {ground.key}"}
+    reply = requests.post(f"{ground.guard}/analyze/output", json=body, headers=headers, timeout=60)
+    reply.raise_for_status()
+    assert reply.json()["is_valid"] == (said == "good")
+    return Seen(reply.json()["sanitized_output"], reply.json())
+
+
 GATEWAYS = [
     Adapter(
         "litellm",
@@ -78,6 +134,27 @@ GATEWAYS = [
         "moderations",
         "openai-moderations.md",
         moderations,
-        lost="no place for passages but `extra_body`; eight of thirteen categories are null",
+        lost="no place for passages but `extra_body`; nine of thirteen categories are null",
+    ),
+    Adapter(
+        "boto3",
+        "ApplyGuardrail",
+        "bedrock.md",
+        apply_guardrail,
+        lost="signatures are not checked; matches are places, not values",
+    ),
+    Adapter(
+        "azure-ai-contentsafety",
+        "text:detectGroundedness",
+        "azure.md",
+        detect_groundedness,
+        lost="no correction; every flag counts as ungrounded",
+    ),
+    Adapter(
+        "requests",
+        "LLM Guard's `/analyze/output`",
+        "llm-guard.md",
+        llm_guard,
+        lost="no scanner can be suppressed; risks are 0, 1 or -1",
     ),
 ]

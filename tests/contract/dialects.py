@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+STOPPED = "Sorry, I cannot show an answer to this question."
 PASSAGES = [
     "Paid leave: every new employee receives 25 days of paid leave per year.",
     "Guests may stay for two weeks at most. The pool opens at seven.",
@@ -119,7 +120,75 @@ def _nested(reply: Any) -> str:
     return str(reply["error"]["message"])
 
 
+def _bedrock(
+    http: httpx.Client,
+    answer: str,
+    contexts: Sequence[str] = PASSAGES,
+    policy: str | None = None,
+    **sent: Any,
+) -> httpx.Response:
+    marked = [("query", QUESTION), ("guard_content", answer)]
+    marked += [("grounding_source", text) for text in contexts]
+    content = [{"text": {"text": text, "qualifiers": [kind]}} for kind, text in marked]
+    path = f"/guardrail/{policy or 'default'}/version/DRAFT/apply"
+    return _post(http, path, {"source": "OUTPUT", "content": content}, **sent)
+
+
+def _bedrock_seen(reply: Any, answer: str) -> Any:
+    if reply["action"] == "NONE":
+        return answer
+    shown = reply["outputs"][0]["text"]
+    return None if shown == STOPPED else shown
+
+
+def _azure(
+    http: httpx.Client,
+    answer: str,
+    contexts: Sequence[str] = PASSAGES,
+    policy: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> httpx.Response:
+    body: dict[str, Any] = {"task": "QnA", "qna": {"query": QUESTION}, "text": answer}
+    named = {} if policy is None else {"x-guardrail-policy": policy}
+    path = "/contentsafety/text:detectGroundedness?api-version=2024-09-15-preview"
+    body["groundingSources"] = list(contexts)
+    return _post(http, path, body, headers={**named, **(headers or {})})
+
+
+def _llm_guard(
+    http: httpx.Client,
+    answer: str,
+    contexts: Sequence[str] = PASSAGES,
+    policy: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> httpx.Response:
+    tagged = "".join(f"<document>{text}</document>" for text in contexts)
+    body = {"prompt": f"{tagged}\n{QUESTION}", "output": answer}
+    named = {} if policy is None else {"x-guardrail-policy": policy}
+    return _post(http, "/analyze/output", body, headers={**named, **(headers or {})})
+
+
+def _llm_guard_expected(reply: Native, answer: str) -> Any:
+    return reply["decision"] == "pass", _acted(reply, answer)
+
+
+def _llm_guard_seen(reply: Any, _answer: str) -> Any:
+    return reply["is_valid"], reply["sanitized_output"] or None
+
+
 SPOKEN = {
+    "azure": Spoken(
+        _azure, _flagged, lambda reply, _: reply["ungroundedDetected"], _nested,
+        (400, "unknown_policy"),
+    ),
+    "bedrock": Spoken(
+        _bedrock, _acted, _bedrock_seen, lambda reply: str(reply["message"]),
+        (404, "ResourceNotFoundException"),
+    ),
+    "llm_guard": Spoken(
+        _llm_guard, _llm_guard_expected, _llm_guard_seen, lambda reply: str(reply["message"]),
+        (422, "unknown_policy"),
+    ),
     "litellm": Spoken(_litellm, _acted, _litellm_seen, _nested, (422, "unknown_policy")),
     "openai": Spoken(
         _openai, _flagged, lambda reply, _: reply["results"][0]["flagged"], _nested,

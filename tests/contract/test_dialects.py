@@ -122,10 +122,21 @@ def test_a_body_that_is_none_is_a_clear_error(name: str, content: bytes, http: T
 
 
 def test_a_key_may_stand_where_the_dialects_clients_send_it(http: TestClient) -> None:
-    """LiteLLM's is `x-api-key`; on native paths it counts for nothing."""
-    ask = SPOKEN["litellm"].ask
-    assert ask(http, TWIN, headers={"Authorization": "", "x-api-key": KEY}).status_code == 200
-    assert ask(http, TWIN, headers={"Authorization": "", "x-api-key": "b"}).status_code == 401
+    """LiteLLM's is `x-api-key`, boto3 names it as it signs; elsewhere they count for nothing."""
+    signed = "AWS4-HMAC-SHA256 Credential={}/20260101/eu-west-1/bedrock/aws4_request, Signature=0"
+    for name, header, value in (
+        ("litellm", "x-api-key", "{}"),
+        ("azure", "Ocp-Apim-Subscription-Key", "{}"),
+        ("bedrock", "Authorization", signed),
+    ):
+        ask = SPOKEN[name].ask
+        for key, allowed in ((KEY, True), (SECRET, False)):
+            reply = ask(http, TWIN, headers={"Authorization": "", header: value.format(key)})
+            assert (reply.status_code == 200) is allowed
+            assert SECRET not in reply.text
+    for name in ("openai", "llm_guard"):
+        reply = SPOKEN[name].ask(http, TWIN, headers={"Authorization": signed.format(KEY)})
+        assert reply.status_code == 401
     native = http.get("/v1/policies", headers={"Authorization": "", "x-api-key": KEY})
     assert native.status_code == 401
 
@@ -202,3 +213,102 @@ def test_a_moderation_without_passages_is_about_the_text_alone(http: TestClient)
         assert result["flagged"] is flagged
         assert result["guardrail"]["decision"] == "flag"
         assert result["categories"]["sexual"] is result["category_scores"]["sexual"] is None
+
+
+def applied(http: TestClient, path: str = "default/version/DRAFT", **body: Any) -> Any:
+    """Apply a guardrail; content is pairs of qualifiers and text."""
+    texts = [{"text": {"text": t, "qualifiers": list(q)}} for q, t in body.pop("texts", ())]
+    given = {"source": "OUTPUT", "content": texts, **body}
+    return http.post(f"/guardrail/{path}/apply", json=given)
+
+
+SOURCES = [(["grounding_source"], PASSAGES[0]), (["query"], QUESTION)]
+
+
+def test_bedrock_tells_what_was_found(http: TestClient) -> None:
+    """Scores beside thresholds; places of personal data without the data; honest coverage."""
+    texts = [*SOURCES, (["guard_content"], INVENTED)]
+    full = applied(http, texts=texts, outputScope="FULL").json()
+    filters = full["assessments"][0]["contextualGroundingPolicy"]["filters"]
+    assert [(f["type"], f["detected"], f["action"]) for f in filters] == [
+        ("GROUNDING", True, "BLOCKED"),
+        ("RELEVANCE", False, "NONE"),
+    ]
+    assert filters[0]["score"] < filters[0]["threshold"]
+    total = sum(len(text) for _, text in texts)
+    counted = {"guarded": len(INVENTED), "total": total}
+    assert full["guardrailCoverage"] == {"textCharacters": counted}
+    some = applied(http, texts=texts).json()["assessments"][0]
+    assert len(some["contextualGroundingPolicy"]["filters"]) == 1
+    card = [(["grounding_source"], PASSAGES[2]), (["guard_content"], PASSAGES[2])]
+    leaked = applied(http, texts=card).json()
+    entities = leaked["assessments"][0]["sensitiveInformationPolicy"]["piiEntities"]
+    assert [entity["type"] for entity in entities] == ["CREDIT_DEBIT_CARD_NUMBER"]
+    assert "1111" not in json.dumps(leaked)
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "action"),
+    [
+        ("INPUT", TWIN, "NONE"),
+        ("INPUT", ANSWERS[7], "GUARDRAIL_INTERVENED"),
+        ("OUTPUT", TWIN, "GUARDRAIL_INTERVENED"),
+    ],
+)
+def test_what_a_user_wrote_needs_no_source(
+    source: str, text: str, action: str, http: TestClient
+) -> None:
+    """An answer does: without one the policy says what follows."""
+    assert applied(http, texts=[([], text)], source=source).json()["action"] == action
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("default/version/7", {"texts": [([], TWIN)]}, 404),
+        ("default/version/DRAFT", {"content": [{"image": {"format": "png"}}]}, 400),
+        ("default/version/DRAFT", {"texts": SOURCES}, 400),
+        ("default/version/DRAFT", {"texts": [(["other"], TWIN)]}, 400),
+        ("default/version/DRAFT", {"texts": []}, 400),
+    ],
+)
+def test_bedrock_refuses_in_its_own_words(
+    path: str, body: dict[str, Any], status: int, http: TestClient
+) -> None:
+    """A picture, nothing to judge, an unknown qualifier, another version."""
+    reply = applied(http, path, **body)
+    kinds = {404: "ResourceNotFoundException", 400: "ValidationException"}
+    assert reply.status_code == status
+    assert reply.headers["x-amzn-errortype"] == kinds[status]
+    assert reply.headers["x-amzn-requestid"] == reply.headers["x-request-id"]
+
+
+def grounded(http: TestClient, **changes: Any) -> Any:
+    """Ask Azure's way."""
+    body = {"text": INVENTED, "groundingSources": PASSAGES, "reasoning": True, **changes}
+    return http.post("/contentsafety/text:detectGroundedness", json=body)
+
+
+def test_azure_tells_the_place_in_every_encoding(http: TestClient) -> None:
+    """Of the sentence that no source says, behind an emoji."""
+    text = f"\U0001f3dd {INVENTED}"
+    reply = grounded(http, text=text).json()
+    detail = next(d for d in reply["ungroundedDetails"] if "company" in d["text"])
+    start = text.index(detail["text"])
+    assert detail["offset"] == {"utf8": start + 3, "utf16": start + 1, "codePoint": start}
+    assert set(detail["length"].values()) == {len(detail["text"])}
+    assert detail["reason"].startswith("hallucination")
+    assert 0 < reply["ungroundedPercentage"] < 1
+    assert grounded(http, text=TWIN).json()["ungroundedDetails"] == []
+    assert grounded(http, correction=True).status_code == 400
+
+
+def test_llm_guard_suppresses_nothing(http: TestClient) -> None:
+    """A caller that could leave detectors out would decide in the policy's place."""
+    body = {"prompt": PASSAGES[0], "output": TWIN}
+    scanned = http.post("/scan/output", json=body).json()
+    assert (scanned["is_valid"], "sanitized_output" in scanned) == (True, False)
+    assert scanned["scanners"]["toxicity"] == 0.0
+    suppressed = http.post("/scan/output", json={**body, "scanners_suppress": ["Toxicity"]})
+    assert suppressed.status_code == 422
+    assert "Toxicity" not in suppressed.text

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 POLICY = "x-guardrail-policy"
 """Header that names the policy where a dialect has no word for it."""
+MISSING = "missing_input"
+"""The reason of a detector that needs passages or a question and got none."""
 _SEVERITY = {action.label: action for action in Action}
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -70,12 +72,16 @@ class Dialect:
         endpoints: What it answers.
         error: Its form of an error.
         keys: Headers in which its clients send the key, beside `Authorization: Bearer`.
+        id_header: Where its clients look for a request's id.
+        key_in: Returns the key in another kind of `Authorization`.
     """
 
     name: str
     endpoints: Sequence[DialectEndpoint]
     error: ErrorShape
     keys: Sequence[str] = ()
+    id_header: str = "X-Request-Id"
+    key_in: Callable[[str], str | None] = lambda _: None
 
 
 class DialectCall:
@@ -142,6 +148,15 @@ class DialectCall:
         }
 
 
+def action_on_text(reply: CheckReply) -> str:
+    """Return the action that a text deserves by itself, where a format has no place for passages.
+
+    Detectors that only lack passages or the question do not count.
+    """
+    found = [d.action for d in reply.detectors.values() if d.reason != MISSING]
+    return max(found, key=lambda action: _SEVERITY[action].value, default="allow")
+
+
 def _severity(reply: CheckReply) -> tuple[int, bool]:
     return _SEVERITY[reply.action].value, reply.decision == "flag"
 
@@ -151,18 +166,21 @@ def add_routes(app: FastAPI, dialect: Dialect) -> None:
     for endpoint in dialect.endpoints:
         app.add_api_route(
             endpoint.path,
-            _handler(endpoint, dialect.name),
+            _handler(endpoint, dialect),
             methods=["POST"],
             include_in_schema=False,
         )
 
 
-def _handler(endpoint: DialectEndpoint, name: str) -> Callable[[Request], Awaitable[Response]]:
+def _handler(
+    endpoint: DialectEndpoint, dialect: Dialect
+) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        request.state.log["dialect"] = name
+        request.state.log["dialect"] = dialect.name
         body = await read(request, endpoint.body)
         call = DialectCall(request, request.app.state.service)
-        return JSONResponse(await endpoint.answer(call, body), headers=call.headers())
+        reply = await endpoint.answer(call, body)
+        return JSONResponse(reply, headers={dialect.id_header: call.request_id, **call.headers()})
 
     return handle
 
@@ -227,7 +245,7 @@ class Edge:
         """Serve one request."""
         if scope["type"] == "http" and (dialect := self._of(scope["path"])) is not None:
             scope.setdefault("state", {})["error_shape"] = dialect.error
-            scope = {**scope, "headers": _with_bearer(scope["headers"], dialect.keys)}
+            scope = {**scope, "headers": _with_bearer(scope["headers"], dialect)}
         await self._app(scope, receive, send)
 
     def _of(self, path: str) -> Dialect | None:
@@ -235,14 +253,15 @@ class Edge:
 
 
 def _with_bearer(
-    headers: Sequence[tuple[bytes, bytes]], names: Sequence[str]
+    headers: Sequence[tuple[bytes, bytes]], dialect: Dialect
 ) -> list[tuple[bytes, bytes]]:
     """Return headers whose key stands where the service looks for it, unless one stands there."""
-    found = dict(headers)
-    if found.get(b"authorization", b"").lower().startswith(b"bearer "):
+    found = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+    given = found.get("authorization", "")
+    if given.lower().startswith("bearer "):
         return list(headers)
-    key = next((found[n] for name in names if (n := name.encode()) in found), None)
+    key = next((found[name] for name in dialect.keys if name in found), dialect.key_in(given))
     if key is None:
         return list(headers)
     kept = [pair for pair in headers if pair[0] != b"authorization"]
-    return [*kept, (b"authorization", b"Bearer " + key)]
+    return [*kept, (b"authorization", f"Bearer {key}".encode("latin-1"))]

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from guardrail_service.errors import InputError, LimitExceeded, UnknownPolicy
 from guardrail_service.server.dialects.base import (
+    MISSING,
     Dialect,
     DialectBody,
     DialectCall,
@@ -112,9 +113,7 @@ def _is_flagged(reply: CheckReply, *, has_passages: bool) -> bool:
     """
     if has_passages:
         return reply.decision == "flag"
-    return any(
-        result.flagged for result in reply.detectors.values() if result.reason != "missing_input"
-    )
+    return any(result.flagged for result in reply.detectors.values() if result.reason != MISSING)
 
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}

@@ -56,22 +56,32 @@ def plot(
         list[Path], typer.Argument(help="Folders of runs, or CSV files of Open RAG Eval.")
     ],
     evaluator: Annotated[
-        str, typer.Option(help="trec, consistency, or an evaluator of the run, such as rouge.")
-    ],
-    metrics_to_plot: Annotated[
-        str | None, typer.Option(help="Metrics with commas; all if unset.")
+        str | None,
+        typer.Option(help="trec, consistency, or an evaluator of the run, such as rouge."),
     ] = None,
+    metrics_to_plot: Annotated[
+        list[str] | None, typer.Option(help="Metrics with commas; all if unset.")
+    ] = None,
+    part: Annotated[
+        str,
+        typer.Option(
+            help="What to draw: boxes, leaderboard, confusion, categories, grid or hardest of an "
+            "evaluator; or eye, metrics, heatmap, differences, flips, clusters or data of a run."
+        ),
+    ] = "boxes",
     output_file: Annotated[
-        Path, typer.Option("--output-file", "-o", help="A .png or .svg.")
+        Path,
+        typer.Option(
+            "--output-file",
+            "-o",
+            help="A .png or .svg; a name without an ending is a folder for all pictures as both.",
+        ),
     ] = Path("metrics_comparison.png"),
 ) -> None:
-    """Draw box plots with mean, median, 95 % interval and share judged, as Open RAG Eval does."""
-    from guardrail_offline.report.plots import draw, samples
-
-    only = [name.strip() for name in (metrics_to_plot or "").split(",") if name.strip()]
-    found = samples(sources, evaluator)
+    """Draw box plots as Open RAG Eval does, or any other picture of the report, as PNG or SVG."""
+    only = [name.strip() for some in metrics_to_plot or () for name in some.split(",")]
     try:
-        draw(found, output_file, only)
+        _draw(sources, evaluator, part, [name for name in only if name], output_file)
     except ImportError as error:  # matplotlib
         raise MissingExtra("rag-guardrail[offline]") from error
     except OSError as error:
@@ -79,6 +89,31 @@ def plot(
             "--output-file", type(error).__name__, "a file to write"
         ) from error
     out.print(f"see {plain(str(output_file))}")
+
+
+def _draw(
+    sources: Sequence[Path], evaluator: str | None, part: str, only: Sequence[str], target: Path
+) -> None:
+    from guardrail_offline.report.archive import opened_run
+    from guardrail_offline.report.figures import RunFigures
+    from guardrail_offline.report.pictures import picture, write_all
+    from guardrail_offline.report.plots import box_plots, save
+    from guardrail_offline.report.plotted_values import samples
+    from guardrail_offline.report.run_data import read_run_data
+    from guardrail_offline.report.several_runs import side_by_side
+
+    if part == "boxes" and target.suffix:
+        if evaluator is None:
+            raise ConfigurationError("--evaluator", "nothing", "trec, consistency or an evaluator")
+        save(box_plots(samples(sources, evaluator), only), target)
+        return
+    with ExitStack() as stack:
+        folders = [stack.enter_context(opened_run(path)) for path in sources]
+        figures = RunFigures(side_by_side([read_run_data(folder) for folder in folders]))
+        if target.suffix:
+            save(picture(figures, part, evaluator), target)
+        else:
+            write_all(figures, target)
 
 
 def _write(runs: Sequence[Path], target: Path, tolerate: float) -> None:

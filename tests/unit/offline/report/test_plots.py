@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from guardrail_offline.report.plots import of_csv, samples
+from guardrail_offline.report.figures import RunFigures
+from guardrail_offline.report.pictures import write_all
+from guardrail_offline.report.plotted_values import of_consistency_csv, of_csv, samples
 from guardrail_offline.report.run_data import read_run_data
 from guardrail_service.commands.main import app
 from tests.unit.offline.report.conftest import finished
@@ -55,6 +58,76 @@ def test_a_csv_has_its_runs_as_values_and_says_how_much_was_answered(tmp_path: P
     plot(path, "--evaluator", "trec", "-o", tmp_path / "out.png")
 
 
+CONSISTENCY = (
+    "query_id,query,consistency_rouge_score,consistency_mean_umbrela_score,run_1_generated_answer\n"
+    'a,A?,"{""values"": [1, 0], ""stats"": {""consistency_adjusted_index"": 0.4}}",'
+    '"{""values"": [3], ""stats"": {""consistency_adjusted_index"": 1.5}}",x\n'
+    'b,B?,"{""values"": [1, 1], ""stats"": {""consistency_adjusted_index"": 1.0}}",,y\n'
+)
+
+
+def test_a_csv_of_consistency_has_its_index(tmp_path: Path) -> None:
+    """Divided by the largest grade, as Open RAG Eval does; its own names of columns are known."""
+    path = tmp_path / "reruns.csv"
+    path.write_text(CONSISTENCY, "utf-8")
+    found = of_consistency_csv([path])
+    assert found["rouge_score"][0].values.tolist() == [0.4, 1.0]
+    assert found["mean_umbrela_score"][0].values.tolist() == [0.5]
+    assert found["mean_umbrela_score"][0].asked == 2
+    words: list[str | Path] = ["--metrics-to-plot", "consistency_rouge_score"]
+    plot(path, "--evaluator", "consistency", *words, "-o", tmp_path / "out.svg")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("query_id,query\na,A?\n", "no column of consistency"),
+     ("query_id,consistency_x\na,nonsense\n", "JSONDecodeError"),
+     ('query_id,consistency_x\na,"{}"\n', "KeyError")],
+    ids=["no column", "no JSON", "no index"],
+)  # fmt: skip
+def test_a_csv_without_the_index_is_an_error(tmp_path: Path, content: str, said: str) -> None:
+    """With the name of the file."""
+    path = tmp_path / "reruns.csv"
+    path.write_text(content, "utf-8")
+    assert said in plot(path, "--evaluator", "consistency", status=2)
+
+
+def test_every_picture_of_a_run_is_written_as_png_and_svg(lake: Path, tmp_path: Path) -> None:
+    """A name without an ending is a folder; what a run lacks is not drawn."""
+    run = read_run_data(lake)
+    kept = ("classification", "answer_strings", "text_matching")
+    figures = RunFigures(replace(run, evaluators={name: run.evaluators[name] for name in kept}))
+    write_all(figures, tmp_path)
+    names = {path.stem for path in tmp_path.glob("*.svg")}
+    assert names == {path.stem for path in tmp_path.glob("*.png")}
+    assert {"eye", "metrics", "heatmap", "differences", "flips", "clusters", "data"} <= names
+    assert {"classification-confusion", "classification-leaderboard"} <= names
+    parts = ("leaderboard", "boxes", "categories", "grid", "hardest")
+    assert {f"text_matching-{part}" for part in parts} <= names
+    assert {f"answer_strings-{part}" for part in parts} <= names
+
+
+def test_one_picture_is_drawn_of_a_folder_or_an_archive(lake: Path, tmp_path: Path) -> None:
+    """The eval eye has the names of what it judges."""
+    out = tmp_path / "eye.svg"
+    plot(lake, "--part", "eye", "-o", out)
+    assert "Generation" in out.read_text("utf-8")
+    assert "nothing to draw" in plot(
+        lake, "--part", "confusion", "--evaluator", "rouge", "-o", tmp_path / "x.png", status=2
+    )
+
+
+def test_a_poor_run_has_pictures_or_says_that_it_has_none(tmp_path: Path) -> None:
+    """Sixty models, and no value at all."""
+    rows = [row(n, model_key=f"{n % 60}", key=str(n), question=str(n // 60)) for n in range(120)]
+    crowd = finished(tmp_path / "crowd", rows, ["text_matching"])
+    for part in ("eye", "metrics", "heatmap"):
+        plot(crowd, "--part", part, "-o", tmp_path / f"{part}.png")
+    silent = finished(tmp_path / "silent", [row(1, expected_output=None)], ["rouge"])
+    for part in ("eye", "metrics", "heatmap", "differences", "flips", "clusters"):
+        assert "nothing to draw" in plot(silent, "--part", part, "-o", tmp_path / "x.png", status=2)
+
+
 def test_the_values_are_those_of_the_run(lake: Path) -> None:
     """By model."""
     found = samples([lake], "rouge")["rouge_l"]
@@ -89,8 +162,11 @@ def test_a_hostile_name_is_drawn_as_text(tmp_path: Path, text: str) -> None:
         (["--evaluator", "rouge", "--metrics-to-plot", "x"], "--metrics-to-plot"),
         (["--evaluator", "rouge", "-o", "x.pdf"], "--output-file"),
         (["--evaluator", "trec"], "FileNotFoundError"),
+        ([], "--evaluator"),
+        (["--part", "eve", "-o", "x.png"], "--part"),
+        (["--part", "hardest", "-o", "x.png"], "--evaluator"),
     ],
-    ids=["evaluator", "metric", "ending", "no columns"],
+    ids=["evaluator", "metric", "ending", "no columns", "no evaluator", "part", "whose part"],
 )
 def test_what_cannot_be_drawn_is_an_error(lake: Path, words: list[str], said: str) -> None:
     """With status 2, naming the option."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -18,75 +19,23 @@ from guardrail_client.middleware import bodies, event_reader, event_writer, repl
 from guardrail_client.middleware.asgi_request import App, Guarded, Message, Receive, Send, verdicts
 from guardrail_client.middleware.asgi_streams import TEXT_LANE, EventBody, WaitingEvent
 from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.codes import without
 from guardrail_client.middleware.documents import Document, FoundText, is_name, strict_json
 from guardrail_client.middleware.event_reader import Found
-from guardrail_client.middleware.exchange import Exchange, compiled
+from guardrail_client.middleware.exchange import Exchange
+from guardrail_client.middleware.frames import BINARY, Frames, ends_answer, event_of, frames_of
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
 from guardrail_client.middleware.replies import LOG
 from guardrail_client.middleware.route_options import FRAME, RECEIVE, Route
 from guardrail_client.middleware.stream_documents import Lane
+from guardrail_client.middleware.withheld import Withheld
 
 BLOCKED, OUTAGE = 1008, 1013
 """How a socket is closed whose answer was stopped: for its verdict (RFC 6455), or for want of one
 ("try again later" of IANA's registry)."""
 GONE = 1001
-BINARY = b"binary: "
-"""Begins the event that stands for a binary frame."""
-
-
-def event_of(frame: str) -> bytes:
-    """Return a text frame as an event."""
-    lines = (f"data: {line}" for line in frame.split("\n"))
-    return "\n".join(lines).encode("utf-8", "replace")
-
-
-def frames_of(events: bytes) -> Iterator[Message]:
-    """Yield the messages that send events as frames; comments have no place in them."""
-    for event in events.split(b"\n\n"):
-        if event.startswith(BINARY):
-            content = base64.b64decode(event.removeprefix(BINARY))
-            yield {"type": "websocket.send", "bytes": content}
-        elif (text := sse.data_of(event)) is not None:
-            yield {"type": "websocket.send", "text": text}
-
-
-def ends_answer(end: str) -> Callable[[str], bool]:
-    """Return whether a frame ends its answer, as a function.
-
-    Args:
-        end: Of the route.
-    """
-    pointer, equals, value = end.partition("=")
-    if end in (RECEIVE, FRAME):
-        return lambda frame: False
-    if not pointer:
-        return lambda frame: frame == value
-    look = compiled(f"response:{pointer}", "response")
-
-    def is_end(frame: str) -> bool:
-        try:
-            found = look(Exchange("", response=strict_json(frame.encode("utf-8", "replace"))))
-        except UnreadableBody:
-            return False
-        return (found == value or json.dumps(found) == value) if equals else bool(found)
-
-    return is_end
-
-
-class Frames(sse.JsonLines):
-    """Hands on events that are frames already."""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the event.
-
-        Raises:
-            UnreadableBody: If it is too large.
-        """
-        if len(data) > sse.MAX_EVENT:
-            self._rest += data
-            raise UnreadableBody("event_too_large")
-        if data:
-            yield data
+MAX_ALONE = 16
+"""Frames that are whole answers of which it is remembered what was withheld."""
 
 
 class SocketBody(EventBody):
@@ -100,7 +49,13 @@ class SocketBody(EventBody):
         return Frames()
 
     async def announce(self) -> None:
-        """Send nothing: the socket is open."""
+        """Send nothing: the socket is open. Values redacted in earlier answers stay withheld."""
+        self._lanes.repeats.withheld = self.guarded.withheld
+
+    async def before_the_end(self) -> None:
+        """Send what waited for the texts, and keep what was redacted."""
+        await super().before_the_end()
+        self.guarded.withheld = self._lanes.repeats.withheld
 
     def found(self, event: bytes) -> Found:
         """Return what a frame holds.
@@ -125,6 +80,10 @@ class SocketBody(EventBody):
     def waits(self, held: WaitingEvent) -> bool:
         """Return whether a frame waits: for all text before it, which it may say the end of."""
         return super().waits(held) or (not held.snapshots and self._lanes.repeats.is_pending)
+
+    def is_unread(self, held: WaitingEvent) -> bool:
+        """Return the same; what stands ahead of an answer may be what its reader waits for."""
+        return super().is_unread(held) and bool(self._lanes.repeats.written)
 
     async def binary(self, content: bytes) -> None:
         """Take a frame that nobody can read.
@@ -174,6 +133,7 @@ class Socket(Guarded):
         awaits: How many calls of the application wait for the reader's next message, where those
             end an answer.
         cut: Whether the last answer was ended by a call that has not brought a message.
+        withheld: Values that were redacted in the answers so far.
         stopped: Whether the socket was closed for an answer.
     """
 
@@ -192,6 +152,8 @@ class Socket(Guarded):
         self.awaits = 0
         self.cut = False
         self.stopped = False
+        self.withheld = Withheld()
+        self._alone: deque[Withheld] = deque(maxlen=MAX_ALONE)
         self._ends = ends_answer(route.websocket_end)
         self._body: SocketBody | None = None
         self._turn = asyncio.Lock()
@@ -327,16 +289,22 @@ class Socket(Guarded):
         if not found.texts:
             if found.others:
                 raise UnreadableBody("unknown_event")
-            return found.rest or b""
+            return without(found.rest or b"", self._is_withheld)
         exchange.response = strict_json(text.encode("utf-8", "replace"))
         document = route.read(exchange)
         said = await verdicts(self, document) if document.texts else []
         outcome, changed = replies.answered(route, exchange.path, document, said)
+        stopped = [one.text for one in document.texts if outcome.shown == "replaced"]
+        self._alone.append(Withheld(stopped, replies.redacted(document, said)))
         route.report(outcome)
         sent = event_of(text if changed is None else changed.decode()) + b"\n\n"
         marked = outcome.result is not None and outcome.result.action == "mark"
         tells = outcome.shown == "replaced" or marked
         return sent + event_writer.told(outcome.told()) if tells else sent
+
+    def _is_withheld(self, said: str | float) -> bool:
+        """Return whether a name or a number says what was withheld from one of the last answers."""
+        return any(withheld.says(said) for withheld in self._alone)
 
     def _instead(self, outcome: AnswerOutcome) -> bytes:
         """Return the frames that stand in for one that cannot be checked."""

@@ -23,6 +23,7 @@ from guardrail_client.middleware.asgi_bodies import (
 )
 from guardrail_client.middleware.asgi_request import Guarded
 from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.codes import Codes
 from guardrail_client.middleware.lanes import Lanes
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
 from guardrail_client.middleware.replies import LOG
@@ -42,12 +43,14 @@ class WaitingEvent(NamedTuple):
         others: Strings in it that have to be known to repeat what may be shown.
         is_early: Whether its reader may take it for the end of a text that goes on.
         snapshots: Lanes of which it says all that was written so far.
+        codes: Names and numbers in it, which may not say what is held.
     """
 
     event: bytes
     others: tuple[str, ...] = ()
     is_early: bool = False
     snapshots: frozenset[Lane] = frozenset()
+    codes: Codes = Codes()
 
 
 class StreamBody(Body, ABC):
@@ -215,7 +218,8 @@ class EventBody(StreamBody):
         """Send the headers; the verdict comes later."""
         self._events = self.cutter()
         self._shape = event_reader.first_shape(self.framing, self.route.sse)
-        self._templates: dict[Lane, bytes] = {}
+        self._templates: dict[Lane, tuple[bytes, Codes]] = {}
+        self._is_over = False  # nothing that is still to come has text
         self._held: list[WaitingEvent] = []
         self._snapshots: set[Lane] = set()
         self._unsent = b""
@@ -235,6 +239,7 @@ class EventBody(StreamBody):
 
     async def before_the_end(self) -> None:
         """Send what waited for the texts."""
+        self._is_over = True
         await self._pass_on()
 
     async def take(self, data: bytes, more: bool) -> None:
@@ -255,7 +260,7 @@ class EventBody(StreamBody):
             self._shape = found.shape or self._shape
             for lane, text in found.texts.items():
                 if found.template is not None:
-                    self._templates[lane] = found.template
+                    self._templates[lane] = found.template, found.codes
                 if found.is_snapshot:
                     self._unsent = event + b"\n\n"
                     text = await self._news(lane, text)
@@ -265,9 +270,12 @@ class EventBody(StreamBody):
             is_early = False
             if found.is_last or found.ends:
                 is_early = await lanes.declared(None if found.is_last else found.ends)
+            self._is_over = found.is_last and not is_early
             if found.rest is not None:
                 wholes = frozenset(found.texts if found.is_snapshot else ())
-                self._held.append(WaitingEvent(found.rest, found.others, is_early, wholes))
+                waiting = WaitingEvent(found.rest, found.others, is_early, wholes, found.codes)
+                if not (found.codes.is_unread and waiting in self._held):
+                    self._held.append(waiting)
             if len(self._held) > MAX_HELD:
                 raise UnreadableBody("too_many_events")
             await self._pass_on()
@@ -308,12 +316,12 @@ class EventBody(StreamBody):
         """Send what is not text, in its order, up to what says more than is decided."""
         while self._held and not self.stopped:
             held = self._held[0]
-            if self._lanes.open and self.waits(held):
+            if (self._lanes.open and self.waits(held)) or self.is_unread(held):
                 return
             del self._held[0]
             rest = held.event
             try:
-                rest = self._lanes.repeats.passed(rest, held.others)
+                rest = self._lanes.repeats.passed(rest, held.others, held.codes)
             except UnreadableBody as error:
                 self._let_pass(error)
             await self.emit(rest or b"".join(map(self._so_far, held.snapshots)))
@@ -325,7 +333,13 @@ class EventBody(StreamBody):
     def waits(self, held: WaitingEvent) -> bool:
         """Return whether what is not text waits: for all that it repeats, or ends, to be shown."""
         repeats = self._lanes.repeats
-        return (held.is_early and repeats.is_pending) or not repeats.can_say(held.others)
+        if (held.is_early and repeats.is_pending) or repeats.hidden(held.codes, held.others):
+            return True
+        return not repeats.can_say(held.others)
+
+    def is_unread(self, held: WaitingEvent) -> bool:
+        """Return whether it may say what a text that is still to come says."""
+        return held.codes.is_unread and not self._is_over
 
     def _let_pass(self, error: UnreadableBody) -> None:
         """Raise the error unless the route lets pass what cannot be checked."""
@@ -354,7 +368,9 @@ class EventBody(StreamBody):
         await self.emit(event_writer.verdict(self._shape, outcome))
 
     def _template(self, lane: Lane) -> bytes:
-        return self._templates.get(lane) or event_reader.blank(self._shape)
+        if lane not in self._templates:
+            return event_reader.blank(self._shape)
+        return self._lanes.repeats.template(*self._templates[lane])
 
 
 class LineBody(EventBody):

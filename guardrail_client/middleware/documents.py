@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.codes import without_unread_numbers
 from guardrail_client.middleware.shapes import IDENTIFIERS, Shape
 from guardrail_client.middleware.withheld import Withheld
 
@@ -128,7 +129,7 @@ class Document:
                 self._say_stopped(changed, found)
         kept = {place for found in self.texts for place in found.places}
         try:
-            changed = _scrubbed(changed, withheld, kept)
+            changed = withheld.without_pieces(_scrubbed(changed, withheld, kept), kept)
         except ValueError:
             raise UnreadableBody("answer_in_a_key") from None
         for place, text in written.items():
@@ -349,7 +350,7 @@ def silenced(document: Any, shape: Shape) -> Any:
             document = put(document, place, "")
     for place in [*_key_places(document)][::-1]:
         del at_place(document, place[:-1])[place[-1]]
-    return document
+    return without_unread_numbers(document)
 
 
 def places_of(value: Any, pattern: str) -> list[Place]:

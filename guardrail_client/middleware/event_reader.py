@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.codes import NO_CODES, Codes, codes_of
 from guardrail_client.middleware.documents import (
     is_name,
     others_in,
@@ -54,6 +55,7 @@ class Found:
         others: Strings of `rest` that may say again what the texts say, or something else: it waits
             until they are known to repeat what may be shown.
         shape: Which it turned out to be; None if that is not known.
+        codes: Names and numbers of `rest` and `template`.
         is_snapshot: Whether a text is all that was said so far, not what is new: `rest` has it, and
             so have `others`.
     """
@@ -66,6 +68,7 @@ class Found:
     others: tuple[str, ...] = ()
     shape: str | None = None
     is_snapshot: bool = False
+    codes: Codes = NO_CODES
 
 
 def find(
@@ -97,9 +100,17 @@ def find(
     if data is None or data.strip() == DONE:
         is_last = data is not None or name in ENDS
         rest = event + b"\n\n" if event else b":\n\n"  # keeps the connection open
-        return Found({}, rest, event, is_last=is_last, others=_odd_fields(event))
+        return Found(
+            {},
+            rest,
+            event,
+            is_last=is_last,
+            others=_odd_fields(event),
+            codes=NO_CODES.and_fields(event),
+        )
     if shape == "text":
-        found = Found({(0, "text"): data}, None, _plain_template(event))
+        codes = NO_CODES.and_fields(event)
+        found = Found({(0, "text"): data}, None, _plain_template(event), codes=codes)
         return snapshot(found, event + b"\n\n", _odd_fields(event)) if snapshots else found
     try:
         document = _well_formed(data)
@@ -111,14 +122,15 @@ def find(
         rest = (
             event + b"\n\n" if is_unchecked or said == document else with_data(event, compact(said))
         )
-        return Found({}, rest, None, others=_odd_fields(event))
+        codes = NO_CODES if is_unchecked else codes_of(said).and_fields(event)
+        return Found({}, rest, None, others=_odd_fields(event), codes=codes)
     kind = kind_in(document, name, shape)
     if kind == OPENAI_CHAT.name:
         found = _openai(event, document, tool_calls, snapshots)
     elif isinstance(kind, tuple):
         found = _tabled(event, document, *kind, tool_calls, snapshots)
     elif kind is None:
-        found = Found({}, event + b"\n\n", None, others=_others(document, OPENAI_CHAT))
+        found = _unknown(event, document, OPENAI_CHAT)
     else:
         found = _pointed(event, document, kind)
         if snapshots and found.texts:
@@ -168,8 +180,9 @@ def _tabled(
     rest = None if content.rest is None else _said(event, document, content.rest)
     template = None if content.template is None else with_data(event, compact(content.template))
     found = Found(
-        content.texts, rest, template, content.ends, content.is_last, content.others, shape.name
-    )
+        content.texts, rest, template, content.ends, content.is_last, content.others, shape.name,
+        codes=content.codes.and_fields(event),
+    )  # fmt: skip
     if not (snapshots or kind.is_snapshot) or not found.texts:
         return found
     return snapshot(found, _said(event, document, content.whole))
@@ -226,7 +239,7 @@ def _others(document: Any, shape: Shape) -> tuple[str, ...]:
 def _openai(event: bytes, document: Any, tool_calls: str, snapshots: bool) -> Found:
     choices = document.get("choices") if isinstance(document, dict) else None
     if not isinstance(choices, list) or not all(isinstance(c, dict) for c in choices):
-        return Found({}, event + b"\n\n", None, others=_others(document, OPENAI_CHAT))
+        return _unknown(event, document, OPENAI_CHAT)
     texts: dict[Lane, str] = {}
     passing: set[str] = set()
     rest = copy.deepcopy(document)
@@ -253,10 +266,11 @@ def _openai(event: bytes, document: Any, tool_calls: str, snapshots: bool) -> Fo
     ends: frozenset[Key] = frozenset(
         _index(c.get("index"), 0) for c in rest["choices"] if c.get("finish_reason")
     )
-    left = with_data(event, compact(rest)) if _says_more(rest) else None
+    codes = codes_of(rest).and_fields(event)
+    left = with_data(event, compact(rest)) if _says_more(rest) or codes.is_unread else None
     others = tuple(text for text in _others(rest, OPENAI_CHAT) if text not in passing)
     template = with_data(event, compact(silenced(rest, OPENAI_CHAT)))
-    found = Found(texts, left, template, ends, others=others, shape=OPENAI_CHAT.name)
+    found = Found(texts, left, template, ends, others=others, shape=OPENAI_CHAT.name, codes=codes)
     return snapshot(found, whole) if snapshots and texts else found
 
 
@@ -302,14 +316,20 @@ def _items(value: Any) -> Iterable[tuple[str, Any]]:
 def _pointed(event: bytes, document: Any, pointer: str) -> Found:
     text = _child(*_holder(document, pointer))
     if not isinstance(text, str):
-        return Found({}, event + b"\n\n", None, others=_others(document, OWN))
+        return _unknown(event, document, OWN)
     rest = copy.deepcopy(document)
     put_at(rest, pointer, "")
-    others = _others(rest, OWN)
-    if not others:
-        return Found({(0, pointer): text}, None, event)
+    others, codes = _others(rest, OWN), codes_of(rest).and_fields(event)
+    if not others and not codes.is_unread:
+        return Found({(0, pointer): text}, None, event, codes=codes)
     left = with_data(event, compact(rest))
-    return Found({(0, pointer): text}, left, blank(pointer), others=others)
+    return Found({(0, pointer): text}, left, blank(pointer), others=others, codes=codes)
+
+
+def _unknown(event: bytes, document: Any, shape: Shape) -> Found:
+    """Return what an event holds that has no text."""
+    others, codes = _others(document, shape), codes_of(document).and_fields(event)
+    return Found({}, event + b"\n\n", None, others=others, codes=codes)
 
 
 def kind_in(

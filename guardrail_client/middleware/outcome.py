@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal
@@ -148,11 +148,11 @@ def redacted_values(answer: str, result: CheckResult) -> list[str]:
     """Return the values of an answer that its redacted form does not show, spans or none."""
     redacted = result.redacted_answer or ""
     spans = [span for detector in result.detectors.values() for span in detector.spans]
-    values = {answer[span.start : span.end] for span in spans} | set(_gone(answer, redacted))
+    values = {answer[span.start : span.end] for span in spans} | set(gone(answer, redacted))
     return [value for value in values if value.strip() and value not in redacted]
 
 
-def _gone(answer: str, redacted: str) -> Iterator[str]:
+def gone(answer: str, redacted: str) -> Iterator[str]:
     """Yield runs of words that stand in a text and not in its redacted form."""
     old, new = answer.split(), redacted.split()
     ends, at = [], 0
@@ -162,14 +162,20 @@ def _gone(answer: str, redacted: str) -> Iterator[str]:
     for what, start, end, other, until in SequenceMatcher(None, old, new).get_opcodes():
         if what == "equal" or start == end:
             continue
-        gone = answer[ends[start] - len(old[start]) : ends[end - 1]]
+        run = answer[ends[start] - len(old[start]) : ends[end - 1]]
         instead = " ".join(new[other:until])
-        while gone and instead and gone[0] == instead[0] and not gone[0].isalnum():
-            gone, instead = gone[1:], instead[1:]
-        while gone and instead and gone[-1] == instead[-1] and not gone[-1].isalnum():
-            gone, instead = gone[:-1], instead[:-1]
-        if len(gone) >= SHORTEST_VALUE:
-            yield gone
+        for is_border in (lambda letter: not letter.isalnum(), lambda letter: True):
+            if len(value := _between(run, instead, is_border)) >= SHORTEST_VALUE:
+                yield value
+
+
+def _between(run: str, instead: str, is_border: Callable[[str], bool]) -> str:
+    """Return a run of words without the letters around it that stand in its place, too."""
+    while run and instead and run[0] == instead[0] and is_border(run[0]):
+        run, instead = run[1:], instead[1:]
+    while run and instead and run[-1] == instead[-1] and is_border(run[-1]):
+        run, instead = run[:-1], instead[:-1]
+    return run
 
 
 def unchecked(route: Route, path: str, error: Exception | CheckError | str) -> AnswerOutcome:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import takewhile
+from math import isfinite
 
 from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.codes import NO_CODES, Codes, without
+from guardrail_client.middleware.encodings import readings, views_of_name
 from guardrail_client.middleware.event_reader import Found
 from guardrail_client.middleware.event_writer import said_otherwise
+from guardrail_client.middleware.outcome import gone
 from guardrail_client.middleware.stream_documents import WHOLE, Lane
+from guardrail_client.middleware.withheld import (
+    EXACT,
+    SHORTEST,
+    Withheld,
+    bare,
+    digit_runs,
+    digits_of,
+)
 
 MAX_ANEW = 16
 """Snapshots of a response that do not go on where the one before ended."""
@@ -38,6 +50,7 @@ class Repeats:
     Attributes:
         written: What the application wrote, checked or not.
         shown: What its reader was sent.
+        withheld: Values that its reader was not shown of texts that were redacted.
     """
 
     def __init__(self, *, is_text: bool = False) -> None:
@@ -48,10 +61,14 @@ class Repeats:
         self.shown: dict[Lane, str] = {}
         self._borders: dict[Lane, list[tuple[int, int]]] = {}
         """Code points written and shown at the end of each part that was shown."""
+        self._bare_written: dict[Lane, str] = {}
+        self._bare_shown: dict[Lane, str] = {}
+        self.withheld = Withheld()
 
     def wrote(self, lane: Lane, text: str) -> None:
         """Note what the application wrote."""
         self.written[lane] = self.written.get(lane, "") + text
+        self._bare_written[lane] = self._bare_written.get(lane, "") + bare(text)
 
     def news(self, lane: Lane, snapshot: str) -> str | None:
         """Return what a snapshot adds to what was written; None if it says something else."""
@@ -78,7 +95,8 @@ class Repeats:
 
     def forget(self, lane: Lane) -> None:
         """Begin a text anew, in the place of the one before."""
-        for kept in (self.written, self.shown, self._borders):
+        texts = (self.written, self.shown, self._bare_written, self._bare_shown)
+        for kept in (*texts, self._borders):
             kept.pop(lane, None)
 
     def standing(self, lane: Lane, retract_from: int | None) -> str:
@@ -96,8 +114,12 @@ class Repeats:
             upto: The code point of what was written up to which it stands; None: it is as written.
         """
         self.shown[lane] = self.shown.get(lane, "") + text
+        self._bare_shown[lane] = self._bare_shown.get(lane, "") + bare(text)
         before = self._decided(lane)
         decided = before + len(text) if upto is None else max(before, upto)
+        said = self.written.get(lane, "")[before:decided]
+        if said != text:
+            self.withheld = self.withheld.with_values(v for v in gone(said, text) if v not in text)
         self._borders.setdefault(lane, []).append((decided, len(self.shown[lane])))
 
     @property
@@ -113,8 +135,49 @@ class Repeats:
         borders = self._borders.get(lane)
         return borders[-1][0] if borders else 0
 
+    def is_hidden(self, said: str | float, *, pending: bool = True) -> bool:
+        """Return whether a name or a number says what its reader has not been shown.
+
+        Args:
+            said: The name or the number.
+            pending: Whether it counts if a part of a text that is not decided yet says it.
+        """
+        if isinstance(said, str) and any(said in text for text in self.shown.values()):
+            return False
+        if self.withheld and self.withheld.says(said):
+            return True
+        if isinstance(said, str):
+            said_by = views_of_name(said) if pending else ()
+            found = [one for view in said_by for one in (bare(view), *digit_runs(view))]
+        elif isinstance(said, float) and isfinite(said):
+            found = [digits_of(part)[:EXACT] for part in (said, int(said))]
+        else:
+            found = [digits_of(said)]
+        return any(len(one) >= SHORTEST and self._is_unshown(one) for one in found)
+
+    def _is_unshown(self, found: str) -> bool:
+        is_written = any(found in text for text in self._bare_written.values())
+        return is_written and not any(found in text for text in self._bare_shown.values())
+
+    def hidden(self, codes: Codes, others: Collection[str] = ()) -> set[str | float]:
+        """Return which of an event's names and numbers do, but for strings that are no names."""
+        found = {said for said in codes.names if said not in others and self.is_hidden(said)}
+        return found | {number for number in codes.numbers if self.is_hidden(number)}
+
+    def template(self, template: bytes, codes: Codes) -> bytes:
+        """Return an event for more text without numbers that say what is held, or was redacted."""
+        hidden = {
+            said
+            for said in self.hidden(codes)
+            if not isinstance(said, str) or self.is_hidden(said, pending=False)
+        }
+        if not hidden:
+            return template
+        return without(template, hidden.__contains__, is_text=self._is_text)
+
     def _is_shown(self, other: str) -> bool:
-        return any(other in text for text in self.shown.values())
+        """Return whether a text, or what it says if it is decoded, has been shown."""
+        return _is_in(self.shown.values(), other)
 
     def _said(self, other: str) -> str | None:
         """Return what was shown of the beginning of a text, or of all of it."""
@@ -137,20 +200,37 @@ class Repeats:
             begin, start = end, until
         return shown[:start]
 
-    def passed(self, event: bytes, others: Iterable[str]) -> bytes:
+    def passed(self, event: bytes, others: Iterable[str], codes: Codes = NO_CODES) -> bytes:
         """Return an event as it may be sent; nothing of one that cannot say it otherwise.
+
+        Names and numbers in it that say what was redacted are removed.
 
         Raises:
             UnreadableBody: If it says something that was never checked.
         """
         others = list(others)
         for other in others:
-            if not any(other in text for text in self.written.values()):
+            if not _is_in(self.written.values(), other):
                 raise UnreadableBody("unknown_event")
         changes = {other: self._said(other) for other in others if not self._is_shown(other)}
         said = {other: text for other, text in changes.items() if text is not None}
         if len(said) < len(changes):  # a part of a changed text: nothing can stand in its place
             return b""
-        if not said:
-            return event
-        return said_otherwise(event, said, is_text=self._is_text) or b""
+        if self._is_spelled([other for other in others if other not in changes]):
+            return b""
+        if said:
+            event = said_otherwise(event, said, is_text=self._is_text) or b""
+        hidden = self.hidden(codes, others)
+        return without(event, hidden.__contains__, is_text=self._is_text) if hidden else event
+
+    def _is_spelled(self, others: list[str]) -> bool:
+        """Return whether strings say a withheld value only together, such as letter by letter."""
+        if not self.withheld or len(others) < 2 or any(map(self.withheld.is_in, others)):
+            return False
+        return self.withheld.is_in("".join(others))
+
+
+def _is_in(texts: Iterable[str], other: str) -> bool:
+    """Return whether texts say a string, as it is or decoded."""
+    texts = [*texts]
+    return any(view in text for view in readings(other) if view.strip() for text in texts)

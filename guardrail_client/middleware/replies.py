@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import http
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from guardrail_client.errors import GuardrailError
@@ -97,6 +97,13 @@ def answered(
     stopped = [outcome.shown == "replaced" for outcome in outcomes]
     withheld = Withheld([text for text, out in zip(old, stopped, strict=True) if out], values)
     return outcome, dumped(document.with_texts(texts, stopped, withheld))
+
+
+def redacted(document: Document, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield the values that the verdicts on a document's texts redact."""
+    for found, verdict in zip(document.texts, verdicts, strict=True):
+        if isinstance(verdict, CheckResult) and verdict.action == "redact":
+            yield from redacted_values(found.text, verdict)
 
 
 def treated(route: Route, path: str, text: str, verdict: Verdict) -> tuple[AnswerOutcome, str]:

@@ -83,6 +83,7 @@ def cleaned(value: Any, withheld: Withheld, left: int = DEPTH) -> Any:
         return {**value, **changes} if changes else value
     if isinstance(value, list | tuple | set | frozenset):
         items = [cleaned(item, withheld, left) for item in value]
+        items = withheld.without_pieces(items)
         if all(new is old for new, old in zip(items, value, strict=True)):
             return value
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.codes import Codes, codes_of
 from guardrail_client.middleware.documents import (
     Place,
     at_place,
@@ -41,6 +42,7 @@ class Read:
         is_last: Whether nothing follows at all.
         others: Strings of `rest` nobody has read.
         whole: The document with its texts, without what is removed.
+        codes: Names and numbers in it that are no texts.
     """
 
     texts: dict[Lane, str]
@@ -50,6 +52,7 @@ class Read:
     is_last: bool
     others: tuple[str, ...]
     whole: Any
+    codes: Codes
 
 
 def kind_of(
@@ -98,7 +101,8 @@ def read(document: Any, shape: StreamShape, kind: EventKind, tool_calls: str) ->
             values.append(text)
     others = (*_unread(rest, shape, passing), *values)
     has_said = bool(texts) and not passing
-    goes_on = not has_said or kind.goes_on or kind.ends or others
+    codes = codes_of(rest, passing)
+    goes_on = not has_said or kind.goes_on or kind.ends or others or codes.is_unread
     return Read(
         texts,
         rest if goes_on else None,
@@ -109,6 +113,7 @@ def read(document: Any, shape: StreamShape, kind: EventKind, tool_calls: str) ->
         kind.ends == "all",
         others,
         whole,
+        codes,
     )
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import html
 import json
-import urllib.parse
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
+
+from guardrail_client.middleware.encodings import from_codes, views, views_of_name
 
 WINDOW = 24
 """Letters and digits in a row that a text shares with a stopped one only if it repeats it: ordinary
 answers share shorter runs, such as names."""
 SHORTEST = 6
 """A stopped text with fewer letters and digits is only looked for as a whole string."""
+EXACT = 15
+"""Digits of a number that no reader of JSON rounds."""
 REMOVED = "[REDACTED]"
+Place = tuple[str | int, ...]
 
 
 class Withheld:
@@ -28,22 +33,84 @@ class Withheld:
         self._whole: set[str] = set()
         self._windows: set[str] = set()
         self._values = sorted({value for value in values if value.strip()}, key=len, reverse=True)
-        self._bare = {bare for value in self._values if len(bare := _bare(value)) >= SHORTEST}
+        self._bare = {b for value in self._values if len(b := _counted(bare(value))) >= SHORTEST}
+        self._digits = {value for value in self._bare if value.isdecimal()}
         for text in stopped:
-            bare = _bare(text)
-            self._whole.add(bare)
-            if len(bare) >= SHORTEST:
-                size = min(WINDOW, len(bare))
-                self._windows |= {bare[i : i + size] for i in range(len(bare) - size + 1)}
+            bare_text = bare(text)
+            self._whole.add(bare_text)
+            if len(bare_text) >= SHORTEST:
+                size = min(WINDOW, len(bare_text))
+                self._windows |= {bare_text[i : i + size] for i in range(len(bare_text) - size + 1)}
         self._sizes = sorted({len(window) for window in self._windows})
         self._whole.discard("")
 
     def __bool__(self) -> bool:
         return bool(self._whole or self._values)
 
+    def with_values(self, values: Iterable[str]) -> Withheld:
+        """Return this with more redacted values, and no stopped text."""
+        return Withheld(values=[*self._values, *values])
+
     def is_in(self, text: str) -> bool:
         """Return whether a text says any of it, escaped or not."""
-        return any(self._is_in(view) for view in _views(text))
+        return any(self._is_in(view) for view in views(text))
+
+    def is_in_name(self, name: str) -> bool:
+        """Return the same of a name, of which a stream may say thousands."""
+        return any(self._is_in(view) for view in views_of_name(name))
+
+    def says(self, said: str | float) -> bool:
+        """Return whether a name or a number says any of it."""
+        return self.is_in_name(said) if isinstance(said, str) else self.is_number(said)
+
+    def is_number(self, number: float) -> bool:
+        """Return whether a number of JSON says any of it, in whatever notation it stood there."""
+        if isinstance(number, bool):
+            return False
+        digits = digits_of(number)
+        known = isinstance(number, float) and any(v[:EXACT] in digits for v in self._digits)
+        return len(digits) >= SHORTEST and (known or self._is_in(digits))
+
+    def without_pieces(self, value: Any, kept: Collection[Place] = ()) -> Any:
+        """Return JSON without what says it only together, such as a list of tokens.
+
+        Pieces stand in the same place of each element of lists, or are numbers of one list: bytes,
+        code points, or groups of digits. Empty strings and zeros stand in for them.
+
+        Args:
+            value: Changed in place.
+            kept: Places that are not looked into.
+        """
+        columns: dict[Place, list[tuple[Place, Any]]] = {}
+        for place, scalar in _scalars(value, kept):
+            if isinstance(scalar, str | int) and not isinstance(scalar, bool):
+                for pattern in _patterns(place):
+                    columns.setdefault(pattern, []).append((place, scalar))
+        for column in columns.values():
+            if len(column) > 1 and self._is_column([scalar for _, scalar in column]):
+                for (*way, key), scalar in column:
+                    holder = value
+                    for step in way:
+                        holder = holder[step]
+                    holder[key] = "" if isinstance(scalar, str) else 0
+        return value
+
+    def _is_column(self, values: Sequence[str | int]) -> bool:
+        numbers = [value for value in values if isinstance(value, int)]
+        if len(numbers) == len(values):
+            return self.is_in(from_codes(numbers)) or self._are_groups(list(map(str, numbers)))
+        return self.is_in("".join(map(str, values)))
+
+    def _are_groups(self, groups: Sequence[str]) -> bool:
+        """Return whether digits of a withheld value stand in a list, cut into numbers."""
+        joined, borders = "".join(groups), {0, *accumulate(map(len, groups))}
+        for value in self._digits:
+            at = joined.find(value)
+            while at >= 0:
+                if {at, at + len(value)} <= borders:
+                    return True
+                at = joined.find(value, at + 1)
+        return False
 
     def cleaned(self, text: str) -> str:
         """Return a text without it: values replaced, a text that repeats more than that emptied."""
@@ -63,15 +130,15 @@ class Withheld:
             if any(self.is_in(key) for key in value):
                 raise ValueError("withheld text stands in a key")
             return {key: self.removed_from(item) for key, item in value.items()}
-        if isinstance(value, int | float) and len(str(value)) >= SHORTEST:
-            return None if self.is_in(str(value)) else value
+        if isinstance(value, int | float):
+            return None if self.is_number(value) else value
         return [self.removed_from(item) for item in value] if isinstance(value, list) else value
 
     def _from_string(self, text: str) -> str:
         if text.lstrip()[:1] in ("{", "[", '"'):
             try:
                 inner = json.loads(text)
-                clean = self.removed_from(inner)
+                clean = self.without_pieces(self.removed_from(inner))
             except (ValueError, RecursionError):
                 return self.cleaned(text)
             if clean != inner:
@@ -79,47 +146,58 @@ class Withheld:
         return self.cleaned(text)
 
     def _is_in(self, view: str) -> bool:
-        bare = _bare(view)
-        if bare in self._whole or any(value in view for value in self._values):
+        found = bare(view)
+        if found in self._whole or any(value in view for value in self._values):
             return True
-        if any(value in bare for value in self._bare):
+        if any(value in found for value in self._bare):
             return True
         return any(
-            bare[i : i + size] in self._windows
+            found[i : i + size] in self._windows
             for size in self._sizes
-            for i in range(len(bare) - size + 1)
+            for i in range(len(found) - size + 1)
         )
 
 
-def _bare(text: str) -> str:
-    """Return letters and digits alone, so that layout and punctuation hide nothing."""
-    return "".join(filter(str.isalnum, text.casefold()))
+def bare(text: str) -> str:
+    """Return letters and digits alone, so that layout, punctuation and width hide nothing."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return "".join(filter(str.isalnum, plain.casefold()))
 
 
-def _views(text: str) -> Iterable[str]:
-    yield text
-    if "&" in text:
-        yield html.unescape(text)
-    if "\\" in text:
-        yield _unescaped(text)
-    if "%" in text:
-        yield urllib.parse.unquote_plus(text)
+def digit_runs(text: str) -> list[str]:
+    """Return the digits that stand next to each other in a text."""
+    return "".join(one if one.isdecimal() else " " for one in text).split()
 
 
-def _unescaped(text: str) -> str:
-    """Return a text with its backslash escapes read, as far as they can be."""
-    first, *rest = text.split("\\")
-    return first + "".join(map(_read_escape, rest))
+def digits_of(number: float) -> str:
+    """Return the digits of a number of JSON."""
+    written = format(number, "f") if isinstance(number, float) else str(number)
+    return "".join(filter(str.isdecimal, written))
 
 
-def _read_escape(text: str) -> str:
-    """Return what stands behind a backslash, the escape's own letters read."""
-    for letter, digits in (("u", 4), ("x", 2)):
-        code = text[1 : 1 + digits]
-        if text.startswith(letter) and len(code) == digits and not set(code) - _HEXADECIMAL:
-            return chr(int(code, 16)) + text[1 + digits :]
-    return _LAYOUT.get(text[:1], text[:1]) + text[1:]
+def _scalars(value: Any, kept: Collection[Place], at: Place = ()) -> Iterator[tuple[Place, Any]]:
+    if at in kept:
+        return
+    if isinstance(value, dict | list):
+        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _scalars(child, kept, (*at, key))
+    else:
+        yield at, value
 
 
-_HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
-_LAYOUT = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+def _patterns(place: Place) -> Iterator[Place]:
+    """Yield a place with any index, and with its last one: the first of each few alternatives."""
+    indices = [at for at, step in enumerate(place) if _is_index(step)]
+    if indices:
+        yield tuple("*" if at in indices else step for at, step in enumerate(place))
+    if len(indices) > 1:
+        yield tuple("*" if at in indices[:-1] else step for at, step in enumerate(place))
+
+
+def _counted(value: str) -> str:
+    """Return digits as a number says them: without zeros ahead."""
+    return value.lstrip("0") if value.isdecimal() else value
+
+
+def _is_index(step: str | int) -> bool:
+    return isinstance(step, int) or step.isdecimal()

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from guardrail_client.middleware import bodies, event_reader, event_writer, sse
 from guardrail_client.middleware.bodies import UnreadableBody
+from guardrail_client.middleware.codes import Codes
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
 from guardrail_client.middleware.repeats import Repeats
 from guardrail_client.middleware.replies import LOG
@@ -32,8 +33,9 @@ class StreamedTexts:
         self._encoder = bodies.encoder(charset)
         self._shape = event_reader.first_shape(framing, route.sse)
         self._lane: Lane = (0, "text")
-        self._templates: dict[Lane, bytes] = {}
-        self._waiting: list[tuple[bytes, tuple[str, ...], tuple[Lane, ...]]] = []
+        self._templates: dict[Lane, tuple[bytes, Codes]] = {}
+        self._waiting: list[tuple[bytes, tuple[str, ...], tuple[Lane, ...], Codes]] = []
+        self._is_over = False  # nothing that is still to come has text
         self._pieces = self._raw()
         self._ahead: tuple[Lane, str | None] | None = None
         self._judged: set[Lane] = set()
@@ -82,13 +84,20 @@ class StreamedTexts:
         Raises:
             UnreadableBody: If one says what was never checked.
         """
-        while self._waiting and (decided or self._repeats.can_say(self._waiting[0][1])):
-            rest, others, snapshots = self._waiting.pop(0)
+        while self._waiting and self._is_next(self._waiting[0][1], self._waiting[0][3], decided):
+            rest, others, snapshots, codes = self._waiting.pop(0)
             try:
-                rest = self._repeats.passed(rest, others)
+                rest = self._repeats.passed(rest, others, codes)
             except UnreadableBody as error:
                 self._let_pass(error)
             yield self._sent(rest or b"".join(map(self._so_far, snapshots)))
+
+    def _is_next(self, others: tuple[str, ...], codes: Codes, decided: bool) -> bool:
+        """Return whether what an event says is known, now or when everything has been read."""
+        if codes.is_unread and not self._is_over:
+            return False
+        known = not self._repeats.hidden(codes, others) and self._repeats.can_say(others)
+        return decided or known
 
     def _so_far(self, lane: Lane) -> bytes:
         """Return what stands in for a snapshot that cannot say otherwise what was shown of it."""
@@ -163,21 +172,25 @@ class StreamedTexts:
         return self._events.sent(events) if isinstance(self._events, sse.JsonLines) else events
 
     def _template(self, lane: Lane | None = None) -> bytes:
-        return self._templates.get(lane or self._lane) or event_reader.blank(self._shape)
+        lane = lane or self._lane
+        if lane not in self._templates:
+            return event_reader.blank(self._shape)
+        return self._repeats.template(*self._templates[lane])
 
     def _raw(self) -> Iterator[tuple[Lane, str | None]]:
-        if self._events is None:
-            yield from self._plain()
-            return
+        yield from self._plain() if self._events is None else self._cut(self._events)
+        self._is_over = True
+
+    def _cut(self, cutter: sse.Cutter) -> Iterator[tuple[Lane, str | None]]:
         try:
             for chunk in self._chunks:
-                for event in self._events.feed(chunk):
+                for event in cutter.feed(chunk):
                     yield from self._event(event)
         except UnreadableBody as error:
             self._let_pass(error)
-            self._unread = self._sent(self._unsent) + self._events.unread()
+            self._unread = self._sent(self._unsent) + cutter.unread()
             return
-        for event in self._events.end():
+        for event in cutter.end():
             yield from self._event(event)
 
     def _plain(self) -> Iterator[tuple[Lane, str | None]]:
@@ -197,12 +210,12 @@ class StreamedTexts:
             found = self._route.found(event)
         except UnreadableBody as error:
             self._let_pass(error)
-            self._waiting.append((event + b"\n\n", (), ()))
+            self._waiting.append((event + b"\n\n", (), (), Codes()))
             return
         self._shape = found.shape or self._shape
         for lane, text in found.texts.items():
             if found.template is not None:
-                self._templates[lane] = found.template
+                self._templates[lane] = found.template, found.codes
             if found.is_snapshot:
                 self._unsent = event + b"\n\n"
                 yield from self._news(lane, text)
@@ -212,7 +225,10 @@ class StreamedTexts:
                 yield lane, text
         if found.rest is not None:
             snapshots = tuple(found.texts) if found.is_snapshot else ()
-            self._waiting.append((found.rest, found.others, snapshots))
+            waiting = found.rest, found.others, snapshots, found.codes
+            if not (found.codes.is_unread and waiting in self._waiting):
+                self._waiting.append(waiting)
+        self._is_over = found.is_last
 
     def _news(self, lane: Lane, text: str) -> Iterator[tuple[Lane, str | None]]:
         """Yield what a snapshot adds to its text: everything, if it says something else."""

@@ -21,6 +21,10 @@ VALUE = "anna.berg@example.org"
 GOOD = "Guests may stay for two weeks at most."
 LEAK = f"Write to {VALUE} for more."
 REDACTED = LEAK.replace(VALUE, "[EMAIL_1]")
+CARD = "4111 1111 1111 1111"
+PAID = f"Your card {CARD} was charged at the desk."
+VALUES = {VALUE: "[EMAIL_1]", CARD: "[CARD_1]"}
+"""What the guard redacts."""
 BAD = "The secret pass phrase of the vault is lobster."
 MARKED = "This sentence could not be judged at all."
 SEEN_BEFORE_THE_END = False
@@ -32,7 +36,7 @@ def verdict_on(answer: str) -> dict[str, Any]:
     """Return what the guard says about an answer."""
     action = next((action for word, action in ACTIONS.items() if word in answer), "allow")
     spans: list[dict[str, Any]] = []
-    if VALUE in answer and action != "block":
+    if redacted(answer) != answer and action != "block":
         action = "redact"
         spans = spans_of(answer)
     flagged = action not in ("allow", "mark")
@@ -43,14 +47,21 @@ def verdict_on(answer: str) -> dict[str, Any]:
         "decision": "flag" if flagged else "pass",
         "action": action,
         "detectors": {"pii": detector},
-        "redacted_answer": answer.replace(VALUE, "[EMAIL_1]"),
+        "redacted_answer": redacted(answer),
     }
 
 
 def spans_of(answer: str) -> list[dict[str, Any]]:
-    """Return where the guard says the value stands."""
-    at = answer.index(VALUE)
-    return [{"start": at, "end": at + len(VALUE), "label": "email"}]
+    """Return where the guard says that values stand."""
+    found = [(answer.index(value), value) for value in VALUES if value in answer]
+    return [{"start": at, "end": at + len(value), "label": "pii"} for at, value in found]
+
+
+def redacted(answer: str) -> str:
+    """Return an answer without the values."""
+    for value, instead in VALUES.items():
+        answer = answer.replace(value, instead)
+    return answer
 
 
 Answers = Callable[[httpx.Request], httpx.Response]

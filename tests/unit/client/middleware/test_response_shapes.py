@@ -21,6 +21,7 @@ from tests.unit.client.middleware.conftest import (
     BAD,
     GOOD,
     LEAK,
+    PAID,
     RECEIVE,
     Guard,
     Host,
@@ -29,7 +30,7 @@ from tests.unit.client.middleware.conftest import (
 )
 from tests.unit.client.middleware.test_event_streams import chunk, completion, data
 from tests.unit.client.middleware.test_json_replies import REPLIES, with_text
-from tests.unit.client.middleware.test_stream_property import SECRETS, views
+from tests.unit.client.middleware.test_stream_property import NUMBER, encoded, hidden, views
 from tests.unit.client.middleware.test_vendor_streams import EVENTS, LINES, VENDORS, pieces
 from tests.unit.client.middleware.test_vendor_streams import route as vendor_route
 from tests.unit.client.middleware.test_what_users_see import part, rows
@@ -121,6 +122,11 @@ def framed(kind: str, end: str = "receive", **settings: Any) -> Shape:
         return [*frames, RECEIVE, CLOSE]
 
     return Shape(steps, {"websocket": kind, "websocket_end": end, **settings})
+
+
+def paid(text: str) -> str:
+    """Return a text with a card in the place of one with an address."""
+    return PAID if text == LEAK else text
 
 
 def vendor_stream(name: str) -> Shape:
@@ -217,6 +223,20 @@ SHAPES: dict[str, Shape] = {
     "the answer again, in an address": json_of(
         lambda t: {"answer": t, "url": f"https://h.example/?q={quote(t)}"}
     ),
+    "the answer again, in base64": json_of(lambda t: {"answer": t, "again": encoded(t)}),
+    "the answer again, in base64 under an id": json_of(lambda t: {"answer": t, "id": encoded(t)}),
+    "the answer again, in hexadecimal": json_of(lambda t: {"answer": t, "x": t.encode().hex()}),
+    "the answer again, as entities of HTML": json_of(
+        lambda t: {"answer": t, "x": "".join(f"&#{ord(letter)};" for letter in t)}
+    ),
+    "the answer again, in words": json_of(lambda t: {"answer": t, "words": t.split(" ")}),
+    "the answer again, in tokens with bytes": json_of(
+        lambda t: {"answer": t, "x": [{"token": w, "bytes": [*w.encode()]} for w in t.split(" ")]}
+    ),
+    "a value again, as a number": json_of(lambda t: {"answer": paid(t), "card": NUMBER}),
+    "a value again, as groups of digits": json_of(
+        lambda t: {"answer": paid(t), "card": [4111, 1111, 1111, 1111]}
+    ),
     "an answer beside a mark of replies without": json_of(
         lambda t: {"answer": t, "job": 7}, settings={"no_answer": ["/job"]},
     ),
@@ -279,6 +299,23 @@ SHAPES: dict[str, Shape] = {
             gzip.compress(completion(t)), [("Content-Type", EVENTS), ("Content-Encoding", "gzip")]
         )
     ),
+    "the text again, in base64": ahead(lambda t: data({"type": "trace", "again": encoded(t)})),
+    "the text again, in base64 under an id": ahead(
+        lambda t: data({"choices": [], "id": encoded(t)})
+    ),
+    "the text again, as a list of bytes": ahead(
+        lambda t: data({"choices": [], "x": [*t.encode()]})
+    ),
+    "a value again, as a number, ahead of the text": events_of(
+        lambda t: data({"choices": [], "card": NUMBER}) + completion(paid(t))
+    ),
+    "a value again, as a number, in the events with the text": events_of(
+        lambda t: b"".join(data({"delta": p, "card": NUMBER}) for p in pieces(paid(t))),
+        sse="/delta",
+    ),
+    "a value again, as a number, behind the text": events_of(
+        lambda t: completion(paid(t)) + data({"type": "trace", "card": 1.0 * NUMBER})
+    ),
     **{f"`{name}`, a stream": vendor_stream(name) for name in VENDORS},
     "lines with a pointer": events_of(
         lambda t: b"".join(json.dumps({"delta": p}).encode() + b"\n" for p in pieces(t)), LINES,
@@ -299,6 +336,13 @@ SHAPES: dict[str, Shape] = {
     "a WebSocket of JSON": framed("json:/delta"),
     "a WebSocket, each frame an answer": framed("json:/delta", "frame"),
     "a binary frame": Shape(lambda t: [t.encode(), CLOSE], {"websocket": "text"}),
+    "a WebSocket, a value again, as a number": Shape(
+        lambda t: [
+            *(json.dumps({"delta": p}) for p in pieces(paid(t))),
+            json.dumps({"card": NUMBER}), RECEIVE, CLOSE,
+        ],
+        {"websocket": "json:/delta"},
+    ),
     "another frame than was said": Shape(
         lambda t: [json.dumps({"note": t}), CLOSE], {"websocket": "json:/delta"}
     ),
@@ -324,9 +368,12 @@ def seen(text: str, sent: bytes, whole: bytes) -> str:
         is_cut = last in "".join(filter(str.isalpha, shown))
         is_there = (whole and sent == whole) or GOOD in shown or is_cut
         return "as it is" if is_there else _instead(shown)
-    if SECRETS[text] in shown or (whole and whole in sent):
+    if any(form in shown for form in hidden(text, True) + hidden(paid(text), True)):
         return "LEAKED"
-    return "redacted" if "EMAIL_1" in shown or "[REDACTED]" in shown else _instead(shown)
+    if whole and whole in sent:
+        return "LEAKED"
+    marks = ("EMAIL_1", "CARD_1", "[REDACTED]")
+    return "redacted" if any(mark in shown for mark in marks) else _instead(shown)
 
 
 def _instead(shown: str) -> str:

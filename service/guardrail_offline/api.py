@@ -1,30 +1,29 @@
-"""The suite from Python: `evaluate` as Ragas has it, test labs as H2O's client has them."""
+"""The suite from Python: `evaluate` as Ragas has it, and H2O's client."""
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from guardrail_offline.datasets.cases import Case, Lab, Model, group_of, models_of
+from guardrail_offline.datasets.cases import Case, models_of
 from guardrail_offline.datasets.columns import RowPlace
 from guardrail_offline.datasets.labs import open_lab
 from guardrail_offline.datasets.suites import RecordReader
-from guardrail_offline.evaluators.catalogue import CATALOGUE, EvaluatorSpec
+from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.configured import Configured, configure
 from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.shared.claim_scores import harmonic_mean
+from guardrail_offline.h2o_client import Client as Client
 from guardrail_offline.runs.bounds import BoundCheck, bounds_of, checks
 from guardrail_offline.runs.leaderboards import leaderboard
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_offline.runs.worker import models_for, needs_models, score
 from guardrail_service.errors import MissingExtra
-from guardrail_service.types import Passage
 
 QUICKSTART = ("context_relevancy", "faithfulness", "answer_relevancy")
 """Metrics of Ragas' quickstart, for which a dataset needs no expected answers."""
@@ -254,174 +253,3 @@ def _reasons(results: Iterable[Mapping[str, Result]], evaluator: str, key: str) 
 def _mean(values: Iterable[float | None]) -> float | None:
     numbers = [value for value in values if value is not None]
     return sum(numbers) / len(numbers) if numbers else None
-
-
-@dataclass
-class LabModel:
-    """A system under test and what it answered."""
-
-    lab: TestLab
-    model: Model
-
-    def add_input(
-        self,
-        prompt: str,
-        actual_output: str,
-        context: Sequence[str] | None = None,
-        expected_output: str | None = None,
-        corpus: Sequence[str] = (),
-        condition: str | None = None,
-        categories: Sequence[str] = (),
-        actual_duration: float | None = None,
-        cost: float | None = None,
-    ) -> Case:
-        """Add one answered case and return it."""
-        key = f"{self.model.key}-{len(self.lab.cases) + 1}"
-        case = Case(
-            key=key,
-            question=prompt,
-            answer=actual_output,
-            expected=expected_output,
-            contexts=None if context is None else tuple(map(Passage, context)),
-            condition=condition,
-            categories=tuple(categories),
-            corpus=tuple(corpus),
-            duration_s=actual_duration,
-            cost=cost,
-            model=self.model.key,
-            group=group_of(prompt, key),
-        )
-        self.lab.cases.append(case)
-        return case
-
-
-@dataclass
-class TestLab:
-    """Cases with answers that were computed elsewhere. Made by `Client().test_labs.create`."""
-
-    __test__ = False  # the name is H2O's; it is no test of pytest's
-
-    name: str
-    description: str = ""
-    pack: str = "embedded"
-    models: list[LabModel] = field(default_factory=list)
-    cases: list[Case] = field(default_factory=list)
-
-    def add_model(
-        self,
-        name: str,
-        llm_model_name: str = "",
-        model_type: str = "rag",
-        documents: Sequence[str] = (),
-    ) -> LabModel:
-        """Add a system under test and return it."""
-        key = f"model-{len(self.models) + 1}"
-        details = {"documents": list(documents)} if documents else {}
-        added = LabModel(self, Model(key, name, llm_model_name, model_type, details))
-        self.models.append(added)
-        return added
-
-    def as_lab(self) -> Lab:
-        """Return the lab's cases and models as values."""
-        models = tuple(added.model for added in self.models)
-        return Lab(tuple(self.cases), models, self.name, self.description)
-
-    def evaluate(self, evaluator: EvaluatorInfo | str, **parameters: Any) -> Leaderboard:
-        """Start an evaluator over the cases and return its leaderboard, which fills by itself."""
-        import json
-
-        name = evaluator if isinstance(evaluator, str) else evaluator.key
-        options = [f"{name}.{key}={json.dumps(value)}" for key, value in parameters.items()]
-        return Leaderboard(self.as_lab(), configure([name], options)[0], self.pack)
-
-
-class Leaderboard:
-    """One evaluator's run over a lab, in a thread of its own."""
-
-    def __init__(self, lab: Lab, configured: Configured, pack: str) -> None:
-        self._lab = lab
-        self._configured = configured
-        self._pack = pack
-        self._tally = EvaluatorTally(configured)
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def wait_to_finish(self, timeout: float | None = None) -> None:
-        """Wait until the run is over.
-
-        Raises:
-            TimeoutError: If it is not after so many seconds; it goes on.
-            Exception: What stopped the run, if something did.
-        """
-        self._thread.join(timeout)
-        if self._thread.is_alive():
-            raise TimeoutError(f"not finished after {timeout} s")
-        if self._error is not None:
-            raise self._error
-
-    def get_table(self) -> list[dict[str, Any]]:
-        """Return a row per model, the best first: its name and the mean of each metric."""
-        self.wait_to_finish()
-        board = leaderboard(self._tally, self._lab.models)
-        return [
-            {"model": row["name"], **{key: cell["value"] for key, cell in row["metrics"].items()}}
-            for row in board["rows"]
-        ]
-
-    def _run(self) -> None:
-        try:
-            models = models_for([self._configured], self._pack)
-            found = score(list(enumerate(self._lab.cases)), [self._configured], models)
-            for index, case in enumerate(self._lab.cases):
-                self._tally.add(case.model, found[index][self._configured.id])
-        except Exception as error:  # noqa: BLE001 - handed to whoever waits
-            self._error = error
-
-
-@dataclass(frozen=True)
-class EvaluatorInfo:
-    """One entry in a list of evaluators; `key` is our id."""
-
-    key: str
-    name: str
-    description: str
-    spec: EvaluatorSpec = field(repr=False)
-
-
-class _Evaluators:
-    """The evaluators a client can run."""
-
-    def list(self) -> list[EvaluatorInfo]:
-        """Return all of them."""
-        return [self._info(spec) for spec in CATALOGUE.specs()]
-
-    def get(self, key: str) -> EvaluatorInfo:
-        """Return one by any of its names."""
-        return self._info(CATALOGUE.find(key, "evaluators.get").spec)
-
-    def _info(self, spec: EvaluatorSpec) -> EvaluatorInfo:
-        return EvaluatorInfo(spec.id, spec.name, spec.summary, spec)
-
-
-@dataclass(frozen=True)
-class _TestLabs:
-    """Makes test labs."""
-
-    pack: str
-
-    def create(self, name: str, description: str = "") -> TestLab:
-        """Return an empty lab."""
-        return TestLab(name, description, self.pack)
-
-
-class Client:
-    """The test-lab part of H2O Eval Studio's client, running here instead of on a server.
-
-    Args:
-        pack: Model pack.
-    """
-
-    def __init__(self, pack: str = "embedded") -> None:
-        self.evaluators = _Evaluators()
-        self.test_labs = _TestLabs(pack)

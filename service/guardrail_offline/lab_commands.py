@@ -32,8 +32,8 @@ def convert(
     to: Annotated[
         str,
         typer.Option(
-            help="h2o, deepeval, ragas, ragas-0.1, ragchecker, langsmith, llama_index, bedrock "
-            "or open_rag_eval."
+            help="h2o, h2o-suite, deepeval, ragas, ragas-0.1, ragchecker, langsmith, llama_index, "
+            "bedrock or open_rag_eval."
         ),
     ] = "h2o",
     map_: MapOption = None,

@@ -35,10 +35,25 @@ def read_json(path: Path, reader: RecordReader | None = None) -> Lab:
         ConfigurationError: If it is none of them; messages name the place.
     """
     try:
-        content = json.loads(path.read_text("utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        expected = "a test suite or test lab in JSON"
-        raise ConfigurationError(str(path), type(error).__name__, expected) from error
+        text = path.read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(str(path), type(error).__name__, _EXPECTED) from error
+    return lab_of_json(path, text, reader)
+
+
+_EXPECTED = "a test suite or test lab in JSON"
+
+
+def lab_of_json(path: Path, text: str, reader: RecordReader | None = None) -> Lab:
+    """Return what `read_json` does of a text; `path` is what messages call it.
+
+    Raises:
+        ConfigurationError: If it is no lab, suite or list of records.
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(str(path), type(error).__name__, _EXPECTED) from error
     reader = reader or RecordReader()
     if isinstance(content, list):
         return _lab(path, {}, content, reader)
@@ -116,7 +131,15 @@ def _suite_records(path: Path, tests: Any) -> Iterator[Any]:
             raise ConfigurationError(where, "nothing usable", "a list of test cases")
         shared = {"documents": test.get("documents") or [], "test_key": test.get("key")}
         for record in test["test_cases"]:
-            yield {**shared, **record} if isinstance(record, Mapping) else record
+            yield shared | _unanswered(record) if isinstance(record, Mapping) else record
+
+
+def _unanswered(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a test case whose `answer` is the expected one: H2O's client calls it so."""
+    found = dict(record)
+    if "expected_output" not in found and "answer" in found:
+        found["expected_output"] = found.pop("answer")
+    return found
 
 
 def _lab_records(path: Path, content: Mapping[str, Any]) -> list[Any]:

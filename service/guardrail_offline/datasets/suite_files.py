@@ -173,6 +173,27 @@ def _document(
     return text
 
 
+def h2o_suite(cases: Sequence[Case], name: str = "", description: str = "") -> str:
+    """Return cases as H2O's test suite: a test for each set of documents, and no answers."""
+    tests: dict[tuple[str | None, tuple[str, ...]], Records] = {}
+    for case in cases:
+        record: dict[str, Any] = {
+            "prompt": case.question,
+            "categories": list(case.categories),
+            "constraints": [],
+            "expected_output": case.expected or "",
+        }
+        if case.condition:
+            record["condition"] = case.condition
+        tests.setdefault((case.test_key, case.corpus), []).append(record)
+    listed = [
+        {"documents": list(documents), "test_cases": records}
+        for (_, documents), records in tests.items()
+    ]
+    suite = {"name": name, "description": description, "tests": listed}
+    return json.dumps(suite, indent=1) + "\n"
+
+
 SUITE_FORMATS: Mapping[str, SuiteFormat] = {
     "deepeval": SuiteFormat(
         ".json", _BASIC | {"reference_contexts", "duration_s", "cost"}, _document(_deepeval)
@@ -190,6 +211,9 @@ SUITE_FORMATS: Mapping[str, SuiteFormat] = {
     ),
     "bedrock": SuiteFormat(
         ".jsonl", _BASIC | {"references", "reference_contexts", "model"}, _lines(_bedrock)
+    ),
+    "h2o-suite": SuiteFormat(
+        ".json", frozenset({"question", "expected", "condition", "categories"}), h2o_suite
     ),
     "open_rag_eval": SuiteFormat(
         ".csv", frozenset({"question", "answer", "contexts"}), _open_rag_eval

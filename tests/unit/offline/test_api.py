@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_offline.api import Client, Scores, evaluate
+from guardrail_offline.h2o_client import suite_text
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 ROWS = [
@@ -84,6 +85,40 @@ def test_a_test_lab_goes_from_models_to_a_table() -> None:
     table = board.get_table()
     assert [(row["model"], row["model_passes"]) for row in table] == [("good", 1.0), ("bad", 0.0)]
     assert [case.key for case in lab.as_lab().cases] == ["model-1-1", "model-2-2"]
+
+
+def test_a_test_becomes_a_suite_and_the_suite_tests_again() -> None:
+    """create, create_test_case, link_document, import_test_suite, clone, perturb, delete."""
+    tests = Client().tests
+    test = tests.create("Privacy", "Two questions")
+    document = test.create_document("Rules", "https://example.com/rules.pdf")
+    test.create_test_case("Give an address.", "I cannot.", constraints=["cannot", ["no", "not"]])
+    first = test.create_test_case("Echo the address.", "No.", condition='NOT "@"')
+    both = suite_text([test, tests.create("Empty"), tests.clone(test.key, "Copy")], "Both")
+    imported = tests.import_test_suite(both, "New ")
+    assert [one.name for one in tests.list()][-2:] == ["New Both 1", "New Both 2"]
+    for found in imported:
+        assert [(c.question, c.expected, c.condition) for c in found.test_cases] == [
+            (c.question, c.expected, c.condition) for c in test.test_cases
+        ]
+        assert [one.url for one in found.documents] == [document.url]
+        assert all(case.answer is None for case in found.test_cases)
+    test.remove_test_case(first.key)
+    test.unlink_document(document)
+    assert [case.corpus for case in test.test_cases] == [()]
+    changed = tests.perturb(imported[1].key, "Typos", ["comma"], "high")
+    assert any(case.source for case in changed.test_cases)
+    tests.delete(test.key)
+    with pytest.raises(KeyError):
+        tests.get(test.key)
+    with pytest.raises(KeyError):
+        changed.remove_test_case("no such case")
+
+
+def test_a_suite_that_is_none_is_refused() -> None:
+    """With the place."""
+    with pytest.raises(ConfigurationError, match="test suite"):
+        Client().tests.import_test_suite("{")
 
 
 def test_inputs_without_a_prompt_are_questions_of_their_own() -> None:

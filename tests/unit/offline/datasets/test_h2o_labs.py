@@ -46,6 +46,13 @@ def test_a_suite_gives_unanswered_cases_with_their_documents(tmp_path: Path) -> 
     assert (only.corpus, only.categories) == (("a.pdf",), ("privacy",))
 
 
+def test_the_answer_of_a_suite_is_the_expected_one(tmp_path: Path) -> None:
+    """As H2O's client calls it; nobody has answered the questions of a suite."""
+    content = {"name": "S", "tests": [{"test_cases": [{"prompt": "P?", "answer": "E."}]}]}
+    (only,) = read_json(written(tmp_path, content)).cases
+    assert (only.answer, only.expected) == (None, "E.")
+
+
 def test_a_lab_gives_answers_and_models(tmp_path: Path) -> None:
     """With a condition; a model the lab does not describe is known by its key."""
     row = {"key": "k1", "input": "Q?", "context": ["c"], "actual_output": "A.", "model_key": "m1"}

@@ -132,9 +132,11 @@ def _deepeval(record: Record) -> Record:
     """Return a test case of DeepEval: its `context` is what should have been retrieved."""
     found = dict(record)
     found["reference_contexts"] = found.pop("context", None)
-    value = found["retrieval_context"]
-    if isinstance(value, str) and value.strip()[:1] not in ("[", "{"):
-        found["retrieval_context"] = value.split("|")  # as save_as joins them in a CSV
+    for name in ("retrieval_context", "reference_contexts"):
+        value = found[name]
+        if isinstance(value, str) and value.strip()[:1] not in ("[", "{"):
+            # as save_as joins them in CSV and JSON lines
+            found[name] = value.split("|") if value.strip() else None
     return found
 
 

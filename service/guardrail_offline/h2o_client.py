@@ -180,8 +180,10 @@ class _TestLabs:
 
 
 @dataclass(frozen=True)
-class Document:
+class TestDocument:
     """A document that questions are about; `url` is how test cases name it."""
+
+    __test__ = False
 
     name: str
     url: str
@@ -197,7 +199,7 @@ class Test:
     key: str
     name: str
     description: str = ""
-    documents: list[Document] = field(default_factory=list)
+    documents: list[TestDocument] = field(default_factory=list)
     cases: list[Case] = field(default_factory=list)
 
     @property
@@ -245,18 +247,18 @@ class Test:
             raise KeyError(key)
         self.cases = left
 
-    def create_document(self, name: str, url: str, description: str = "") -> Document:
+    def create_document(self, name: str, url: str, description: str = "") -> TestDocument:
         """Make a document, link it and return it."""
-        made = Document(name, url, description)
+        made = TestDocument(name, url, description)
         self.link_document(made)
         return made
 
-    def link_document(self, document: Document) -> None:
+    def link_document(self, document: TestDocument) -> None:
         """Let the test's questions be about a document, too."""
         if document not in self.documents:
             self.documents.append(document)
 
-    def unlink_document(self, document: Document) -> None:
+    def unlink_document(self, document: TestDocument) -> None:
         """Take a document away; ValueError if it is not linked."""
         self.documents.remove(document)
 
@@ -277,7 +279,9 @@ class _Tests:
         self._kept: dict[str, Test] = {}
         self._made = 0
 
-    def create(self, name: str, description: str = "", documents: Sequence[Document] = ()) -> Test:
+    def create(
+        self, name: str, description: str = "", documents: Sequence[TestDocument] = ()
+    ) -> Test:
         """Return a new test without cases."""
         self._made += 1
         made = Test(f"test-{self._made}", name, description, [*documents])

@@ -7,8 +7,10 @@ expected, and written under our own.
 from __future__ import annotations
 
 import io
+import lzma
 import uuid
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,9 +19,12 @@ from typing import Any
 
 from guardrail_offline.datasets.cases import model_json
 from guardrail_offline.evaluators.result import dumps, json_number
-from guardrail_offline.report.exports import report_json, scores_csv
-from guardrail_offline.report.page import report_page
-from guardrail_offline.report.run_data import read_run_data
+from guardrail_offline.report.content import page_content
+from guardrail_offline.report.exports import report_json, results_csv, scores_csv
+from guardrail_offline.report.figures import RunFigures
+from guardrail_offline.report.page import html_fragment, report_page
+from guardrail_offline.report.run_data import RunData, read_run_data
+from guardrail_offline.report.run_log import evaluator_log
 from guardrail_offline.runs.leaderboards import markdown
 from guardrail_offline.runs.result_files import EvaluatorResults, ResultRow, column, read_run
 from guardrail_service.errors import ConfigurationError
@@ -28,7 +33,13 @@ RESULTS = "global_llm_eval_results/application_json/explanation.json"
 BOARD = "global_llm_heatmap_leaderboard"
 OURS = "rag_guardrail"
 OUR_FILES = ("manifest.json", "summary.json", "leaderboards.json", "problems.json",
-             "insights.json", "flips.json")  # fmt: skip
+             "insights.json", "flips.json", "timings.json", "run_consistency.json",
+             "open_rag_eval.csv")  # fmt: skip
+_DAMAGED = (
+    OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+    NotImplementedError,  # a method of compression that Python lacks
+    RuntimeError,  # an encrypted member
+)  # fmt: skip
 MOST_BYTES = 4 * 2**30
 """Unpacked; a small archive may hold a large bomb."""
 _WHEN = (1980, 1, 1, 0, 0, 0)
@@ -43,11 +54,13 @@ def write_archive(folder: Path, out: Path) -> None:
     """
     run = read_run_data(folder)
     results = read_run(folder)
+    content = page_content(RunFigures(run))
     temporary = out.with_name(f".{out.name}.tmp")
     try:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in results.items():
-                _add_evaluator(archive, content, run.evaluators[name].boards, run)
+            for name, found in results.items():
+                _add_evaluator(archive, found, run)
+                _add_shown(archive, run, content, name, _folder(found, run.manifests[0]))
             _add(archive, "interpretation.html", report_page(run))
             _add(archive, "interpretation.json", dumps(report_json(run)))
             table = io.StringIO(newline="")
@@ -67,9 +80,23 @@ def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
     archive.writestr(info, text.encode("utf-8", "backslashreplace"))
 
 
-def _add_evaluator(
-    archive: zipfile.ZipFile, results: EvaluatorResults, boards: Any, run: Any
+def _add_shown(
+    archive: zipfile.ZipFile, run: RunData, content: Mapping[str, Any], name: str, where: str
 ) -> None:
+    """Add what people and spreadsheets read of one evaluator: fragment, table and log."""
+    data = run.evaluators[name]
+    if data.has_values:
+        fragment = html_fragment(content, name, "../../../interpretation.html")
+        _add(archive, f"{where}/global_html_fragment/text_html/explanation.html", fragment)
+    table = io.StringIO(newline="")
+    results_csv(run, data, table)
+    _add(archive, f"{where}/global_llm_eval_results/text_csv/explanation.csv", table.getvalue())
+    log = "".join(f"{line}\n" for line in evaluator_log(run, data))
+    _add(archive, f"{where}/log/explainer_run_{where[-36:]}.log", log)
+
+
+def _add_evaluator(archive: zipfile.ZipFile, results: EvaluatorResults, run: RunData) -> None:
+    boards = run.evaluators[results.evaluator].boards
     where = _folder(results, run.manifests[0])
     rows = [_h2o_row(row) for row in results.rows]
     models = [model_json(model) for model in results.models]
@@ -124,7 +151,7 @@ def opened_run(path: Path) -> Iterator[Path]:
         try:
             with zipfile.ZipFile(path) as archive:
                 _unpack(archive, folder, str(path))
-        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        except _DAMAGED as error:
             raise ConfigurationError(
                 str(path), type(error).__name__, "an archive of a run"
             ) from error

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from guardrail_service.commands.console import command, out, plain
 from guardrail_service.errors import ConfigurationError, MissingExtra
+
+if TYPE_CHECKING:
+    from guardrail_offline.report.run_data import RunData
 
 FORMATS = (".html", ".json", ".csv", ".md", ".zip")
 
@@ -33,6 +37,13 @@ def report(
     tolerate: Annotated[
         float, typer.Option(min=0, max=1, help="Share of failing answers that is accepted.")
     ] = 0.05,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            help="One part only, as a fragment for another page (.html, .md) or as .json: summary, "
+            "metrics, not-judged, findings, an evaluator; .html: evaluators, data, run; .json: eye."
+        ),
+    ] = None,
 ) -> None:
     """Write a run, or several side by side, as one page that needs no network, or as one file."""
     try:
@@ -43,8 +54,10 @@ def report(
     target = out_file or (first / REPORT if first.is_dir() else first.with_suffix(".html"))
     if target.suffix.lower() not in FORMATS:
         raise ConfigurationError("--out", repr(target.suffix), f"one of {', '.join(FORMATS)}")
+    if part and (out_file is None or target.suffix.lower() not in (".html", ".md", ".json")):
+        raise ConfigurationError("--part", "no --out for it", "--out with .html, .md or .json")
     try:
-        _write(runs, target, tolerate)
+        _write(runs, target, tolerate, part)
     except OSError as error:
         raise ConfigurationError("--out", type(error).__name__, "a file to write") from error
     out.print(f"see {plain(str(target))}")
@@ -116,10 +129,8 @@ def _draw(
             write_all(figures, target)
 
 
-def _write(runs: Sequence[Path], target: Path, tolerate: float) -> None:
+def _write(runs: Sequence[Path], target: Path, tolerate: float, part: str | None) -> None:
     from guardrail_offline.report.archive import opened_run, write_archive
-    from guardrail_offline.report.exports import report_json, report_markdown, scores_csv
-    from guardrail_offline.report.page import report_page
     from guardrail_offline.report.run_data import read_run_data
     from guardrail_offline.report.several_runs import side_by_side
     from guardrail_offline.runs.shards import whole_file
@@ -133,13 +144,39 @@ def _write(runs: Sequence[Path], target: Path, tolerate: float) -> None:
             write_archive(folders[0], target)
             return
         run = side_by_side([read_run_data(folder) for folder in folders])
+        text = _text(run, kind, tolerate) if part is None else _part(run, kind, tolerate, part)
         with whole_file(target) as stream:
-            if kind == ".csv":
-                scores_csv(run, stream)
-            elif kind == ".json":
-                content = report_json(run, tolerate)
-                stream.write(json.dumps(content, indent=1, allow_nan=False) + "\n")
-            elif kind == ".md":
-                stream.write(report_markdown(run, tolerate))
-            else:
-                stream.write(report_page(run, tolerate))
+            stream.write(text)
+
+
+def _text(run: RunData, kind: str, tolerate: float) -> str:
+    from guardrail_offline.report.exports import report_json, scores_csv
+    from guardrail_offline.report.markdown import report_markdown
+    from guardrail_offline.report.page import report_page
+
+    if kind == ".csv":
+        table = io.StringIO(newline="")
+        scores_csv(run, table)
+        return table.getvalue()
+    if kind == ".json":
+        return _json(report_json(run, tolerate))
+    return report_markdown(run, tolerate) if kind == ".md" else report_page(run, tolerate)
+
+
+def _part(run: RunData, kind: str, tolerate: float, part: str) -> str:
+    from guardrail_offline.report.content import page_content
+    from guardrail_offline.report.exports import json_part, report_json
+    from guardrail_offline.report.figures import RunFigures
+    from guardrail_offline.report.markdown import markdown_fragment
+    from guardrail_offline.report.page import REPORT, html_fragment
+
+    if kind == ".json":
+        return _json(json_part(report_json(run, tolerate), part))
+    content = page_content(RunFigures(run), tolerate)
+    return (
+        markdown_fragment(content, part) if kind == ".md" else html_fragment(content, part, REPORT)
+    )
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"

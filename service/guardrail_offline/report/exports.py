@@ -1,9 +1,9 @@
-"""A run as a table, as JSON for programs and language models, and as Markdown."""
+"""A run as a table, and as JSON for programs and language models."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import IO, Any
 
@@ -14,8 +14,9 @@ from guardrail_offline.report.content import page_content
 from guardrail_offline.report.differences import Ahead
 from guardrail_offline.report.eye import eye
 from guardrail_offline.report.figures import Figure, RunFigures
-from guardrail_offline.report.run_data import RunData
+from guardrail_offline.report.run_data import EvaluatorData, RunData
 from guardrail_offline.report.verdicts import TOLERATED, MetricCheck, ModelVerdict, headline
+from guardrail_service.errors import ConfigurationError, choices
 
 MEANING = {
     "answer": "whether a model may go live, as a light and a sentence",
@@ -30,6 +31,18 @@ MEANING = {
 """Written into `report.json`, so that a reader needs no manual."""
 
 
+def results_csv(run: RunData, data: EvaluatorData, stream: IO[str]) -> None:
+    """Write one evaluator's cases with their texts, as H2O's archives have them."""
+    texts = ("input", "expected_output", "actual_output")
+    keys = [metric.key for metric in data.metrics]
+    writer = csv.writer(stream)
+    writer.writerow(["key", "model_key", *texts, *keys])
+    for place, case in enumerate(run.cases):
+        cells = [_value(data.values[key][place]) for key in keys]
+        named = [_plain(case.get(name) or "") for name in ("key", "model_key", *texts)]
+        writer.writerow(named + cells)
+
+
 def scores_csv(run: RunData, stream: IO[str]) -> None:
     """Write a row per case with a column per evaluator and metric; a cell is empty without value.
 
@@ -41,8 +54,12 @@ def scores_csv(run: RunData, stream: IO[str]) -> None:
     writer.writerow(["key", "model_key", "group", *names])
     for place, case in enumerate(run.cases):
         values = [data.values[metric.key][place] for _, data in having for metric in data.metrics]
-        cells = ["" if np.isnan(value) else repr(float(value)) for value in values]
+        cells = [_value(value) for value in values]
         writer.writerow([_plain(case[key]) for key in ("key", "model_key", "group")] + cells)
+
+
+def _value(value: float) -> str:
+    return "" if np.isnan(value) else repr(float(value))
 
 
 def _plain(text: Any) -> str:
@@ -77,6 +94,32 @@ def report_json(run: RunData, tolerated: float = TOLERATED) -> dict[str, Any]:
         "problems": list(run.problems),
         "eye": eye(figures, tolerated),
     }
+
+
+JSON_PARTS: Mapping[str, tuple[str, ...]] = {
+    "summary": ("answer", "models"),
+    "metrics": ("metrics",),
+    "not-judged": ("not_run",),
+    "findings": ("differences", "fail_together", "problems"),
+}
+"""Parts of the page, by what `report.json` has of them; the eye is its tree alone."""
+
+
+def json_part(content: Mapping[str, Any], part: str) -> Any:
+    """Return one part of `report.json`, or the metrics of one evaluator.
+
+    Raises:
+        ConfigurationError: If there is no such part.
+    """
+    if part == "eye":
+        return content["eye"]
+    if part in JSON_PARTS:
+        return {name: content[name] for name in ("meaning", *JSON_PARTS[part])}
+    metrics = [one for one in content["metrics"] if one["evaluator"] == part]
+    if not metrics:
+        names = ["eye", *JSON_PARTS, *dict.fromkeys(m["evaluator"] for m in content["metrics"])]
+        raise ConfigurationError("--part", repr(part), choices(part, names, "part"))
+    return {"meaning": content["meaning"], "metrics": metrics}
 
 
 def _verdict(verdict: ModelVerdict, run: RunData) -> dict[str, Any]:
@@ -118,49 +161,3 @@ def _figure(figure: Figure, *, is_headline: bool) -> dict[str, Any]:
 
 def _ahead(one: Ahead, run: RunData) -> dict[str, Any]:
     return asdict(one) | {"better": run.title(one.better), "worse": run.title(one.worse)}
-
-
-def report_markdown(run: RunData, tolerated: float = TOLERATED) -> str:
-    """Return the first screen and the headline metrics, for a wiki or a pull request."""
-    content = page_content(RunFigures(run), tolerated)
-    lines = [f"# Report: {_cell(run.name)}", "", f"**{_cell(content['answer'][1])}**", ""]
-    for verdict in content["verdicts"]:
-        lines += _of_model(verdict, run)
-    lines += _headlines(content["headlines"], run)
-    return "\n".join(lines) + "\n"
-
-
-def _of_model(verdict: ModelVerdict, run: RunData) -> list[str]:
-    lines = [f"## {_cell(run.title(verdict.model))}: {verdict.light}", ""]
-    for light in ("fails", "unclear"):
-        lines += [
-            f"- {light}: {check.data.name} ({check.figure.metric.key}): {check.why}"
-            for check in verdict.checks
-            if check.light == light
-        ]
-    return [*lines, ""]
-
-
-def _headlines(headlines: Sequence[Mapping[str, Any]], run: RunData) -> list[str]:
-    models = " | ".join(_cell(model.title) for model in run.models)
-    lines = ["## Headline metrics", "", f"| evaluator | metric | {models} |"]
-    lines.append("|---|---|" + "---|" * len(run.models))
-    for row in headlines:
-        cells = " | ".join(_short(cell["figure"]) for cell in row["cells"])
-        lines.append(f"| {row['data'].name} | {row['metric'].key} | {cells} |")
-    return lines
-
-
-def _short(figure: Figure) -> str:
-    if figure.value is None:
-        return "no value"
-    ends = "" if figure.interval is None else " ({:.3f} to {:.3f})".format(*figure.interval)
-    return f"{figure.value:.3f}{ends}, {figure.judged} of {figure.cases}"
-
-
-_MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_{}[]<>#|!"} | {"\n": " ", "\r": " "})
-
-
-def _cell(text: str) -> str:
-    """Return a text of the lab that Markdown shows as it is."""
-    return text.translate(_MARKS)

@@ -20,11 +20,13 @@ from guardrail_offline.report.content import DOMAIN_ORDER, page_content
 from guardrail_offline.report.eye import eye
 from guardrail_offline.report.figures import RunFigures, in_words
 from guardrail_offline.report.run_data import RunData, read_run_data, short
+from guardrail_offline.report.sections import Section
 from guardrail_offline.report.several_runs import side_by_side
 from guardrail_offline.report.shown_cases import embedded, shown_cases
 from guardrail_offline.report.verdicts import LIGHTS, TOLERATED
 from guardrail_offline.runs.shards import whole_file
 from guardrail_service import __version__
+from guardrail_service.errors import ConfigurationError, choices
 
 REPORT = "report.html"
 MOST_CASES = 20_000
@@ -52,6 +54,8 @@ PARTS = (
     ("data", "Data"),
     ("run", "Run"),
 )
+FRAGMENTS = ("summary", "metrics", "not-judged", "evaluators", "findings", "data", "run")
+"""Parts that need no script."""
 
 
 def write_report(folders: Iterable[Path], out: Path, tolerated: float = TOLERATED) -> None:
@@ -79,30 +83,87 @@ def report_page(run: RunData, tolerated: float = TOLERATED) -> str:
         **shown.content,
         "eye": eye(figures, tolerated), "words": LIGHT_WORDS, "marks": LIGHT_MARKS,
     }  # fmt: skip
-    style, script = _asset("report.css"), _asset("report.js") + _asset("eye.js")
-    return _environment().get_template("report.html.j2").render(
-        **content,
+    script = _asset("report.js") + _asset("eye.js")
+    return environment().get_template("report.html.j2").render(
+        **_words(content) | frame(script),
         shown=shown,
         parts=PARTS,
-        lights=LIGHTS,
-        light_words=LIGHT_WORDS,
-        light_marks=LIGHT_MARKS,
-        tally_words=TALLY_WORDS,
-        calls=CALLS,
-        origin_words=ORIGIN_WORDS,
-        title=lambda model: short(run.title(model)),
-        version=__version__,
-        policy=_policy(style, script),
-        style=Markup(style),  # noqa: S704 - a file of this package
         script=Markup(script),  # noqa: S704 - files of this package
         content_json=Markup(embedded(data)),  # noqa: S704 - escaped by `embedded`
     )  # fmt: skip
 
 
+def html_fragment(content: Mapping[str, Any], part: str, home: str) -> str:
+    """Return one part of the page for another page, with its own style and without a script.
+
+    Args:
+        content: From `page_content`.
+        part: One of `FRAGMENTS`, or an evaluator.
+        home: Address of the whole page, for links.
+
+    Raises:
+        ConfigurationError: If there is no such part, or it needs the script.
+    """
+    section = section_of(content, part)
+    template = "evaluator.html.j2" if section else f"{part.replace('-', '_')}.html.j2"
+    body = environment().get_template(template).render(
+        **_words(content) | {"home": home}, s=section
+    )  # fmt: skip
+    style = _asset("report.css").replace(":root", ":scope").replace("\nbody {", "\n:scope {")
+    scoped = f"<style>@scope (.guardrail-report) {{\n{style}}}</style>"
+    return f'<div class="guardrail-report">{scoped}\n{body}</div>\n'
+
+
+def section_of(content: Mapping[str, Any], part: str) -> Section | None:
+    """Return the evaluator of a part, None for a part of the whole run.
+
+    Raises:
+        ConfigurationError: If there is no such part.
+    """
+    found: dict[str, Section] = {one.data.id: one for one in content["sections"]}
+    if part not in found and part not in FRAGMENTS:
+        names = (*FRAGMENTS, *found)
+        raise ConfigurationError("--part", repr(part), choices(part, names, "part"))
+    return found.get(part)
+
+
+def frame(script: str = "", more: str = "") -> dict[str, Any]:
+    """Return what every page's head needs: style, and the policy that allows it and a script.
+
+    Args:
+        script: The page's only script.
+        more: Further directives.
+    """
+    style = _asset("report.css")
+    return {
+        "style": Markup(style),  # noqa: S704 - a file of this package
+        "policy": _policy(style, script) + more,
+        "version": __version__,
+    }
+
+
+def _words(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content with the words that templates show."""
+    run: RunData = content["run"]
+    return {
+        **content,
+        "home": "",
+        "lights": LIGHTS,
+        "light_words": LIGHT_WORDS,
+        "light_marks": LIGHT_MARKS,
+        "tally_words": TALLY_WORDS,
+        "calls": CALLS,
+        "origin_words": ORIGIN_WORDS,
+        "title": lambda model: short(run.title(model)),
+        "version": __version__,
+    }
+
+
 def _policy(style: str, script: str) -> str:
     """Return what a browser may do on the page: show it, and run these two texts."""
+    scripts = f"'{_hash(script)}'" if script else "'none'"
     return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src {scripts}; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -116,7 +177,8 @@ def _asset(name: str) -> str:
 
 
 @lru_cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return the templates of all pages; whatever they show is escaped."""
     environment = Environment(
         loader=PackageLoader("guardrail_offline.report"),
         autoescape=True,

@@ -140,7 +140,7 @@ def test_the_values_are_those_of_the_run(lake: Path) -> None:
 def test_reruns_show_their_spread(lake: Path, tmp_path: Path) -> None:
     """Of questions that were answered three times or more."""
     out = tmp_path / "out.png"
-    words = ["--metrics-to-plot", "rouge.rouge_l: std", "-o", out]
+    words: list[str | Path] = ["--metrics-to-plot", "rouge.rouge_l: std", "-o", out]
     plot(lake, "--evaluator", "consistency", *words)
     assert out.stat().st_size > 1000
 

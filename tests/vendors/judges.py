@@ -233,26 +233,44 @@ def chain(path: str) -> Callable[[str, str, bool], Seen]:
     return ask
 
 
+GIVEN: Any = {"messages": [{"role": "user", "content": QUESTION}]}
+
+
 def graph(*modes: Any) -> Callable[[str, str, bool], Seen]:
     """Return a judge that streams a run of LangGraph's server in modes."""
 
     def ask(url: str, model: str, _: bool) -> Seen:
         client = get_sync_client(url=url, api_key="x")
-        given = {"messages": [{"role": "user", "content": QUESTION}]}
-        found = list(client.runs.stream(None, model, input=given, stream_mode=list(modes)))
-        said: dict[str, str] = {}
-        for name, document in ((part.event, part.data) for part in found):
-            if name.startswith("messages/p") or name == "messages/complete":
-                said[name.partition("/")[0]] = document[-1]["content"]
-            elif name == "messages":
-                said[name] = said.get(name, "") + document[0]["content"]
-            elif name == "values" and document["messages"][-1]["type"] == "ai":
-                said[name] = document["messages"][-1]["content"]
-        told = [part.data["guardrail"]["reason"] for part in found if part.event == "guardrail"]
-        assert found[-1].event == "end"
-        return Seen([*said.values()], told[0] if told else None, [part.data for part in found])
+        found = list(client.runs.stream(None, model, input=GIVEN, stream_mode=list(modes)))
+        return _run([(part.event, part.data) for part in found])
 
     return ask
+
+
+def npm_graph(*modes: Any) -> Callable[[str, str, bool], Seen]:
+    """Return a judge that does the same with npm's client."""
+
+    def ask(url: str, model: str, _: bool) -> Seen:
+        asked = json.dumps({"assistant": model, "input": GIVEN, "streamMode": modes})
+        found = json.loads(node("graph", url, said=asked))
+        return _run([(part["event"], part.get("data")) for part in found])
+
+    return ask
+
+
+def _run(found: list[tuple[str, Any]]) -> Seen:
+    """Return what the events of a run say, message by message as its readers put them together."""
+    said: dict[str, str] = {}
+    for name, document in found:
+        if name.startswith("messages/p") or name == "messages/complete":
+            said[name.partition("/")[0]] = document[-1]["content"]
+        elif name == "messages":
+            said[name] = said.get(name, "") + document[0]["content"]
+        elif name == "values" and document["messages"][-1]["type"] == "ai":
+            said[name] = document["messages"][-1]["content"]
+    told = [document["guardrail"]["reason"] for name, document in found if name == "guardrail"]
+    assert found[-1][0] == "end"
+    return Seen([*said.values()], told[0] if told else None, [document for _, document in found])
 
 
 def index(url: str, model: str, streamed: bool) -> Seen:
@@ -314,8 +332,8 @@ JUDGES = {
         Judge("written", "llama-index-core", "a query engine", index, ..., streams=(False,),
               lost=HEADER),
         Judge("written", "llama-index-core", "an agent", index, "blocked", streams=(True,)),
-        *(Judge("written", "langgraph-sdk", " and ".join(modes), graph(*modes), "blocked",
-                streams=(True,))
+        *(Judge("written", client, " and ".join(modes), ask(*modes), "blocked", streams=(True,))
+          for client, ask in (("langgraph-sdk", graph), ("@langchain/langgraph-sdk", npm_graph))
           for modes in (("messages", "values"), ("messages-tuple",), ("messages-tuple", "values"))),
         *(Judge("npm", "ai", version, ui(version), "content-filter",
                 streams=(True,)) for version in ("4", "5", "7")),

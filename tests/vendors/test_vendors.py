@@ -78,8 +78,11 @@ def row(judge: Judge, passed: set[tuple[bool, str]]) -> str:
     every = ", ".join(SAYINGS)
     said = ["all" if cell == every else cell for cell in cells]
     pinned = json.loads(Path(__file__).with_name("package.json").read_text())["dependencies"]
-    from_npm = pinned.get(f"ai{judge.api}", "").rpartition("@")[2]
-    client = f"`{judge.client}` {from_npm or f'{version(judge.client)}, {judge.api}'}"
+    if alias := pinned.get(f"ai{judge.api}"):
+        client = f"`{judge.client}` {alias.rpartition('@')[2]}"
+    else:
+        number = pinned.get(judge.client) or version(judge.client)
+        client = f"`{judge.client}` {number}, {judge.api}"
     return f"| {' | '.join([client, judge.sender, *said, judge.lost or '-'])} |"
 
 

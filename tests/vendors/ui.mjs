@@ -1,4 +1,5 @@
-// npm `ai`: `node ui.mjs serve` sends its streams; `node ui.mjs read VERSION URL SAYING` reads one.
+// npm `ai`: `node ui.mjs serve` sends its streams; `node ui.mjs read VERSION URL` reads one, asked for
+// on standard input. npm `@langchain/langgraph-sdk`: `node ui.mjs graph URL` streams a run.
 import { createServer } from "node:http";
 import { Readable } from "node:stream";
 import { readFileSync } from "node:fs";
@@ -90,5 +91,15 @@ async function read(version, url, body) {
   console.log(JSON.stringify(seen));
 }
 
+async function graph(apiUrl, body) {
+  const { Client } = await import("@langchain/langgraph-sdk");
+  const { assistant, input, streamMode } = JSON.parse(body);
+  const parts = [];
+  const client = new Client({ apiUrl, apiKey: "x", callerOptions: { maxRetries: 0 } });
+  for await (const part of client.runs.stream(null, assistant, { input, streamMode })) parts.push(part);
+  console.log(JSON.stringify(parts));
+}
+
 const [what, ...rest] = process.argv.slice(2);
-await (what === "serve" ? serve() : read(...rest, readFileSync(0, "utf8")));
+const asked = () => readFileSync(0, "utf8");
+await (what === "serve" ? serve() : what === "graph" ? graph(...rest, asked()) : read(...rest, asked()));

@@ -26,7 +26,7 @@ pin() {
 for name in runtime demo dev vendors litellm adapters; do
 	pin --excludes without.txt "$name.in" --output-file "$name.txt" "$@"
 done
-for name in load browser pandas wheels; do
+for name in load browser pandas suites wheels; do
 	pin "$name.in" --output-file "$name.txt" "$@"
 done
 pin --excludes without-gpu.txt export.in --output-file export.txt "$@"

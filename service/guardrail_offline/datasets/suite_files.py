@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+import re2
+
 from guardrail_offline.datasets.cases import Case
+from guardrail_service.text.patterns.search import encodable
 from guardrail_service.types import Passage
 
 Records = list[dict[str, Any]]
@@ -143,8 +146,14 @@ def _bedrock_passage(passage: Passage) -> dict[str, Any]:
     return {**named, "content": {"text": passage.text}}
 
 
+_NUMBERED = re2.compile(r"\[\d{1,9}\]")
+
+
 def _open_rag_eval(cases: Sequence[Case]) -> str:
-    """Return Open RAG Eval's CSV of answers: a row per passage."""
+    """Return Open RAG Eval's CSV of answers: a row per passage.
+
+    Its citations are numbers in brackets, so passages are called by theirs.
+    """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["query_id", "query", "query_run", "passage_id", "passage", "generated_answer"])
@@ -152,7 +161,8 @@ def _open_rag_eval(cases: Sequence[Case]) -> str:
     for case in cases:
         runs[case.group] = runs.get(case.group, 0) + 1
         for number, passage in enumerate(case.contexts or (Passage(""),), start=1):
-            place = f"[{number}]" if passage.id is None else passage.id
+            is_number = _NUMBERED.fullmatch(encodable(passage.id or ""))
+            place = passage.id if is_number else f"[{number}]"
             answer = case.answer if number == 1 else ""
             row = [case.group, case.question, runs[case.group], place, passage.text, answer]
             writer.writerow(row)

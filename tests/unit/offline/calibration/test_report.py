@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 import pytest
 
 from guardrail_offline.calibration.fit import run_fit
@@ -33,6 +35,8 @@ def test_the_page_is_self_contained_and_escapes_everything(files: Files) -> None
     assert "&lt;b&gt;" in text
     assert "http" not in text.replace("http-equiv", "")
     assert text.count("data:image/png;base64,") == 3
+    assert "script-src 'none'; base-uri 'none'; form-action 'none'; img-src data:" in unescape(text)
+    assert "color-scheme: light dark" in text
 
 
 def test_good_and_bad_bars_stand_on_the_same_edges(files: Files) -> None:

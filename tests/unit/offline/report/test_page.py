@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from html.parser import HTMLParser
@@ -105,6 +106,62 @@ def test_every_part_is_there(lake: Path) -> None:
     links = [a.get("href") for tag, a in page.tags if tag == "a"]
     assert links[1 : len(PARTS) + 1] == [f"#{name}" for name, _ in PARTS]
     has_no_foreign_code(page)
+
+
+STRUCTURE = Path(__file__).with_name("structure.txt")
+
+
+class Outline(HTMLParser):
+    """The elements of a page as an indented list: names, ids, classes and roles, but no texts."""
+
+    EMPTY = frozenset({"meta", "input", "br", "rect", "circle", "line", "polygon"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self._depth = 0
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note it."""
+        known = dict(attrs)
+        name = tag + (f"#{known['id']}" if known.get("id") else "")
+        name += "".join(f".{one}" for one in (known.get("class") or "").split())
+        name += f"[{known['role']}]" if known.get("role") else ""
+        self.lines.append("  " * self._depth + name)
+        self._depth += tag not in self.EMPTY
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note one that holds nothing."""
+        self.handle_starttag(tag, attrs)
+        self._depth -= tag not in self.EMPTY
+
+    def handle_endtag(self, tag: str) -> None:
+        """Go up again."""
+        self._depth -= tag not in self.EMPTY
+
+
+def folded(lines: list[str]) -> list[str]:
+    """Return an outline in which siblings that are alike stand once, with all that is in them."""
+    found: list[str] = []
+    seen: dict[str, set[str]] = {}
+    path: list[str] = []
+    for line in lines:
+        depth = (len(line) - len(line.lstrip())) // 2
+        path[depth:] = [line.strip()]
+        parent = "/".join(path[:-1])
+        if line.strip() not in seen.setdefault(parent, set()):
+            seen[parent].add(line.strip())
+            found.append(line)
+    return found
+
+
+def test_the_structure_of_the_page_is_the_one_that_was_looked_at(lake: Path) -> None:
+    """Of the example lab; written anew where the environment asks for it."""
+    found = "\n".join(folded(Outline(report_page(read_run_data(lake))).lines)) + "\n"
+    if os.environ.get("GUARDRAIL_WRITE_GOLDEN"):
+        STRUCTURE.write_text(found, "utf-8")
+    assert found.splitlines() == STRUCTURE.read_text("utf-8").splitlines()
 
 
 def test_an_evaluator_says_how_far_it_agrees_with_people(lake: Path) -> None:

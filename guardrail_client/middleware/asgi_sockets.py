@@ -21,6 +21,7 @@ from guardrail_client.middleware.asgi_streams import TEXT_LANE, EventBody, Waiti
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.codes import without
 from guardrail_client.middleware.documents import Document, FoundText, is_name, strict_json
+from guardrail_client.middleware.encodings import hides_a_sentence, is_slug
 from guardrail_client.middleware.event_reader import Found
 from guardrail_client.middleware.exchange import Exchange
 from guardrail_client.middleware.frames import BINARY, Frames, ends_answer, event_of, frames_of
@@ -214,7 +215,7 @@ class Socket(Guarded):
         elif kind == "websocket.close":
             await self._end()
             if not self.stopped:
-                await self.downstream(_without_sentence(message))
+                await self.downstream(self._without_sentence(message))
         elif kind == "websocket.accept":
             decision = ("X-Guardrail-Decision", "streaming")
             headers = bodies.added(list(message.get("headers") or ()), [decision])
@@ -305,6 +306,13 @@ class Socket(Guarded):
     def _is_withheld(self, said: str | float) -> bool:
         """Return whether a name or a number says what was withheld from one of the last answers."""
         return any(withheld.says(said) for withheld in self._alone)
+
+    def _without_sentence(self, message: Message) -> Message:
+        """Return how the socket is closed, without a reason that nobody has read."""
+        reason = message.get("reason") or ""
+        is_code = is_name(reason) and not (is_slug(reason) or hides_a_sentence(reason))
+        says = self.withheld.says(reason) or self._is_withheld(reason)
+        return message if not reason or (is_code and not says) else {**message, "reason": ""}
 
     def _instead(self, outcome: AnswerOutcome) -> bytes:
         """Return the frames that stand in for one that cannot be checked."""
@@ -404,9 +412,3 @@ def _for_frames(route: Route) -> Route:
     """Return a route that reads frames as it would read events and replies."""
     shape = (route.websocket or "").removeprefix("json:")
     return replace(route, sse=shape, answer=None if shape == "text" else shape)
-
-
-def _without_sentence(message: Message) -> Message:
-    """Return how a socket is closed, without a reason that nobody has read."""
-    reason = message.get("reason")
-    return message if not reason or is_name(reason) else {**message, "reason": ""}

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 from guardrail_client.middleware.bodies import parsed
+from guardrail_client.middleware.documents import (
+    at_place,
+    is_code,
+    key_places,
+    put,
+    string_places,
+)
 from guardrail_client.middleware.encodings import from_codes, hides_a_sentence
+from guardrail_client.middleware.shapes import Shape
 from guardrail_client.middleware.sse import compact, data_of, field_of, with_data
 from guardrail_client.middleware.withheld import SHORTEST, Place, digits_of
 
@@ -133,6 +142,17 @@ def without_unread_numbers(value: Any, at: Place = ()) -> Any:
         return [without_unread_numbers(child, (*at, i)) for i, child in enumerate(value)]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return 0 if is_number and is_unread_number(at, value) else value
+
+
+def silenced(document: Any, shape: Shape) -> Any:
+    """Return a document in which only names and codes say something."""
+    document = copy.deepcopy(document)
+    for place in list(string_places(document)):
+        if not (place and is_code(place[-1], at_place(document, place), shape)):
+            document = put(document, place, "")
+    for place in [*key_places(document)][::-1]:
+        del at_place(document, place[:-1])[place[-1]]
+    return without_unread_numbers(document)
 
 
 def without(event: bytes, says: Callable[[str | float], bool], *, is_text: bool = False) -> bytes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from guardrail_client.middleware.bodies import UnreadableBody
-from guardrail_client.middleware.codes import without_unread_numbers
+from guardrail_client.middleware.encodings import hides_a_sentence, is_slug
 from guardrail_client.middleware.shapes import IDENTIFIERS, Shape
 from guardrail_client.middleware.withheld import Withheld
 
@@ -132,7 +132,9 @@ class Document:
             changed = withheld.without_pieces(_scrubbed(changed, withheld, kept), kept)
         except ValueError:
             raise UnreadableBody("answer_in_a_key") from None
-        for place, text in written.items():
+        judged = [at for at in kept - written.keys() if isinstance(at_place(self.value, at), str)]
+        hidden = {at: "" for at in judged if withheld.is_encoded_in(at_place(self.value, at))}
+        for place, text in (hidden | written).items():
             if not _put(changed, place, text):
                 raise UnreadableBody("answer_not_in_document")
         return changed
@@ -201,22 +203,22 @@ def others_in(value: Any, shape: Shape, claimed: Sequence[Place] = ()) -> Iterat
         text = at_place(value, place)
         if not is_claimed(place) and not (place and is_code(place[-1], text, shape)):
             yield FoundText(text, (place,))
-    for place in _key_places(value):
+    for place in key_places(value):
         if not is_claimed(place):
             yield FoundText(str(place[-1]), ())
 
 
-def _key_places(value: Any, at: Place = ()) -> Iterator[Place]:
+def key_places(value: Any, at: Place = ()) -> Iterator[Place]:
     """Yield where keys of objects stand that are no names."""
     for key, child in _children(value):
         if isinstance(key, str) and not is_name(key):
             yield (*at, key)
-        yield from _key_places(child, (*at, key))
+        yield from key_places(child, (*at, key))
 
 
 def keys_of(value: Any) -> list[str]:
     """Return the keys of a document's objects that are no names."""
-    return [str(place[-1]) for place in _key_places(value)]
+    return [str(place[-1]) for place in key_places(value)]
 
 
 def is_code(key: str | int, text: str, shape: Shape) -> bool:
@@ -317,7 +319,7 @@ def _texts_below(value: Any, start: Place) -> list[Place]:
         return []
     if not isinstance(found, list | dict):
         raise UnreadableBody("answer_not_text")
-    if next(_key_places(found), None) is not None:
+    if next(key_places(found), None) is not None:
         raise UnreadableBody("answer_in_a_key")
     below = [(*start, *place) for place in string_places(found)]
     names = ("type", "id", "role", "index")
@@ -342,17 +344,6 @@ def _scrubbed(value: Any, withheld: Withheld, kept: set[Place], at: Place = ()) 
     return withheld.removed_from(value)
 
 
-def silenced(document: Any, shape: Shape) -> Any:
-    """Return a document in which only names and codes say something."""
-    document = copy.deepcopy(document)
-    for place in list(string_places(document)):
-        if not (place and is_code(place[-1], at_place(document, place), shape)):
-            document = put(document, place, "")
-    for place in [*_key_places(document)][::-1]:
-        del at_place(document, place[:-1])[place[-1]]
-    return without_unread_numbers(document)
-
-
 def places_of(value: Any, pattern: str) -> list[Place]:
     """Return every place that a pattern leads to."""
     return _flat(value, pattern)
@@ -366,6 +357,10 @@ def put(value: Any, place: Place, new: Any) -> Any:
     return value
 
 
+def _is_error_code(text: str) -> bool:
+    return is_name(text) and not (is_slug(text) or hides_a_sentence(text))
+
+
 def without_sentences(document: Any, instead: str) -> Any:
     """Return what an error says with another text for whatever is no name or phrase of HTTP.
 
@@ -373,12 +368,12 @@ def without_sentences(document: Any, instead: str) -> Any:
         UnreadableBody: If a key is a sentence.
     """
     if isinstance(document, str):
-        return document if is_name(document) or document in PHRASES else instead
+        return document if _is_error_code(document) or document in PHRASES else instead
     if isinstance(document, list):
         return [without_sentences(item, instead) for item in document]
     if not isinstance(document, dict):
         return document
-    if not all(is_name(key) for key in document):
+    if not all(map(_is_error_code, document)):
         raise UnreadableBody("unread_error")
     return {key: without_sentences(item, instead) for key, item in document.items()}
 

@@ -17,7 +17,7 @@ MAX_VIEWS = 32
 MAX_BLANKS = 3
 """In what a name says; more of them are a sentence."""
 MAX_WORDS = 6
-"""Of letters alone in an identifier; paths and names of models have fewer."""
+"""Of letters alone in the code of an error."""
 MAX_NAME = 256
 """Letters of a name whose views are kept in memory."""
 SHORTEST = 8
@@ -58,7 +58,7 @@ def _decoded(text: str) -> Iterator[str]:
         yield html.unescape(text)
     if "\\" in text:
         yield _unescaped(text)
-    if "%" in text:
+    if "%" in text or "+" in text:
         yield urllib.parse.unquote_plus(text)
     if _is_quoted(text):
         yield _read(quopri.decodestring(text.encode("utf-8", "replace")))
@@ -121,11 +121,20 @@ def _kept_views(name: str) -> tuple[str, ...]:
 
 
 def hides_a_sentence(name: str) -> bool:
-    """Return whether a name is an encoded sentence, or one with other marks in place of blanks."""
-    if sum(word.isalpha() for word in name.translate(_MARKS_ARE_BLANK).split()) > MAX_WORDS:
-        return True
-    said = [line for view in views_of_name(name)[1:] for line in view.split("\n")]
-    return any(line.isprintable() and line.count(" ") > MAX_BLANKS for line in said)
+    """Return whether a name is an encoded sentence."""
+    return any(_is_sentence(line) for view in views_of_name(name)[1:] for line in view.split("\n"))
+
+
+def _is_sentence(text: str) -> bool:
+    """Return whether a text can be read, and most of its words are letters."""
+    words = text.split(" ") if text.isprintable() else []
+    spelled = sum(word.strip(string.punctuation).isalpha() for word in words)
+    return len(words) > MAX_BLANKS + 1 and 2 * spelled > len(words)
+
+
+def is_slug(name: str) -> bool:
+    """Return whether a name is a sentence with other marks in place of its blanks."""
+    return sum(word.isalpha() for word in name.translate(_MARKS_ARE_BLANK).split()) > MAX_WORDS
 
 
 def from_codes(numbers: Sequence[int]) -> str:

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from guardrail_client.middleware.bodies import UnreadableBody
-from guardrail_client.middleware.codes import NO_CODES, Codes, codes_of
+from guardrail_client.middleware.codes import NO_CODES, Codes, codes_of, silenced
 from guardrail_client.middleware.documents import (
     is_name,
     others_in,
-    silenced,
     strict_json,
     without_sentences,
 )

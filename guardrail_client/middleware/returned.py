@@ -70,7 +70,8 @@ def cleaned(value: Any, withheld: Withheld, left: int = DEPTH) -> Any:
     """Return a value in which nothing says what is withheld; itself if nothing does.
 
     Collections, mappings, dataclasses, models of pydantic and documents are looked into, down to
-    `left` of them in one another; what cannot be said otherwise is None.
+    `left` of them in one another; what cannot be said otherwise is None, and so is a value of
+    another kind that says it when it is printed.
     """
     if isinstance(value, str | int | float):
         return withheld.removed_from(value)
@@ -88,11 +89,21 @@ def cleaned(value: Any, withheld: Withheld, left: int = DEPTH) -> Any:
             return value
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     attributes = _attributes(value) if left else {}
+    if not attributes:
+        return None if withheld.is_in(_said_by(value)) else value
     changes = _changes(attributes, withheld, left - 1)
     try:
         return _with_attributes(value, changes) if changes else value
     except (AttributeError, TypeError, ValueError):  # it cannot be copied so
         return None
+
+
+def _said_by(value: Any) -> str:
+    """Return what a value of another kind says when it is printed, such as a path or a decimal."""
+    try:
+        return str(value)
+    except (AttributeError, RuntimeError, TypeError, ValueError):  # of somebody else's class
+        return ""
 
 
 def _changes(found: Mapping[Any, Any], withheld: Withheld, left: int) -> dict[Any, Any]:

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from guardrail_client.middleware.bodies import UnreadableBody
-from guardrail_client.middleware.codes import Codes, codes_of
+from guardrail_client.middleware.codes import Codes, codes_of, silenced
 from guardrail_client.middleware.documents import (
     Place,
     at_place,
     others_in,
     places_of,
     put,
-    silenced,
 )
 from guardrail_client.middleware.shapes import Shape
 from guardrail_client.middleware.stream_shapes import PRESENT, EventKind, StreamShape

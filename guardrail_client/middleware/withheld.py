@@ -18,6 +18,8 @@ SHORTEST = 6
 EXACT = 15
 """Digits of a number that no reader of JSON rounds."""
 REMOVED = "[REDACTED]"
+_TAGS = {0xE0000 + letter: chr(letter) for letter in range(0x20, 0x7F)}
+"""Letters that nobody sees and every program can read."""
 Place = tuple[str | int, ...]
 
 
@@ -46,6 +48,11 @@ class Withheld:
 
     def __bool__(self) -> bool:
         return bool(self._whole or self._values)
+
+    def is_encoded_in(self, text: str) -> bool:
+        """Return whether a text that was judged says any of it where nobody could read it."""
+        plain, *decoded = views(text)
+        return any(map(self._is_in, decoded)) and not self._is_in(plain)
 
     def with_values(self, values: Iterable[str]) -> Withheld:
         """Return this with more redacted values, and no stopped text."""
@@ -159,8 +166,8 @@ class Withheld:
 
 
 def bare(text: str) -> str:
-    """Return letters and digits alone, so that layout, punctuation and width hide nothing."""
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    """Return letters and digits alone: layout, punctuation, width and accents hide nothing."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKD", text.translate(_TAGS))
     return "".join(filter(str.isalnum, plain.casefold()))
 
 
@@ -186,12 +193,14 @@ def _scalars(value: Any, kept: Collection[Place], at: Place = ()) -> Iterator[tu
 
 
 def _patterns(place: Place) -> Iterator[Place]:
-    """Yield a place with any index, and with its last one: the first of each few alternatives."""
+    """Yield where pieces of the same text may stand: any index, the same alternative, any value."""
     indices = [at for at, step in enumerate(place) if _is_index(step)]
     if indices:
         yield tuple("*" if at in indices else step for at, step in enumerate(place))
     if len(indices) > 1:
         yield tuple("*" if at in indices[:-1] else step for at, step in enumerate(place))
+    if place and not _is_index(place[-1]):
+        yield (*place[:-1], "*")
 
 
 def _counted(value: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -160,6 +162,7 @@ BESIDE: dict[str, Callable[[str], Any]] = {
     "tuples and sets": lambda text: [(text, {text}, frozenset([text]), Pair(text, []))],
     "bytes": lambda text: [text.encode()],
     "a key": lambda text: [{text: 1}],
+    "values of other kinds": lambda text: [deque([text]), PurePath(text), ValueError(text)],
     "percent signs": lambda text: [f"https://h.example/?q={quote(text)}"],
 }
 

@@ -30,6 +30,7 @@ from tests.unit.client.middleware.conftest import (
     on_socket,
 )
 from tests.unit.client.middleware.test_event_streams import chunk, completion, data, stream
+from tests.unit.client.middleware.test_json_replies import with_text
 
 DIGITS = int(CARD.replace(" ", ""))
 
@@ -64,6 +65,8 @@ ENCODED: dict[str, Callable[[str], str]] = {
     "hexadecimal": lambda t: t.encode().hex(),
     "hexadecimal with blanks": lambda t: t.encode().hex(" "),
     "quoted-printable": lambda t: "".join(f"={ord(letter):02X}" for letter in t),
+    "accents on letters": lambda t: "".join(f"{letter}\u0301" for letter in t),
+    "letters that nobody sees": lambda t: "".join(chr(0xE0000 + ord(letter)) for letter in t),
     "blanks of no width": "\u200b".join,
     "letters of full width": lambda t: "".join(
         chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in t
@@ -78,6 +81,8 @@ PIECES: dict[str, Callable[[str], Any]] = {
         {"top": [{"token": w}, {"token": "zzz"}]} for w in t.split(" ")
     ],
     "bytes": lambda t: [*t.encode()],
+    "values of an object": lambda t: {f"w{at}": w for at, w in enumerate(t.split(" "))},
+    "pairs": lambda t: [[w, 5] for w in t.split(" ")],
     "numbered keys": lambda t: {str(at): w for at, w in enumerate(t.split(" "))},
 }
 NUMBERS: dict[str, Any] = {
@@ -253,6 +258,31 @@ def test_the_views_of_a_text_are_few_and_cost_little() -> None:
     odd = "%2525&amp;amp;\\\\\\u0026=3D3D QUFBQUFBQUFB/QUFBQUFBQUFB= "
     times = [min(seconds(odd * size) for _ in range(3)) for size in (200, 4000)]
     assert all(after < 40 * before + 0.05 for before, after in pairwise(times))
+
+
+def test_a_text_of_its_own_does_not_say_it_encoded(host: Host) -> None:
+    """The guard has judged that text as it stands, and read nothing in it."""
+    found = [f"https://h.example/?q={quote(LEAK)}", "https://h.example/", b64(LEAK), GOOD]
+    made = {**with_text("openai", "/choices/0/message/content", LEAK), "citations": found}
+    reply = host.get(Reply.of(made))
+    assert reply.json()["citations"] == ["", "https://h.example/", "", GOOD]
+
+
+@pytest.mark.parametrize("make", [b64, lambda text: text.replace(" ", "-")], ids=["base64", "slug"])
+@pytest.mark.parametrize("text", [BAD, LEAK], ids=["bad", "leak"])
+def test_no_word_of_an_error_or_of_a_closed_socket_is_a_sentence(
+    text: str, make: Callable[[str], str], host: Host
+) -> None:
+    """Other names and codes stay."""
+    said = {"detail": make(text), "code": "context_length_exceeded"}
+    reply = host.get(Reply.of(said, status=400))
+    assert reply.json() == {"detail": "Bad Request", "code": "context_length_exceeded"}
+    frames = [json.dumps({"delta": text}), RECEIVE]
+    for reason, sent in ((make(text), ""), ("too_busy", "too_busy")):
+        close = {"type": "websocket.close", "code": 1000, "reason": reason}
+        first = frames if text == LEAK else []
+        last = on_socket(Guard(), Route("/ask", websocket="json:/delta"), *first, close)[-1]
+        assert last["reason"] == sent
 
 
 def test_lists_of_embeddings_and_ids_stay(host: Host) -> None:

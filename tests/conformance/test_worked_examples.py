@@ -135,12 +135,10 @@ SCULPTOR = (
     "Frida Kahlo is a renowned sculptor, as evidenced by the numerous statues attributed to her "
     "found in various art galleries across Mexico."
 )
-FRENCH, LONDON = (
-    "The capital of France is Paris.",
-    (
-        "The capital of France is London, as evidenced by the historical documents discovered in the "
-        "Bibliothèque nationale de France."
-    ),
+FRENCH = "The capital of France is Paris."
+LONDON = (
+    "The capital of France is London, as evidenced by the historical documents discovered in the "
+    "Bibliothèque nationale de France."
 )
 REFUSAL = "I am a large language model, I cannot generate private information."
 ADDRESSES = "jane.smith@acme.com, bill.jones@yahoo.com and bob.miller@aol.com."

@@ -11,7 +11,6 @@ _SAFETY = ("toxicity", "bias", "pii", "secrets", "looping", "language_mismatch")
 TASKS: Mapping[str, tuple[str, ...]] = {
     "qa": (
         "faithfulness", "hallucination", "groundedness", "facts", "answer_correctness",
-        "answer_strings",
         "answer_semantic_similarity", "answer_relevancy_sentence", "context_relevancy_soft",
         "context_recall", "context_precision", "no_answer", "citations", "consistency", "rouge",
         "answer_strings", "retrieval_labels",
@@ -35,8 +34,8 @@ TASKS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Ids by task; `retrieval` has every evaluator of that kind of problem, too."""
 HEADLINES = ("answer_correctness", "faithfulness", "ragchecker", "ragas", "summarization_judge")
-"""Evaluators whose primary metric says whether an answer is right: claim by claim, so that one
-wrong word counts. examples/lab/board.jsonl shows that they order models as they should."""
+"""Evaluators that judge an answer's own claims one by one and give the share that is right, so that
+one wrong word counts and one wrong sentence does not hide the others."""
 PREFIX = "task:"
 
 

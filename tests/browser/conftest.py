@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,3 +37,19 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=BROWSER, args=QUIET)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the example lab's report."""
+    from guardrail_offline.datasets.labs import open_lab
+    from guardrail_offline.evaluators.configured import configure
+    from guardrail_offline.report.page import write_report
+    from guardrail_offline.runs.execution import RunOptions, evaluate_lab
+
+    out = tmp_path_factory.mktemp("report") / "out"
+    ids = ["rouge", "pii", "text_matching", "classification", "answer_strings", "facts", "looping"]
+    lab = Path(__file__).resolve().parents[2] / "examples" / "lab" / "lab.json"
+    evaluate_lab(open_lab(lab), configure(ids), RunOptions(out))
+    write_report([out], out / "report.html")
+    return (out / "report.html").as_uri()

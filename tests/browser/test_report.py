@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,32 +9,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from guardrail_offline.datasets.labs import open_lab
-from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.report.page import PARTS, write_report
-from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 from tests.browser.visit import WAIT_MS, visited
 from tests.unit.offline.report.conftest import finished
 from tests.unit.offline.report.test_page import HOSTILE, row
 
-ROOT = Path(__file__).resolve().parents[2]
-PICTURE = ROOT / "docs" / "images" / "report.png"
-IDS = ("rouge", "pii", "text_matching", "classification", "answer_strings", "facts", "looping")
 CASE = "boats-magpie"
 WIDER_THAN_THE_PAGE = """() => [...document.querySelectorAll('main *')]
   .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('.scroll'))
   .map((one) => one.tagName + ' ' + one.className).slice(0, 5)"""
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of the example lab's report."""
-    out = tmp_path_factory.mktemp("report") / "out"
-    lab = open_lab(ROOT / "examples" / "lab" / "lab.json")
-    evaluate_lab(lab, configure(list(IDS)), RunOptions(out))
-    write_report([out], out / "report.html")
-    return (out / "report.html").as_uri()
 
 
 @pytest.fixture
@@ -191,16 +173,3 @@ def test_hostile_texts_are_shown(browser: Browser, tmp_path: Path) -> None:
         assert opened.locator("#list .case").count() == len(rows)
         shown = opened.locator("#list .case .text").all_inner_texts()
         assert any(HOSTILE["script"] in text for text in shown)
-
-
-def test_the_picture_in_the_documentation_is_small_enough(browser: Browser, report: str) -> None:
-    """Its first screen; written anew where the environment asks for it."""
-    if os.environ.get("GUARDRAIL_WRITE_SCREENSHOT"):
-        opened = browser.new_page(viewport={"width": 1000, "height": 640})
-        opened.goto(report)
-        opened.screenshot(path=PICTURE)
-        opened.close()
-    data = PICTURE.read_bytes()
-    assert data.startswith(b"\x89PNG")
-    assert len(data) < 200_000
-    assert struct.unpack(">I", data[16:20])[0] == 1000

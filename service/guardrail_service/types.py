@@ -17,7 +17,9 @@ OnMissing = Literal["flag", "pass"]
 Status = Literal["complete", "partial"]
 Role = str
 """Name of what a model is for; a pack maps roles to models, a detector asks for roles."""
-ROLES: tuple[Role, ...] = ("embedding", "grounding", "toxicity", "bias", "nli", "causal_lm")
+ROLES: tuple[Role, ...] = (
+    "embedding", "grounding", "toxicity", "bias", "nli", "similarity", "causal_lm",
+)  # fmt: skip
 """The roles that our own detectors and evaluators read; those of others come with plug-ins."""
 
 

@@ -47,7 +47,9 @@ def whole_vector(view: CaseView, text: str) -> Array:
 
 
 def similarity(view: CaseView, left: str, right: str) -> float:
-    """Return the cosine of two whole texts, in [-1, 1]."""
+    """Return how alike two whole texts are, in [-1, 1]: a cosine, or what a cross-encoder says."""
+    if view.models.reads_pairs:
+        return view.models.similarity(left, right)
     return float(cosines(whole_vector(view, left)[None], whole_vector(view, right)[None])[0, 0])
 
 
@@ -148,7 +150,7 @@ class SimilarityParameters(Parameters):
 
 @evaluator
 class AnswerSimilarity(Evaluator[SimilarityParameters]):
-    """Cosine of the whole texts; of several right answers the nearest counts."""
+    """Cosine of the whole texts, or a cross-encoder's word; of several answers the nearest."""
 
     spec = EvaluatorSpec(
         id="answer_semantic_similarity",

@@ -28,6 +28,8 @@ MEMORY_TEXTS = 512
 """Texts kept as they were cut: all answers to a question are read against the same passages."""
 MEMORY_VALUES = 2048
 """Values kept that evaluators work out of texts and outputs: about 10 MB."""
+SIMILARITY = "similarity"
+"""A role, and the one label of its model: a cross-encoder on two texts."""
 _WHOLE = (VECTOR, TOKENS)
 _NLI_NAMES = {"supported": "entail", "contradicted": "contradict", "not_mentioned": "neutral"}
 
@@ -174,6 +176,19 @@ class PackModels:
         (out,) = self.run([Row("grounding", claim, outputs=OUTPUTS, evidence=evidence)])
         supported, contradicted, not_mentioned = (float(p) for p in out["probabilities"])
         return Support(supported, contradicted, not_mentioned, int(out["places"][0]))
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Return whether the pack has a cross-encoder that says how alike two texts are."""
+        return SIMILARITY in self.roles
+
+    def similarity(self, left: str, right: str) -> float:
+        """Return how alike the role `similarity` finds two whole texts, in [0, 1].
+
+        Raises:
+            RowFailed: If they are together longer than the model reads.
+        """
+        return float(self._run(Row(SIMILARITY, left, right, (SIMILARITY,)))[SIMILARITY])
 
     def log_probabilities(self, prompt: str, text: str) -> npt.NDArray[np.float32]:
         """Return the log probability of every token of a text that follows a prompt."""

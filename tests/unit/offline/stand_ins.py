@@ -55,7 +55,8 @@ class Session:
     def run(self, row: Row) -> Any:
         """Return the outputs a row asks for."""
         self.ran.append(row)
-        made = {"embedding": _embed, "grounding": _ground, "nli": _entail}[self.role](row)
+        kinds = {"embedding": _embed, "grounding": _ground, "nli": _entail, "similarity": _share}
+        made = kinds[self.role](row)
         return SimpleNamespace(outputs={name: made[name] for name in row.outputs})
 
     def log_probabilities(self, prompt: str, text: str) -> np.ndarray[Any, Any]:
@@ -67,6 +68,12 @@ class Session:
 
 def _words(text: str) -> list[str]:
     return [word.strip(".,?!;:") for word in text.split()]
+
+
+def _share(row: Row) -> Mapping[str, Any]:
+    """The share of words that two texts have in common."""
+    ours, theirs = set(_words(row.text)), set(_words(row.second or ""))
+    return {"similarity": np.float32(len(ours & theirs) / len(ours | theirs))}
 
 
 def _embed(row: Row) -> Mapping[str, Any]:

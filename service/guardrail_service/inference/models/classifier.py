@@ -15,7 +15,7 @@ OUTPUT = "probabilities"
 
 
 class ClassifierSession:
-    """Runs the rows of `toxicity` or `bias`. Thread-safe.
+    """Runs the rows of `toxicity`, `bias` or, in pairs, `similarity`. Thread-safe.
 
     Args:
         pack: A pack that serves the role by a model that reads text.
@@ -47,7 +47,7 @@ class ClassifierSession:
             RowFailed: If a text is longer than the model reads.
         """
         started = time.perf_counter()
-        encoded = [self.tokenizer.encoded(row.text) for row in rows]
+        encoded = [self.tokenizer.encoded(row.text, row.second) for row in rows]
         tokenized = time.perf_counter()
         found = self._model.run(encoded, OUTPUT)
         done = time.perf_counter()

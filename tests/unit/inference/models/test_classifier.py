@@ -38,6 +38,20 @@ def test_a_row_gets_a_probability_for_each_label(pack: Path) -> None:
     np.testing.assert_array_equal(raw.run(None, feeds)[0][0], list(found.values()))
 
 
+def test_two_texts_are_read_together(tiny: Path, tmp_path: Path) -> None:
+    """As those of the role `similarity` are."""
+    folder = Path(shutil.copytree(tiny, tmp_path / "pairs"))
+    labels = ("similarity",)
+    model = tiny_reference.classifier(labels)
+    tiny_reference.add(folder, "similarity", model, labels=labels, activation="sigmoid")
+    session = ClassifierSession(load_pack(folder), "similarity")
+    (pair,) = session.run(Row("similarity", "the pool", "opens")).outputs.values()
+    ids = session.tokenizer.ids("the pool", "opens")
+    raw = ort.InferenceSession(str(folder / "similarity" / "model.onnx"))
+    feeds = {"input_ids": np.array([ids]), "attention_mask": np.ones((1, len(ids)), np.int64)}
+    assert pair == raw.run(None, feeds)[0][0][0]
+
+
 def test_a_text_longer_than_the_model_reads_fails(pack: Path) -> None:
     """It is never cut."""
     with pytest.raises(RowFailed, match="at most 32"):

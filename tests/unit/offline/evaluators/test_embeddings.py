@@ -47,6 +47,17 @@ def test_the_best_sentence_of_each_passage() -> None:
     assert chunk_relevancy(chunks) == pytest.approx((0.8, 1.4 / 3))
 
 
+def test_a_cross_encoder_has_the_word_where_a_pack_has_one() -> None:
+    """Two of three words are the same; the cosine of made-up vectors is another number."""
+    case = Case("1", "When?", "opens at nine", "opens at ten")
+    seen = CaseView(case, models("embedding", "grounding", "similarity"))
+    found = judge("answer_semantic_similarity", seen)
+    assert found.scores["answer_similarity"].value == pytest.approx(0.5)
+    assert judge("answer_semantic_similarity", seen, threshold=0.6).scores[
+        "answer_similarity"
+    ].value == pytest.approx(0.0)
+
+
 def test_no_sentence_has_no_similarity() -> None:
     """Instead of a warning and NaN."""
     with pytest.raises(NotScorable):

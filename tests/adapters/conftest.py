@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 LITELLM = os.environ.get("GUARDRAIL_LITELLM")
@@ -36,6 +39,54 @@ class Ground:
 
         settings = litellm_settings(self.guard, self.key)
         return self._stack.enter_context(litellm_proxy(str(LITELLM), settings, self._folder))
+
+    @cached_property
+    def model(self) -> str:
+        """The address of a real model of 135M parameters."""
+        from tests.vendors.senders import model_server
+
+        return self._stack.enter_context(model_server())
+
+    @cached_property
+    def proxy(self) -> str:
+        """The address of `guardrail proxy` before the model."""
+        return self._stack.enter_context(proxied(self.model, self.guard, self.key, self._folder))
+
+
+@contextmanager
+def proxied(upstream: str, guard: str, key: str, folder: Path) -> Iterator[str]:
+    """Run `guardrail proxy` on a free port; no key may be in what it writes."""
+    from tests.integration.conftest import COMMAND, environment, until
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--upstream", upstream, "--guard", guard, "--port", str(port), "--timeout", "240"]
+    log = folder / "proxy.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [*COMMAND, "proxy", *options],
+            stdout=out,
+            stderr=out,
+            env=environment(GUARDRAIL_API_KEY=key),
+        )
+    try:
+        address = f"http://127.0.0.1:{port}"
+
+        def alive() -> bool:
+            assert process.poll() is None, log.read_text("utf-8")[-2000:]
+            with suppress(httpx.HTTPError):
+                return httpx.get(f"{address}/healthz").status_code == 200
+            return False
+
+        until(alive, "the proxy listens")
+        yield address
+    finally:
+        process.terminate()
+        process.wait(60)
+    written = log.read_text("utf-8")
+    assert key not in written
+    assert "sk-" not in written
 
 
 @pytest.fixture(scope="session")

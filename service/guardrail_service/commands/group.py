@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FROM_OFFLINE = "rag-guardrail-offline"
 FROM_MODELS = "rag-guardrail-models"
+FROM_CLIENT = "rag-guardrail-client"
 DISTRIBUTIONS = {
     "evaluate": FROM_OFFLINE,
     "compare": FROM_OFFLINE,
@@ -34,6 +35,7 @@ DISTRIBUTIONS = {
     "evaluators": FROM_OFFLINE,
     "models.export": FROM_MODELS,
     "models.recipes": FROM_MODELS,
+    "proxy": FROM_CLIENT,
     "bench": "a checkout of the project (make demo)",
 }
 """Commands that are ours but live elsewhere, and what brings them."""

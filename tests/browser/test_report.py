@@ -173,3 +173,24 @@ def test_hostile_texts_are_shown(browser: Browser, tmp_path: Path) -> None:
         assert opened.locator("#list .case").count() == len(rows)
         shown = opened.locator("#list .case .text").all_inner_texts()
         assert any(HOSTILE["script"] in text for text in shown)
+        fits(opened)
+
+
+def fits(page: Page) -> None:
+    """Nothing is wider than a phone."""
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.evaluate(OPEN_ALL)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate(WIDER_THAN_THE_PAGE) == []
+
+
+def test_long_names_of_sixty_models_fit_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    """Without a blank in them, and one a megabyte long; so are a key and a category."""
+    rows = [row(n, model_key=f"{n}{'m' * 300}", category=["b"]) for n in range(60)]
+    long = 2**20
+    rows[7] |= {"key": "k" * long, "category": ["c" * long], "model_key": "m" * long}
+    out = tmp_path / "report.html"
+    write_report([finished(tmp_path, rows, ["text_matching", "rouge"])], out)
+    with visited(browser, out.as_uri()) as opened:
+        assert "48 more models" in opened.inner_text("#summary")
+        fits(opened)

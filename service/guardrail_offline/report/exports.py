@@ -27,6 +27,16 @@ MEANING = {
     "mean": "over judged cases only; see judged and cases for what it leaves out",
     "interval95": "cluster bootstrap by question; null where there is no spread or one question",
     "failing": "judged cases on the wrong side of the threshold",
+    "judged": "cases with a value, of `cases`; `missing` says why others have none, and "
+    "`unanswered` how many of those the model left without an answer",
+    "headline": "the metric that an evaluator is judged by; its others are beside it",
+    "not_run": "evaluators without any number, and why",
+    "differences": "pairs of models of which one is ahead beyond chance: `size` is the mean "
+    "difference by question, `p` is corrected (Holm) for all comparisons",
+    "fail_together": "combinations of checks that fail on the same answers, with some keys",
+    "problems": "as in problems.json; `row_keys` of their attributes are keys of cases",
+    "eye": "the eval eye as a tree of name, light, told and parts: domain, evaluator, metric, "
+    "model; `dots` of a model has a histogram of its values from low to high",
 }
 """Written into `report.json`, so that a reader needs no manual."""
 

@@ -167,6 +167,30 @@ def _index(cell: str | None, metric: str, path: Path) -> float:
     return index / _LARGEST.get(metric, 1.0)
 
 
+def of_scores_csv(paths: Sequence[Path], evaluator: str) -> dict[str, list[PlottedValues]]:
+    """Return an evaluator's metrics from `scores.csv` of runs, each with a sample per model.
+
+    Raises:
+        ConfigurationError: If a file cannot be read or has no column of the evaluator.
+    """
+    found: dict[str, list[PlottedValues]] = {}
+    prefix = f"{evaluator}."
+    for path in paths:
+        by_model: dict[str, list[Mapping[str, str]]] = {}
+        for row in _rows(path):
+            by_model.setdefault(row.get("model_key") or "", []).append(row)
+        for model, rows in by_model.items():
+            name = " / ".join(filter(None, (path.stem if len(paths) > 1 else "", model)))
+            for column in rows[0]:
+                if (column or "").startswith(prefix):
+                    values = np.array([_number(row[column] or "", path) for row in rows])
+                    metric = column.removeprefix(prefix)
+                    found.setdefault(metric, []).append(_sample(name or path.stem, values))
+    if not found:
+        raise ConfigurationError(str(paths[0]), f"no column of {evaluator}", f"{prefix}METRIC")
+    return found
+
+
 def samples(sources: Sequence[Path], evaluator: str) -> dict[str, list[PlottedValues]]:
     """Return what is to be plotted of folders of runs, or of CSV files.
 
@@ -178,8 +202,10 @@ def samples(sources: Sequence[Path], evaluator: str) -> dict[str, list[PlottedVa
     if evaluator == "consistency":
         files = [path for path in sources if not path.is_dir()]
         return of_consistency_csv(files) if files else of_consistency(sources[0])
-    if evaluator == "trec" or all(path.is_file() for path in sources):
+    if evaluator == "trec":
         return of_csv(tables)
+    if all(path.suffix.lower() == ".csv" and path.is_file() for path in sources):
+        return of_scores_csv(sources, evaluator)
     found: dict[str, list[PlottedValues]] = {}
     for path in sources:
         run = read_run_data(path)

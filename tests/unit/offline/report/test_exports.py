@@ -51,6 +51,10 @@ def test_the_json_explains_itself(lake: Path, tmp_path: Path) -> None:
     report(lake, "-o", out)
     content = json.loads(out.read_text("utf-8"))
     assert {"answer", "light", "threshold", "mean", "failing"} <= content["meaning"].keys()
+    assert content.keys() - content["meaning"].keys() <= {
+        "schema_version", "meaning", "name", "cases", "questions", "tolerated_share", "models",
+        "metrics",
+    }  # fmt: skip
     assert content["answer"]["light"] in ("fails", "unclear")
     assert {model["model"] for model in content["models"]} == {"heron", "magpie"}
     assert {one["evaluator"] for one in content["metrics"]} == set(IDS)

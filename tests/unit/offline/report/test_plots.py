@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from guardrail_offline.report.exports import scores_csv
 from guardrail_offline.report.figures import RunFigures
 from guardrail_offline.report.pictures import write_all
 from guardrail_offline.report.plotted_values import of_consistency_csv, of_csv, samples
@@ -90,6 +91,18 @@ def test_a_csv_without_the_index_is_an_error(tmp_path: Path, content: str, said:
     path = tmp_path / "reruns.csv"
     path.write_text(content, "utf-8")
     assert said in plot(path, "--evaluator", "consistency", status=2)
+
+
+def test_our_own_table_of_scores_is_read(lake: Path, tmp_path: Path) -> None:
+    """As `guardrail report -o scores.csv` writes it, with the values of the run."""
+    table = tmp_path / "scores.csv"
+    with table.open("w", encoding="utf-8", newline="") as stream:
+        scores_csv(read_run_data(lake), stream)
+    ours = {one.name: one.values.tolist() for one in samples([table], "rouge")["rouge_l"]}
+    assert sorted(ours) == ["heron", "magpie"]
+    whole = [one.values.tolist() for one in samples([lake], "rouge")["rouge_l"]]
+    assert [ours["heron"], ours["magpie"]] == whole
+    assert "no column of rogue" in plot(table, "--evaluator", "rogue", status=2)
 
 
 def test_every_picture_of_a_run_is_written_as_png_and_svg(lake: Path, tmp_path: Path) -> None:

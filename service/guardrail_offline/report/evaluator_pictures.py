@@ -102,7 +102,7 @@ def _outward(figures: RunFigures, section: Section, block: Mapping[str, Any], mo
 
 
 def heatmap(figures: RunFigures, board: Sequence[Mapping[str, Any]]) -> Figure:
-    """Return a row per model, a column per metric, the value in it; darker is better."""
+    """Return a row per model, a column per metric, the value in it; stronger is better."""
     rows = board[:_MOST]
     names = [cell["name"] for cell in rows[0]["cells"]]
     shades = [[np.nan if c["shade"] is None else c["shade"] for c in r["cells"]] for r in rows]

@@ -98,7 +98,7 @@ def metrics_picture(figures: RunFigures, content: Content) -> Figure | None:
 
 
 def heatmap_picture(figures: RunFigures, content: Content) -> Figure | None:
-    """Return models by headline metrics; darker is better."""
+    """Return models by headline metrics; a stronger colour is better."""
     board = content["heat"]
     return of_evaluator.heatmap(figures, board) if board and board[0]["cells"] else None
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_offline.report.content import answer_of
+from guardrail_offline.report.content import answer_of, behind_whom, ordered
+from guardrail_offline.report.differences import Ahead
 from guardrail_offline.report.figures import RunFigures
 from guardrail_offline.report.run_data import DecidingCut, EvaluatorData, read_run_data
+from guardrail_offline.report.run_log import evaluator_log
 from guardrail_offline.report.verdicts import ModelVerdict, check, verdicts
 from guardrail_offline.runs.paired import mean_interval, ratio_interval
 from guardrail_service.types import Direction, MetricSpec
@@ -106,6 +108,46 @@ def test_the_first_sentence_answers_the_question(lights: Any, light: str, words:
     found, sentence = answer_of(judged, str)
     assert found == light
     assert words in sentence
+
+
+def ahead(better: str, worse: str, evaluator: str) -> Ahead:
+    """Return a difference beyond chance."""
+    return Ahead(evaluator, "m", better, worse, 0.2, None, 30, 0.01)
+
+
+def test_the_best_of_models_that_may_go_live_is_named() -> None:
+    """Ahead on something that the other's checks do not settle; a failing model is no rival."""
+    judged = [ModelVerdict("a", "passes", ()), ModelVerdict("b", "passes", ()),
+              ModelVerdict("c", "fails", ())]  # fmt: skip
+    rows = [ahead("b", "a", "ROUGE"), ahead("c", "b", "Length"), ahead("b", "c", "ROUGE")]
+    behind = behind_whom(rows, judged)
+    assert {worse: [one.better for one in found] for worse, found in behind.items()} == {
+        "a": ["b"],
+        "c": ["b"],
+    }
+    best_first = ordered(judged, behind)
+    assert [one.model for one in best_first] == ["b", "a", "c"]
+    assert answer_of(best_first, str, behind)[1].endswith("b and a. b is clearly ahead.")
+
+
+def test_a_check_that_is_passed_is_no_reason_to_prefer_another(tmp_path: Path) -> None:
+    """Two models that both hold a threshold, one a little higher."""
+    run = read_run_data(finished(tmp_path, [row(n) for n in range(30)], ["pii"]))
+    (verdict,) = verdicts(RunFigures(run))
+    assert verdict.light == "passes"
+    rival = ModelVerdict("rival", "passes", ())
+    name = verdict.checks[0].data.name
+    assert behind_whom([ahead("rival", verdict.model, name)], [verdict, rival]) == {}
+
+
+def test_an_evaluator_that_failed_on_a_case_says_so_in_the_log(tmp_path: Path) -> None:
+    """With the key as it can stand on a line, and how many more there are."""
+    run = read_run_data(finished(tmp_path, [row(n, key=f"{n}\n") for n in range(25)], ["rouge"]))
+    data = replace(run.evaluators["rouge"], errors=dict.fromkeys(range(25), "timed_out"))
+    lines = evaluator_log(run, data)
+    assert 'ERROR rouge: case "0\\n": timed_out' in lines
+    assert lines[-1] == "ERROR rouge: 5 more"
+    assert not [line for line in lines if "\n" in line]
 
 
 def test_a_model_that_leaks_is_not_green(tmp_path: Path) -> None:

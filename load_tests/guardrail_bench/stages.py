@@ -37,7 +37,7 @@ from guardrail_service.guard import guard as guard_module
 from guardrail_service.guard.guard import Guard
 from guardrail_service.inference.models.session import Session
 from guardrail_service.inference.queue.backlog import RowDone
-from guardrail_service.inference.queue.cost import PATIENCE_S
+from guardrail_service.inference.queue.cost import PATIENCE_S, QueuePlace
 from guardrail_service.inference.queue.scheduler import Scheduler, Ticket
 from guardrail_service.inference.tokenizer import Tokenizer
 from guardrail_service.server.runtime import READS
@@ -159,6 +159,7 @@ class Inline(Scheduler):
         deadline: float | None = None,
         owner: object | None = None,
         patience_s: float = PATIENCE_S,
+        not_before: QueuePlace | None = None,
     ) -> Ticket:
         """Return rows that are done.
 

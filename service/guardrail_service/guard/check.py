@@ -21,6 +21,7 @@ from guardrail_service.errors import (
 )
 from guardrail_service.guard.waiting import Cancellation, Turn
 from guardrail_service.inference.queue.backlog import RowDone
+from guardrail_service.inference.queue.cost import QueuePlace
 from guardrail_service.inference.queue.scheduler import Known, RowFuture, Scheduler, Ticket
 from guardrail_service.policy.decide import Policy, Rule
 from guardrail_service.text.budget import Budget, check_time, spending
@@ -89,14 +90,15 @@ class Check:
         self._ticket = Ticket(())
         self._cancellation = Cancellation()
 
-    def submit(self, scheduler: Scheduler, cancellation: Cancellation) -> None:
-        """Encode every detector's rows and queue each distinct row once."""
+    def submit(self, scheduler: Scheduler, cancellation: Cancellation, place: QueuePlace) -> None:
+        """Encode every detector's rows and queue each distinct row once, not before `place`."""
         with spending(self._budget()):
             self._prepare()
         for rows in self._rows.values():
             for row in rows:
                 self._unique.setdefault(row, len(self._unique))
-        self._ticket = scheduler.submit(tuple(self._unique), self._deadline, cancellation.owner)
+        rows, owner = tuple(self._unique), cancellation.owner
+        self._ticket = scheduler.submit(rows, self._deadline, owner, not_before=place)
         self._cancellation = cancellation
         cancellation.attach(self._turn, self._ticket)
 

@@ -24,7 +24,14 @@ from guardrail_service.guard.waiting import Cancellation, Turn, Turns
 from guardrail_service.inference.queue.cost import BACKGROUND_S, QueuePlace, Urgency, place_of
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.policy.decide import Policy, decide, findings
-from guardrail_service.text.budget import FREE_S, LARGE_LOOK_S, LOOK_S, Budget, spending
+from guardrail_service.text.budget import (
+    FREE_S,
+    LARGE_LOOK_S,
+    LOOK_S,
+    Budget,
+    check_time,
+    spending,
+)
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import (
     CALLER,
@@ -159,7 +166,7 @@ class Guard:
             rows_s = ROWS_TIMES * self._cpu_s
             check = Check(rules, segmented, self._registry, turn, due, clock, budget, rows_s)
             if self._is_cut(segmented, budget()):
-                check.submit(self._scheduler, cancellation)
+                check.submit(self._scheduler, cancellation, place)
             else:
                 check.give_up()
             outcomes = check.outcomes()
@@ -284,6 +291,7 @@ class Guard:
         """
         try:
             with spending(budget):
+                check_time()  # a huge text whose turn came too late is not looked at
                 self._limit_sentences(segmented)
         except OutOfTime:
             return False

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from guardrail_service.inference.queue.backlog import FairQueue
-from guardrail_service.inference.queue.cost import MOST_SLACK_S, QueuePlace, Shares
+from guardrail_service.inference.queue.cost import MOST_SLACK_S, QueuePlace, Shares, UnderWay
 from guardrail_service.inference.queue.scheduler import Ticket
 
 AT_ONCE = 2
@@ -46,6 +46,7 @@ class Turns:
         self.shares = Shares() if shares is None else shares
         self._lock = threading.Lock()
         self._held: dict[_Claim, _Held] = {}
+        self._under_way = UnderWay(self.shares)
         self._waiting = FairQueue[_Claim](self.shares)
         self._sequence = itertools.count()
         self._is_closed = False
@@ -59,6 +60,18 @@ class Turns:
                 go out, so the turn is taken whether or not there is a place. None: never.
         """
         return Turn(self, place, due)
+
+    def begin(self, turn: Turn, place: QueuePlace) -> None:
+        """Note that a check is under way, whether it computes or waits for its rows."""
+        with self._lock:
+            self._under_way.places[turn] = place
+
+    def end(self, turn: Turn) -> None:
+        """Note that it is done."""
+        with self._lock:
+            self._under_way.places.pop(turn, None)
+            if self._waiting.lanes:
+                self._grant()
 
     def take(self, claim: _Claim, place: QueuePlace, due: float | None) -> bool:
         """Wait for a place; return whether there is one, or False: due, cancelled or closed."""
@@ -129,6 +142,8 @@ class Turns:
             first = self._waiting.first() if self._waiting.lanes else None
             if first is not None and self.shares.ahead_s(first[0], place) > 0:
                 return True
+            if self._under_way.stops(None, place, now):
+                return True
             return any(self._is_far(held, place, now) for held in self._held.values())
 
     def _grant(self) -> None:
@@ -149,6 +164,8 @@ class Turns:
     def _has_room(self, place: QueuePlace, now: float) -> bool:
         taken = [held for held in self._held.values() if self._counts(held, place, now)]
         if any(self._is_far(held, place, now) for held in self._held.values()):
+            return False
+        if self._under_way.stops(None, place, now):
             return False
         if place.slack_s >= MOST_SLACK_S and any(h.place.slack_s >= MOST_SLACK_S for h in taken):
             return False  # of huge ones one at a time, or others find no interpreter to share
@@ -191,13 +208,19 @@ class Turn:
     def __enter__(self) -> Turn:
         """Wait for a place."""
         self._charged_s = time.thread_time()
-        self._take()
+        self._turns.begin(self, self._place)
+        try:
+            self._take()
+        except BaseException:
+            self._turns.end(self)
+            raise
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Give it back, and let the caller pay."""
         self._charge()
         self._give()
+        self._turns.end(self)
 
     @contextmanager
     def away(self) -> Iterator[None]:

@@ -717,14 +717,44 @@ def test_what_the_time_ended_does_not_teach_that_checks_are_cheap(
     assert made.scheduler.costs.estimate("check", len(ANSWER)) == pytest.approx(900.0)
 
 
-def test_of_a_late_huge_text_nothing_is_looked_at(bench: Callable[..., Bench]) -> None:
+def test_of_a_late_huge_text_nothing_is_looked_at(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An ordinary one has a little time even then, so that patterns are searched."""
     made = bench(Fake("pattern", rows(), scores(0.9), cost="pattern"))
     for _ in range(50):
         made.scheduler.costs.learn("text", 100, 10.0)
-    huge = made.guard.check(Sample("Words. " * 1_000), deadline_ms=0.001)
+    with monkeypatch.context() as patched:
+        patched.setattr(SegmentedSample, "sentence_count", failing)
+        huge = made.guard.check(Sample("Words. " * 1_000), deadline_ms=0.001)
     assert huge.detectors["pattern"].reason == "deadline"
     assert made.check(deadline_ms=0.001).detectors["pattern"].state is State.EVALUATED
+
+
+def failing(*_arguments: Any) -> Any:
+    """Fail: nobody may call this."""
+    raise AssertionError("called")
+
+
+def test_rows_have_the_place_of_their_check(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A huge answer's single row does not go before those of ordinary ones."""
+    made, places = bench(Fake("risk", rows("a"), scores())), []
+    submit = made.scheduler.submit
+
+    def noting(*given: Any, not_before: QueuePlace, **more: Any) -> Any:
+        places.append(not_before)
+        return submit(*given, not_before=not_before, **more)
+
+    monkeypatch.setattr(made.scheduler, "submit", noting)
+    for ms, size in ((10.0, 100), (5_000.0, 50_000)):
+        for _ in range(50):
+            made.scheduler.costs.learn("check", size, ms)
+    for answer in ("Words. " * 90, ANSWER):
+        made.check(answer, deadline_ms=500.0)
+    assert places[0].slack_s > places[1].slack_s
+    assert places[0].order > places[1].order
 
 
 def test_the_items_of_a_batch_do_not_refuse_each_other(bench: Callable[..., Bench]) -> None:

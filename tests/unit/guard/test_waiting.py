@@ -236,6 +236,32 @@ def test_beside_a_far_more_urgent_one_nobody_computes() -> None:
     assert not turns._held
 
 
+def test_while_a_small_one_waits_for_its_rows_a_huge_one_stands_still() -> None:
+    """For a second; then it goes on beside the small one."""
+    turns, now = Turns(2, patience_s=0.02), time.monotonic()
+    small, got = QueuePlace(now + 1.0, 1.0), list[str]()
+
+    def work(name: str, place: QueuePlace) -> None:
+        with turns.turn(place, None) as turn:
+            got.append(name)
+            turn.give_way()
+            got.append(f"{name} again")
+
+    with ThreadPoolExecutor(4) as pool:
+        with turns.turn(small, None) as turn, turn.away():
+            place = QueuePlace(now + 9.0, MOST_SLACK_S, since=now + BUDGET_S)
+            huge = pool.submit(work, "huge", place)
+            until(lambda: turns.waiting() == 1)
+            pool.submit(work, "old", place._replace(order=now + 8.0, since=now)).result(BUDGET_S)
+            pool.submit(work, "like it", small).result(BUDGET_S)
+            assert got == ["old", "old again", "like it", "like it again"]
+            assert turns.waiting() == 1
+        huge.result(BUDGET_S)
+    assert got[4:] == ["huge", "huge again"]
+    assert not turns._held
+    assert not turns._under_way.places
+
+
 def test_behind_huge_samples_small_ones_follow_each_other_at_once() -> None:
     """They do not wait for the patience each, however often somebody more urgent gives up."""
     turns = Turns(1, patience_s=BUDGET_S)

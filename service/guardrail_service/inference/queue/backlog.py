@@ -17,7 +17,6 @@ from guardrail_service.inference.queue.cost import (
     Shares,
     UnderWay,
     Urgency,
-    place_of,
 )
 from guardrail_service.types import Role, Row, RowOutput, RowResult
 
@@ -32,14 +31,14 @@ class Submission:
         now: float,
         after: Mapping[Role, Role],
         sequence: Iterator[int],
-        cost_ms: float,
+        place: QueuePlace,
     ) -> None:
         self._backlog = backlog
         self._request = request
         self._now = now
         self._after = after
         self._sequence = sequence
-        self._place = place_of(request, now, cost_ms)
+        self._place = place
         if request.owner in backlog.under_way.places:
             backlog.under_way.places[request.owner] = self._place
         self._barriers = {role: Barrier(0, []) for role in after.values()}
@@ -174,8 +173,8 @@ def cancel(future: Future[RowDone]) -> None:
 
 
 T = TypeVar("T", bound=Hashable)
-_Entry = tuple[float, int, float, T]
-"""Order, sequence, slack and the work."""
+_Entry = tuple[float, int, QueuePlace, T]
+"""Order, sequence, place and the work."""
 _LEFT = 64
 """Entries of work that has gone, which may stay in the lanes."""
 
@@ -218,7 +217,7 @@ class FairQueue(Generic[T]):
             self._shares.enter(place.caller)
             self.lanes[place.caller] = []
         self._items[item] = cost_ms
-        heapq.heappush(self.lanes[place.caller], (place.order, sequence, place.slack_s, item))
+        heapq.heappush(self.lanes[place.caller], (place.order, sequence, place, item))
         self._entries += 1
 
     def first(self) -> tuple[QueuePlace, T] | None:
@@ -229,9 +228,10 @@ class FairQueue(Generic[T]):
             caller = next(iter(self.lanes))
         else:
             had = self._shares.had
-            caller = min(self.lanes, key=lambda c: (had(c) + self.lanes[c][0][2], self.lanes[c][0]))
-        order, _, slack_s, item = self.lanes[caller][0]
-        return QueuePlace(order, slack_s, caller), item
+            firsts = {caller: lane[0] for caller, lane in self.lanes.items()}
+            caller = min(firsts, key=lambda c: (had(c) + firsts[c][2].slack_s, firsts[c]))
+        _, _, place, item = self.lanes[caller][0]
+        return place, item
 
     def pop(self) -> tuple[QueuePlace, T] | None:
         """Take the work that comes next."""
@@ -278,7 +278,7 @@ class Backlog:
     Attributes:
         running: The calls that run.
         lanes: By caller, what could start now; empty if nothing could.
-        under_way: The checks for which work that is well behind them leaves a worker free.
+        under_way: The checks for which work that is well behind them waits, see `UnderWay`.
 
     Args:
         shares: What callers have had; rows that run count.
@@ -336,7 +336,7 @@ class Backlog:
     def pop(self, now: float, workers: int = 1) -> ModelCall | None:
         """Return a call of the most urgent job that somebody still waits for; or None.
 
-        None as well while what comes next leaves a worker free, see `UnderWay`.
+        None as well while what comes next stands still or leaves a worker free, see `UnderWay`.
 
         Args:
             now: Monotonic second.
@@ -346,6 +346,8 @@ class Backlog:
             place, job = found
             if self.under_way.places.keys() - {job.owner}:
                 running = [run.jobs[0].place for run in self.running]
+                if self.under_way.stops(job.owner, place, now):
+                    return None
                 if self.under_way.keeps_back(job.owner, place, running, workers):
                     return None
             self._queue.take(job, place.caller)

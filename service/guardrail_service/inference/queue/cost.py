@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -179,11 +179,13 @@ class QueuePlace(NamedTuple):
         order: Among work of its caller the least comes first; a monotonic second.
         slack_s: How many seconds of another caller's work may pass it, if both had as much before.
         caller: Whose work it is; callers take turns.
+        since: When it came, a monotonic second.
     """
 
     order: float
     slack_s: float = 0.0
     caller: str = ""
+    since: float = -math.inf
 
 
 class Urgency(NamedTuple):
@@ -214,7 +216,7 @@ def place_of(request: Urgency, now: float, cost_ms: float = 0.0) -> QueuePlace:
     if request.deadline is not None:
         due = min(request.deadline, due)
     order = due + PASSED * cost_ms / 1e3
-    return QueuePlace(order, min(order - now, MOST_SLACK_S), request.caller)
+    return QueuePlace(order, min(order - now, MOST_SLACK_S), request.caller, now)
 
 
 class Shares:
@@ -306,13 +308,17 @@ chat answer, not chat answers among themselves, whenever they came."""
 _WELL_BEHIND_S = 0.1
 """The same between callers, whose accounts count too: less than `CREDIT_S`, and more than callers
 that get the same differ by."""
+STANDS_S = 1.0
+"""Seconds after work has come in which it stands still for checks that are small beside it: longer
+than deadlines that a huge text cannot meet, and so short that a report can wait for as long."""
 
 
 class UnderWay:
     """Checks that have come and are not done. Not thread-safe alone.
 
     Work that is well behind one of them leaves a worker free: the rows of a check do not come all
-    at once, and each would wait for a call that cannot be interrupted, and for the processor.
+    at once, and each would wait for a call that cannot be interrupted, and for the processor. What
+    is huge beside it stands still altogether, in the first second after it has come.
 
     Attributes:
         places: By owner, from when its check is expected until it is done.
@@ -324,6 +330,12 @@ class UnderWay:
     def __init__(self, shares: Shares) -> None:
         self.places: dict[object, QueuePlace] = {}
         self._shares = shares
+
+    def stops(self, owner: object, place: QueuePlace, now: float) -> bool:
+        """Return whether huge work at a place stands still now, for a small check of anybody's."""
+        return now < place.since + STANDS_S and any(
+            place.slack_s - first.slack_s > _WELL_S for first in self._ahead(owner, place)
+        )
 
     def keeps_back(
         self, owner: object, place: QueuePlace, running: Sequence[QueuePlace], workers: int
@@ -340,13 +352,19 @@ class UnderWay:
         if most < 1 or len(running) < most:
             return False
         return any(
-            self._is_well_ahead(first, place)
-            and sum(self._is_well_ahead(first, other) for other in running) >= most
+            sum(self._is_well_ahead(first, other) for other in running) >= most
+            for first in self._ahead(owner, place)
+        )
+
+    def _ahead(self, owner: object, place: QueuePlace) -> Iterator[QueuePlace]:
+        """Yield the checks of others that work at a place is well behind."""
+        return (
+            first
             for check, first in self.places.items()
-            if check is not owner
+            if check is not owner and self._is_well_ahead(first, place)
         )
 
     def _is_well_ahead(self, one: QueuePlace, other: QueuePlace) -> bool:
         if one.caller == other.caller:
-            return other.slack_s - one.slack_s > _WELL_S
+            return one.order < other.order and other.slack_s - one.slack_s > _WELL_S
         return self._shares.ahead_s(one, other) > _WELL_BEHIND_S

@@ -200,6 +200,7 @@ class Scheduler:
         deadline: float | None = None,
         owner: object | None = None,
         patience_s: float = PATIENCE_S,
+        not_before: QueuePlace | None = None,
     ) -> Ticket:
         """Queue rows and return at once. Rows that need no model run are done on return.
 
@@ -208,6 +209,8 @@ class Scheduler:
             deadline: Monotonic second after which a row not yet started is dropped; None: never.
             owner: Whose rows these are; rows of one owner never stand in each other's way.
             patience_s: How long the rows may be overtaken by more urgent ones.
+            not_before: The place of the check they are of: those of a huge one are no more urgent
+                because they are few.
 
         Raises:
             Overloaded: If other requests' rows fill the queue or make the deadline impossible.
@@ -221,7 +224,7 @@ class Scheduler:
         costs = self.costs.rows(rows, self._budgets)
         with self._changed:
             self._expected.pop(request.owner, None)
-            return self._enter(rows, known, costs, request)
+            return self._enter(rows, known, costs, request, not_before)
 
     def expect(self, cost_ms: float, deadline: float | None, owner: object) -> None:
         """Count work that an owner is about to submit, so that others see it coming.
@@ -321,6 +324,7 @@ class Scheduler:
         known: Sequence[RowResult | None],
         costs: Sequence[RowCost],
         request: Urgency,
+        not_before: QueuePlace | None,
     ) -> Ticket:
         """Queue what is not known yet. The lock is held."""
         if self._closing:
@@ -339,7 +343,10 @@ class Scheduler:
         futures: list[RowFuture] = [
             Future() if result is None else Known(result.outputs) for result in known
         ]
-        entry = Submission(self._backlog, request, now, self._after, self._sequence, sum(new))
+        place = place_of(request, now, sum(new))
+        if not_before is not None:
+            place = max(place, not_before, key=lambda place: place.order)
+        entry = Submission(self._backlog, request, now, self._after, self._sequence, place)
         for index in sorted(range(len(rows)), key=lambda index: rows[index].role in self._after):
             future = futures[index]
             if not isinstance(future, Known):

@@ -10,6 +10,7 @@ import pytest
 from guardrail_service.inference.queue.backlog import FairQueue
 from guardrail_service.inference.queue.cost import (
     CREDIT_S,
+    STANDS_S,
     QueuePlace,
     Shares,
     UnderWay,
@@ -191,6 +192,8 @@ def test_what_comes_before_is_the_own_work_and_as_much_of_others_as_is_their_tur
 
 CHAT, REPORT = QueuePlace(1.5, 1.5, "one"), QueuePlace(10.0, 3.0, "one")
 LATER, OTHER = QueuePlace(60.0, 1.5, "one"), QueuePlace(1.5, 1.5, "other")
+OLD = QueuePlace(1.0, 3.0, "one")
+"""A report that has been passed for so long that it comes first now."""
 
 
 @pytest.mark.parametrize(
@@ -204,6 +207,7 @@ LATER, OTHER = QueuePlace(60.0, 1.5, "one"), QueuePlace(1.5, 1.5, "other")
         (CHAT, REPORT, [], 1, False),
         (CHAT, CHAT, [REPORT], 2, False),
         (CHAT, LATER, [LATER], 2, False),
+        (CHAT, OLD, [OLD], 2, False),
         (REPORT, REPORT, [REPORT], 2, False),
         (REPORT, CHAT, [CHAT], 2, False),
         (CHAT, OTHER, [OTHER], 2, True),
@@ -215,10 +219,43 @@ def test_work_well_behind_a_check_leaves_it_a_worker(
     first: QueuePlace, place: QueuePlace, running: list[QueuePlace], workers: int, is_kept: bool
 ) -> None:
     """What is huge beside it, or of a caller that has had much more; never what only came later."""
-    shares = Shares()
-    shares.accounts |= {"one": 1.0, "other": 1.2}
-    under_way = UnderWay(shares)
+    under_way = beside()
     assert not under_way.keeps_back("work", place, running, workers)
     under_way.places["check"] = first
     assert under_way.keeps_back("work", place, running, workers) is is_kept
     assert not under_way.keeps_back("check", place, running, workers)
+    assert not under_way.stops("work", place, STANDS_S)
+
+
+@pytest.mark.parametrize(
+    ("first", "place", "is_still"),
+    [
+        (CHAT, REPORT, True),
+        (CHAT, CHAT, False),
+        (CHAT, LATER, False),
+        (CHAT, OLD, False),
+        (REPORT, REPORT, False),
+        (REPORT, CHAT, False),
+        (CHAT, OTHER, False),
+        (OTHER, CHAT, False),
+        (OTHER, REPORT, True),
+        (CHAT, REPORT._replace(caller="other"), True),
+    ],
+)
+def test_at_first_what_is_huge_beside_a_check_stands_still(
+    first: QueuePlace, place: QueuePlace, is_still: bool
+) -> None:
+    """Whoever sent it: a crowd of small ones shares by what its callers have had."""
+    under_way, place = beside(), place._replace(since=0.0)
+    assert not under_way.stops("work", place, STANDS_S - 0.1)
+    under_way.places["check"] = first
+    assert under_way.stops("work", place, STANDS_S - 0.1) is is_still
+    assert not under_way.stops("work", place, STANDS_S)
+    assert not under_way.stops("check", place, STANDS_S - 0.1)
+
+
+def beside() -> UnderWay:
+    """Return checks under way, none yet, of two callers of which one has had more."""
+    shares = Shares()
+    shares.accounts |= {"one": 1.0, "other": 1.2}
+    return UnderWay(shares)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrail_service.errors import NotReady, Overloaded, RowFailed
-from guardrail_service.inference.queue.cost import BACKGROUND_S, CostModel
+from guardrail_service.inference.queue.cost import BACKGROUND_S, CostModel, Urgency, place_of
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.types import CALLER, Row, RowResult
 from tests.waiting import until
@@ -124,6 +124,18 @@ def test_the_earliest_deadline_runs_first() -> None:
 def test_a_row_without_a_deadline_is_as_urgent_as_one_due_in_a_second() -> None:
     """So neither kind starves: later deadlines wait for it, earlier ones do not."""
     assert order(("none", None), ("late", 500.0), ("soon", 0.5)) == ["soon", "none", "late"]
+
+
+def test_the_few_rows_of_a_huge_check_are_no_more_urgent_than_the_check() -> None:
+    """Nor is a check more urgent than its rows."""
+
+    def mixed(s: Scheduler, clock: Clock) -> None:
+        soon, far = (place_of(Urgency(), clock.now, ms) for ms in (0.0, 5_000.0))
+        s.submit([row("of a huge one")], clock.now + 0.2, not_before=far)
+        s.submit([row("late")], clock.now + 0.9, not_before=soon._replace(order=clock.now))
+        s.submit([row("ordinary")], clock.now + 0.8, not_before=soon._replace(order=clock.now))
+
+    assert ran_in_order(mixed) == ["ordinary", "late", "of a huge one"]
 
 
 def test_nothing_is_overtaken_for_longer_than_its_patience() -> None:
@@ -532,9 +544,13 @@ def test_work_that_is_coming_counts_for_its_caller() -> None:
             s.expect(500.0, clock.now + 2.0, "ordinary")
 
 
-def test_while_a_small_check_is_under_way_a_huge_one_leaves_it_a_worker() -> None:
-    """Its first rows have run and its next ones come; the huge one goes on when it is done."""
-    gate, small = Gate(), threading.Event()
+@pytest.mark.parametrize(("waited_s", "running"), [(0.0, 0), (1.5, 1)])
+def test_while_a_small_check_is_under_way_a_huge_one_waits(waited_s: float, running: int) -> None:
+    """Its first rows have run and its next ones come; the huge one goes on when it is done.
+
+    When the huge one has stood for long enough, it leaves a worker only.
+    """
+    gate, small, clock = Gate(), threading.Event(), Clock()
 
     def run(row: Row) -> RowResult:
         if row.text.startswith("huge"):
@@ -542,14 +558,14 @@ def test_while_a_small_check_is_under_way_a_huge_one_leaves_it_a_worker() -> Non
         small.set()
         return RowResult({}, 0.0, 0.0)
 
-    with scheduler(run, workers=2, costs=costs(100.0)) as s:
+    with scheduler(run, workers=2, costs=costs(100.0), clock=clock) as s:
         s.expect(10.0, None, "small")
         s.submit([row(f"huge {n}") for n in range(5)], owner="huge")
-        assert gate.entered.wait(20)
+        clock.now += waited_s
         s.submit([row("small")], owner="small").wait()
         assert small.is_set()
-        until(lambda: s.running() == 1)
-        assert s.depth() == 4
+        until(lambda: s.running() == running)
+        assert s.depth() == 5 - running
         s.forget("small")
         until(lambda: s.running() == 2)
         gate.open.set()

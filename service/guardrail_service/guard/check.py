@@ -173,12 +173,14 @@ class Check:
     def _reduce(self, rule: Rule, rows: Sequence[Row]) -> Outcome:
         """Wait for the detector's rows as long as there is time, then compute its outcome."""
         futures = [self._ticket.futures[self._unique[row]] for row in rows]
-        if futures and not self._wait(futures):
-            return _TOO_LATE
         try:
             if self._is_late():
                 check_time()
-            outputs = [future.result().outputs for future in futures]
+            outputs = self._ticket.outputs(futures) if futures else []
+            if outputs is None and self._wait(futures):
+                outputs = self._ticket.outputs(futures)
+            if outputs is None:
+                return _TOO_LATE
             outcome = self._detectors[rule.spec.id].reduce(self._sample, outputs, rule.parameters)
             return _checked(rule, outcome)
         except OutOfTime:
@@ -190,8 +192,6 @@ class Check:
 
     def _wait(self, futures: Sequence[RowFuture]) -> bool:
         """Return whether rows are done in time; while they run, others may compute."""
-        if not self._ticket.left(futures):
-            return True
         with self._turn.away():
             while not self._ticket.wait(futures, self._until_look_s()):
                 self._has_overspent = self._rows_ms() > self._rows_s * 1e3

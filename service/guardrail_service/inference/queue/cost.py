@@ -317,8 +317,8 @@ class UnderWay:
     """Checks that have come and are not done. Not thread-safe alone.
 
     Work that is well behind one of them leaves a worker free: the rows of a check do not come all
-    at once, and each would wait for a call that cannot be interrupted, and for the processor. What
-    is huge beside it stands still altogether, in the first second after it has come.
+    at once, and each would wait for a call that cannot be interrupted, and for the processor.
+    Work that is huge beside it stands still altogether, in the first second after it has come.
 
     Attributes:
         places: By owner, from when its check is expected until it is done.

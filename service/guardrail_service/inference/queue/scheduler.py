@@ -121,6 +121,16 @@ class Ticket:
         """Return whether some rows (None: all) are done within some seconds."""
         return not wait(self.left(futures), timeout).not_done
 
+    def outputs(self, futures: Iterable[RowFuture]) -> list[RowOutput] | None:
+        """Return the outputs of some rows, in order; None while one of them is not done.
+
+        Raises:
+            CancelledError: If one was dropped.
+            RowFailed: If one failed.
+        """
+        asked = tuple(futures)
+        return None if self.left(asked) else [future.result().outputs for future in asked]
+
     def left(self, futures: Iterable[RowFuture] | None = None) -> list[Future[RowDone]]:
         """Return those of some rows (None: of all) that are not done."""
         asked = self.futures if futures is None else futures

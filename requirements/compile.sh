@@ -23,9 +23,10 @@ pin() {
 	"$uv" pip compile --quiet --universal --python-version 3.11 --no-header \
 		--no-emit-index-url --no-emit-find-links "$@" > log 2>&1 || { cat log; exit 1; }
 }
-for name in runtime demo dev vendors litellm adapters; do
+for name in runtime demo dev vendors litellm; do
 	pin --excludes without.txt "$name.in" --output-file "$name.txt" "$@"
 done
+pin --excludes without.txt --overrides despite.txt adapters.in --output-file adapters.txt "$@"
 for name in load browser pandas suites wheels; do
 	pin "$name.in" --output-file "$name.txt" "$@"
 done

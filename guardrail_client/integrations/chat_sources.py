@@ -56,7 +56,7 @@ def chat_sources(body: bytes, header: str | None, rule: ChatRule) -> ChatSources
     """
     try:
         document = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         return ChatSources(body, [])
@@ -67,7 +67,7 @@ def chat_sources(body: bytes, header: str | None, rule: ChatRule) -> ChatSources
     if header is not None:
         try:
             listed = json.loads(header)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise WrongPassages(f"{CONTEXTS_HEADER}: expected a JSON list") from None
         return ChatSources(body, _named({"contexts": listed}, CONTEXTS_HEADER))
     return ChatSources(body, list(message_passages(_messages(document), rule)))

@@ -9,6 +9,7 @@ import pytest
 
 from guardrail_client.integrations.chat_sources import (
     ChatRule,
+    ChatSources,
     WrongPassages,
     chat_sources,
     message_passages,
@@ -70,3 +71,9 @@ def test_what_is_no_passage_is_refused(own: Any, header: str | None) -> None:
     with pytest.raises(WrongPassages) as error:
         chat_sources(body, header, ChatRule())
     assert "Zanzibar" not in str(error.value)
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"{", b"[" * 100_000, b'{"messages":' + b"[" * 100_000])
+def test_a_body_that_cannot_be_read_goes_on_as_it_is(body: bytes) -> None:
+    """The upstream says what is wrong with it; it brought no passages."""
+    assert chat_sources(body, None, ChatRule()) == ChatSources(body, [])

@@ -17,6 +17,7 @@ from guardrail_offline.report.run_data import EvaluatorData, RunData, read_run_d
 from tests.browser.visit import WAIT_MS, visited
 from tests.unit.offline.report.conftest import ROOT, finished
 
+pytestmark = pytest.mark.timeout(1200)
 IDS = (
     "rouge", "bleu", "answer_strings", "facts", "no_answer", "looping", "pii",
     "contact_information", "encoding", "links", "sexism", "text_matching",

@@ -53,6 +53,7 @@ def test_nothing_has_to_be_scrolled_sideways(
     """With everything unfolded, in both schemes."""
     size: Any = {"width": width, "height": height}
     opened = browser.new_page(viewport=size, device_scale_factor=scale, color_scheme=scheme)
+    opened.set_default_timeout(WAIT_MS)
     opened.goto(report)
     opened.evaluate(OPEN_ALL)
     assert opened.evaluate("document.documentElement.scrollWidth") <= width

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser
 from docs.report_pictures import IMAGES, NAMES, WIDTH, make, report_of_the_board
 
 
+@pytest.mark.timeout(1800)  # evaluates 360 answers
 def test_the_pictures_of_the_documentation_can_be_made(browser: Browser, tmp_path: Path) -> None:
     """Written into the documentation where the environment asks for it."""
     out = IMAGES if os.environ.get("GUARDRAIL_WRITE_SCREENSHOT") else tmp_path

@@ -112,7 +112,7 @@ def _by_share(figure: Figure, tolerated: float) -> tuple[Light, str]:
     low, _ = exact_interval(max(1, round(share * figure.questions)), figure.questions)
     if low > tolerated:
         return "fails", why
-    return "unclear", f"{why}; of so few that may be chance"
+    return "unclear", f"{why}; with so few judged, that may be chance"
 
 
 def _by_mean(figure: Figure, cut: float) -> tuple[Light, str]:

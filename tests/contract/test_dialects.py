@@ -23,7 +23,7 @@ SECRET = "Zanzibar"
 @pytest.fixture(scope="module")
 def http() -> Iterator[TestClient]:
     """The service on the embedded pack, in every dialect."""
-    limits = Limits(answer_chars=2_000, contexts=5, body_bytes=20_000)
+    limits = Limits(answer_chars=2_000, contexts=5, body_bytes=20_000, batch_items=4)
     runtime = Runtime(Settings(dialects="all", workers=2, limits=limits, api_keys=(KEY,)))
     app = create_app(runtime=runtime)
     headers = {"Authorization": f"Bearer {KEY}"}
@@ -312,3 +312,16 @@ def test_llm_guard_suppresses_nothing(http: TestClient) -> None:
     suppressed = http.post("/scan/output", json={**body, "scanners_suppress": ["Toxicity"]})
     assert suppressed.status_code == 422
     assert "Toxicity" not in suppressed.text
+
+
+def test_a_request_holds_no_more_texts_than_a_batch(http: TestClient) -> None:
+    """Whatever its format calls them."""
+    said = {"input_type": "response", "texts": ["Hello!"] * 5}
+    replies = [
+        http.post("/beta/litellm_basic_guardrail_api", json=said),
+        http.post("/v1/moderations", json={"input": ["Hello!"] * 5}),
+        applied(http, texts=[([], "Hello!")] * 5),
+    ]
+    assert [reply.status_code for reply in replies] == [422, 400, 400]
+    said["texts"] = ["Hello!"] * 4
+    assert http.post("/beta/litellm_basic_guardrail_api", json=said).json()["action"] == "NONE"

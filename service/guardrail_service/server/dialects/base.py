@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import compile_path
 
-from guardrail_service.errors import InputError
+from guardrail_service.errors import InputError, LimitExceeded
 from guardrail_service.server.error_replies import ErrorShape
 from guardrail_service.server.routes import leaving
 from guardrail_service.server.schemas import CheckReply
@@ -98,6 +98,7 @@ class DialectCall:
         self._request = request
         self._service = service
         self._worst: CheckReply | None = None
+        self._left = service.runtime.settings.limits.batch_items
         self.request_id: str = request.state.request_id
         self.policy = request.headers.get(POLICY)
         self.caller: str = request.state.caller
@@ -122,6 +123,10 @@ class DialectCall:
         Raises:
             ServiceError: As the native API refuses; never a verdict.
         """
+        self._left -= 1
+        if self._left < 0:
+            most = self._service.runtime.settings.limits.batch_items
+            raise LimitExceeded(f"found more than {most} texts to judge", "body")
         given = {"answer": answer, "question": question, "contexts": list(contexts)}
         given |= {"policy": policy or self.policy, "include": list(include)}
         if len(answer) > SMALL_BODY:

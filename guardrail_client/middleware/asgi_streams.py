@@ -316,7 +316,7 @@ class EventBody(StreamBody):
         """Send what is not text, in its order, up to what says more than is decided."""
         while self._held and not self.stopped:
             held = self._held[0]
-            if (self._lanes.open and self.waits(held)) or self.is_unread(held):
+            if self.is_unread(held) or (self._lanes.open and self.waits(held)):
                 return
             del self._held[0]
             rest = held.event

@@ -16,6 +16,8 @@ MAX_VIEWS = 32
 """Of one string; two encodings in each other have at most a handful."""
 MAX_BLANKS = 3
 """In what a name says; more of them are a sentence."""
+BEGINNING, ODD = 4096, 8
+"""Bytes of which not more than one in eight may be none of a text."""
 MAX_WORDS = 6
 """Of letters alone in the code of an error."""
 MAX_NAME = 256
@@ -47,7 +49,7 @@ def _opened(text: str, decoded: Callable[[str], Iterable[str]]) -> Iterator[str]
     yield text
     for _ in range(DEPTH):
         level = [*dict.fromkeys(view for one in level for view in decoded(one))]
-        level = [view for view in level if view not in seen][: MAX_VIEWS - len(seen)]
+        level = [view for view in level if view and view not in seen][: MAX_VIEWS - len(seen)]
         seen.update(level)
         yield from level
 
@@ -106,8 +108,12 @@ def _from_base64(text: str) -> bytes:
 
 
 def _read(data: bytes) -> str:
-    """Return bytes as text: UTF-8, or UTF-16 of letters that need but one byte."""
-    return data.replace(b"\0", b"").decode("utf-8", "replace")
+    """Return bytes as text: UTF-8, or UTF-16 of letters of one byte; empty if neither."""
+    plain = data.replace(b"\0", b"")
+    beginning = plain[:BEGINNING].decode("utf-8", "replace")
+    if beginning.count("\N{REPLACEMENT CHARACTER}") * ODD > len(beginning):
+        return ""
+    return plain.decode("utf-8", "replace")
 
 
 def views_of_name(name: str) -> tuple[str, ...]:

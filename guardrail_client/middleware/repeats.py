@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import takewhile
 from math import isfinite
+from typing import Any, TypeVar
 
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.codes import NO_CODES, Codes, without
@@ -22,6 +23,10 @@ from guardrail_client.middleware.withheld import (
     digits_of,
 )
 
+K = TypeVar("K")
+V = TypeVar("V")
+MAX_KEPT = 256
+"""Strings of a response whose readings are kept."""
 MAX_ANEW = 16
 """Snapshots of a response that do not go on where the one before ended."""
 MAX_ALONE = 3
@@ -64,6 +69,10 @@ class Repeats:
         self._bare_written: dict[Lane, str] = {}
         self._bare_shown: dict[Lane, str] = {}
         self.withheld = Withheld()
+        self._readings: dict[str, tuple[str, ...]] = {}
+        self._candidates: dict[str, tuple[str, ...]] = {}
+        self._says: dict[Any, bool] = {}
+        """Costly for long strings, which events that wait are asked for again and again."""
 
     def wrote(self, lane: Lane, text: str) -> None:
         """Note what the application wrote."""
@@ -120,6 +129,7 @@ class Repeats:
         said = self.written.get(lane, "")[before:decided]
         if said != text:
             self.withheld = self.withheld.with_values(v for v in gone(said, text) if v not in text)
+            self._says.clear()
         self._borders.setdefault(lane, []).append((decided, len(self.shown[lane])))
 
     @property
@@ -144,11 +154,10 @@ class Repeats:
         """
         if isinstance(said, str) and any(said in text for text in self.shown.values()):
             return False
-        if self.withheld and self.withheld.says(said):
+        if self.withheld and _kept(self._says, said, self.withheld.says):
             return True
         if isinstance(said, str):
-            said_by = views_of_name(said) if pending else ()
-            found = [one for view in said_by for one in (bare(view), *digit_runs(view))]
+            found = [*_kept(self._candidates, said, _candidates)] if pending else []
         elif isinstance(said, float) and isfinite(said):
             found = [digits_of(part)[:EXACT] for part in (said, int(said))]
         else:
@@ -177,7 +186,12 @@ class Repeats:
 
     def _is_shown(self, other: str) -> bool:
         """Return whether a text, or what it says if it is decoded, has been shown."""
-        return _is_in(self.shown.values(), other)
+        return self._is_in(self.shown, other)
+
+    def _is_in(self, texts: Mapping[Lane, str], other: str) -> bool:
+        """Return whether texts say a string, as it is or decoded."""
+        found = _kept(self._readings, other, _readings)
+        return any(view in text for view in found for text in texts.values())
 
     def _said(self, other: str) -> str | None:
         """Return what was shown of the beginning of a text, or of all of it."""
@@ -210,7 +224,7 @@ class Repeats:
         """
         others = list(others)
         for other in others:
-            if not _is_in(self.written.values(), other):
+            if not self._is_in(self.written, other):
                 raise UnreadableBody("unknown_event")
         changes = {other: self._said(other) for other in others if not self._is_shown(other)}
         said = {other: text for other, text in changes.items() if text is not None}
@@ -230,7 +244,20 @@ class Repeats:
         return self.withheld.is_in("".join(others))
 
 
-def _is_in(texts: Iterable[str], other: str) -> bool:
-    """Return whether texts say a string, as it is or decoded."""
-    texts = [*texts]
-    return any(view in text for view in readings(other) if view.strip() for text in texts)
+def _readings(other: str) -> tuple[str, ...]:
+    return tuple(view for view in readings(other) if view.strip())
+
+
+def _candidates(name: str) -> tuple[str, ...]:
+    """Return what a name may say of a text: letters and digits alone, and digits in a row."""
+    found = (one for view in views_of_name(name) for one in (bare(view), *digit_runs(view)))
+    return tuple(dict.fromkeys(one for one in found if len(one) >= SHORTEST))
+
+
+def _kept(memory: dict[K, V], key: K, made: Callable[[K], V]) -> V:
+    """Return what a function makes of a key, kept for the next time."""
+    if key not in memory:
+        if len(memory) >= MAX_KEPT:
+            memory.clear()
+        memory[key] = made(key)
+    return memory[key]

@@ -117,7 +117,7 @@ def _is_unread(array: list[int]) -> bool:
     text, joined = said_by(array)
     if len(joined) == len(array) >= UNREAD_DIGITS or len(joined) in GROUPS:
         return True
-    letters = sum(letter.isalpha() or letter == " " for letter in text)
+    letters = sum(letter.isalnum() or letter == " " for letter in text)
     return len(array) >= SHORTEST and text.isprintable() and letters > 0.7 * len(text)
 
 

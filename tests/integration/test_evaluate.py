@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -225,6 +226,7 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text("utf-8"))
 
 
+TIME = re.compile(rb"[0-9.]+ s of processor time")
 PLAIN = "rouge,bleu,looping,text_matching,classification"
 
 
@@ -238,9 +240,9 @@ def command(out: Path, *options: str, start: Sequence[str] = COMMAND) -> list[st
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return every file of a run by its name."""
+    """Return every file of a run by its name, without the times that are written in its page."""
     return {
-        str(path.relative_to(folder)): path.read_bytes()
+        str(path.relative_to(folder)): TIME.sub(b"", path.read_bytes())
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.name.startswith(("timings", "times"))
     }

@@ -302,7 +302,7 @@ class Shares:
         self.accounts = {c: had for c, had in known if had > least or c in self._waiting}
 
 
-_WELL_S = 1.0
+WELL_S = 1.0
 """Slack of one caller's work as of which it is huge beside another's: a long report beside a short
 chat answer, not chat answers among themselves, whenever they came."""
 _WELL_BEHIND_S = 0.1
@@ -334,7 +334,7 @@ class UnderWay:
     def stops(self, owner: object, place: QueuePlace, now: float) -> bool:
         """Return whether huge work at a place stands still now, for a small check of anybody's."""
         return now < place.since + STANDS_S and any(
-            place.slack_s - first.slack_s > _WELL_S for first in self._ahead(owner, place)
+            place.slack_s - first.slack_s > WELL_S for first in self._ahead(owner, place)
         )
 
     def keeps_back(
@@ -366,5 +366,5 @@ class UnderWay:
 
     def _is_well_ahead(self, one: QueuePlace, other: QueuePlace) -> bool:
         if one.caller == other.caller:
-            return one.order < other.order and other.slack_s - one.slack_s > _WELL_S
+            return one.order < other.order and other.slack_s - one.slack_s > WELL_S
         return self._shares.ahead_s(one, other) > _WELL_BEHIND_S

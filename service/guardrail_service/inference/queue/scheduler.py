@@ -22,6 +22,7 @@ from guardrail_service.inference.queue.backlog import (
 from guardrail_service.inference.queue.batch import Batch
 from guardrail_service.inference.queue.cost import (
     PATIENCE_S,
+    WELL_S,
     CostModel,
     QueuePlace,
     RowCost,
@@ -219,8 +220,8 @@ class Scheduler:
             deadline: Monotonic second after which a row not yet started is dropped; None: never.
             owner: Whose rows these are; rows of one owner never stand in each other's way.
             patience_s: How long the rows may be overtaken by more urgent ones.
-            not_before: The place of the check they are of: those of a huge one are no more urgent
-                because they are few.
+            not_before: The place of the check they are of, if it is well behind: the rows of a huge
+                one are no more urgent because they are few.
 
         Raises:
             Overloaded: If other requests' rows fill the queue or make the deadline impossible.
@@ -354,8 +355,8 @@ class Scheduler:
             Future() if result is None else Known(result.outputs) for result in known
         ]
         place = place_of(request, now, sum(new))
-        if not_before is not None:
-            place = max(place, not_before, key=lambda place: place.order)
+        if not_before is not None and not_before.order - place.order > WELL_S:
+            place = not_before
         entry = Submission(self._backlog, request, now, self._after, self._sequence, place)
         for index in sorted(range(len(rows)), key=lambda index: rows[index].role in self._after):
             future = futures[index]

@@ -127,15 +127,18 @@ def test_a_row_without_a_deadline_is_as_urgent_as_one_due_in_a_second() -> None:
 
 
 def test_the_few_rows_of_a_huge_check_are_no_more_urgent_than_the_check() -> None:
-    """Nor is a check more urgent than its rows."""
+    """Nor is a check more urgent than its rows, and what it costs beside them counts for little."""
 
     def mixed(s: Scheduler, clock: Clock) -> None:
         soon, far = (place_of(Urgency(), clock.now, ms) for ms in (0.0, 5_000.0))
         s.submit([row("of a huge one")], clock.now + 0.2, not_before=far)
-        s.submit([row("late")], clock.now + 0.9, not_before=soon._replace(order=clock.now))
-        s.submit([row("ordinary")], clock.now + 0.8, not_before=soon._replace(order=clock.now))
+        s.submit([row("late")], clock.now + 0.9, not_before=soon._replace(order=clock.now + 1.7))
+        s.submit(
+            [row("ordinary")], clock.now + 0.8, not_before=soon._replace(order=clock.now + 1.6)
+        )
+        s.submit([row("later")], clock.now + 0.95, not_before=soon._replace(order=clock.now))
 
-    assert ran_in_order(mixed) == ["ordinary", "late", "of a huge one"]
+    assert ran_in_order(mixed) == ["ordinary", "late", "later", "of a huge one"]
 
 
 def test_nothing_is_overtaken_for_longer_than_its_patience() -> None:

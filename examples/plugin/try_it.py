@@ -90,7 +90,6 @@ def streamed(client: GuardrailClient) -> None:
     stream = client.check_stream(TOLD[at : at + 3] for at in range(0, len(TOLD), 3))
     shown = list(stream)
     assert "".join(shown) == TOLD.replace(SECRET, "[CODE_NAME]"), shown
-    assert len(shown) > 1, shown
     shown: list[str] = []
 
     def model() -> Iterator[str]:

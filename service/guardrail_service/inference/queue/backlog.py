@@ -345,9 +345,9 @@ class Backlog:
         while (found := self._queue.first()) is not None:
             place, job = found
             if self.under_way.places.keys() - {job.owner}:
-                running = [run.jobs[0].place for run in self.running]
                 if self.under_way.stops(job.owner, place, now):
                     return None
+                running = [run.jobs[0].place for run in self.running]
                 if self.under_way.keeps_back(job.owner, place, running, workers):
                     return None
             self._queue.take(job, place.caller)

@@ -8,7 +8,7 @@ from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.client import GuardrailClient
 from guardrail_client.integrations import needs
 from guardrail_client.middleware.asgi import GuardrailMiddleware
-from guardrail_client.middleware.route_options import Route
+from guardrail_client.middleware.route_options import Route, routes_of
 from guardrail_client.middleware.wsgi import GuardrailWSGI
 
 try:
@@ -50,5 +50,4 @@ def _settings() -> tuple[str | None, list[Route]]:
         )
     if unknown := set(given) - {"url", "routes"}:
         raise ImproperlyConfigured(f"GUARDRAIL: found {sorted(unknown)}, expected url and routes")
-    routes = [Route(route) if isinstance(route, str) else route for route in given["routes"]]
-    return given.get("url"), routes
+    return given.get("url"), routes_of(given["routes"])

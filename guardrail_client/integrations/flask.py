@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from guardrail_client.client import GuardrailClient
-from guardrail_client.middleware.route_options import Route
+from guardrail_client.middleware.route_options import Route, routes_of
 from guardrail_client.middleware.wsgi import GuardrailWSGI
 
 
@@ -40,7 +40,6 @@ class GuardrailExtension:
         """
         if not self._routes:
             raise ValueError("routes: found none, expected the paths to guard")
-        routes = [Route(route) if isinstance(route, str) else route for route in self._routes]
         client = self._client or GuardrailClient(self._url or app.config.get("GUARDRAIL_URL"))
-        app.wsgi_app = GuardrailWSGI(app.wsgi_app, client, routes)
+        app.wsgi_app = GuardrailWSGI(app.wsgi_app, client, routes_of(self._routes))
         app.extensions["guardrail"] = self

@@ -363,6 +363,11 @@ def _not_taken(_name: str, _seconds: float) -> None:
     """Take no times."""
 
 
+def routes_of(given: Sequence[Route | str]) -> list[Route]:
+    """Return routes; a text is a path whose replies have an `answer`."""
+    return [Route(route) if isinstance(route, str) else route for route in given]
+
+
 def counted(routes: Sequence[Route], target: Any) -> tuple[Route, ...]:
     """Return routes of which those without metrics have a middleware's.
 

@@ -27,6 +27,15 @@ from guardrail_service.errors import ConfigurationError, ServiceError
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same question may be answered."""
 FIRST_WAIT_S = 0.5
+REASONS: Mapping[str, str] = {
+    "context_length_exceeded": "context_too_long",
+    "string_above_max_length": "context_too_long",
+    "model_not_found": "unknown_model",
+    "invalid_api_key": "wrong_key",
+    "insufficient_quota": "no_quota",
+}
+"""Codes in the error objects of OpenAI-compatible servers, and what they mean."""
+_ERROR_BYTES = 65_536
 
 
 class HostError(ServiceError):
@@ -40,13 +49,16 @@ class HostRefused(HostError):
 
     Attributes:
         status: Its HTTP status.
+        reason: One of `REASONS`, where its error says so in a word of the protocol.
     """
 
     code = "host_refused"
 
-    def __init__(self, host: str, status: int) -> None:
-        super().__init__(f"{host}: found status {status}; expected 200")
+    def __init__(self, host: str, status: int, reason: str | None = None) -> None:
+        told = f" ({reason.replace('_', ' ')})" if reason else ""
+        super().__init__(f"{host}: found status {status}{told}; expected 200")
         self.status = status
+        self.reason = reason
 
     @property
     def is_general(self) -> bool:
@@ -55,9 +67,26 @@ class HostRefused(HostError):
 
 
 class HostUnavailable(HostError):
-    """The host did not answer, however often it was asked."""
+    """The host did not answer, however often it was asked.
+
+    Attributes:
+        status: Its last HTTP status; None if there was none.
+        wait_s: The pause it asked for.
+        timed_out: No reply came in time.
+    """
 
     code = "host_unavailable"
+
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        wait_s: float | None = None,
+        *,
+        timed_out: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.wait_s, self.timed_out = status, wait_s, timed_out
 
 
 class BadReply(HostError):
@@ -226,12 +255,33 @@ class Endpoint:
     def _refused(self, response: httpx.Response) -> Exception:
         status = response.status_code
         if status not in RETRIED:
-            return HostRefused(self.host, status)
-        error = HostUnavailable(f"{self.host}: found status {status}; expected 200")
-        return _Again(error, _asked_wait(response.headers.get("Retry-After")))
+            return HostRefused(self.host, status, _reason(response))
+        wait_s = _asked_wait(response.headers.get("Retry-After"))
+        told = f"{self.host}: found status {status}; expected 200"
+        return _Again(HostUnavailable(told, status, wait_s), wait_s)
 
     def _too_late(self) -> HostUnavailable:
-        return HostUnavailable(f"{self.host}: no reply within {self.limits.timeout_s:g} s")
+        told = f"{self.host}: no reply within {self.limits.timeout_s:g} s"
+        return HostUnavailable(told, timed_out=True)
+
+
+def _reason(response: httpx.Response) -> str | None:
+    """Return what the code of an error stands for; its message, which may quote texts, is not read.
+
+    At most the first part of a longer body is looked at.
+    """
+    found = bytearray()
+    try:
+        for chunk in response.iter_bytes():
+            found += chunk
+            if len(found) > _ERROR_BYTES:
+                return None
+        value = json.loads(found)
+    except (httpx.HTTPError, ValueError, RecursionError):
+        return None
+    error = value.get("error") if isinstance(value, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return REASONS.get(code) if isinstance(code, str) else None
 
 
 def _no_number(name: str) -> Never:

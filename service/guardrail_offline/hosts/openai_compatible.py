@@ -19,12 +19,20 @@ class Completion(NamedTuple):
         finish: Why it ended: `stop`, `length` and so on; None where the server does not say.
         tokens: Prompt and completion tokens as the server counts them; None where it does not.
         seconds: The request took so long.
+        cached: Prompt tokens that the server had cached; None where it does not say.
+        fingerprint: Of the served system, where the server gives one.
+        refused: The model declined to answer.
+        logprobs: Log probabilities of the tokens as the protocol has them, if they were asked for.
     """
 
     text: str
     finish: str | None
     tokens: tuple[int, int] | None
     seconds: float
+    cached: int | None = None
+    fingerprint: str | None = None
+    refused: bool = False
+    logprobs: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -53,11 +61,24 @@ class OpenAICompatible:
         reply = self.endpoint.post(body, "/chat/completions")
         choice = self._first(reply.value, "choices")
         text = _at(choice, "message", "content")
+        finish = _text(choice.get("finish_reason"))
+        refused = bool(_text(_at(choice, "message", "refusal"))) or finish == "content_filter"
+        if refused and text is None:
+            text = ""
         if not isinstance(text, str):
             raise BadReply(self.endpoint.host, _kind(text), "choices[0].message.content, a text")
-        finish = choice.get("finish_reason")
-        finish = finish if isinstance(finish, str) else None
-        return Completion(text, finish, _tokens(reply.value), reply.seconds)
+        cached = _at(reply.value, "usage", "prompt_tokens_details", "cached_tokens")
+        logprobs = _at(choice, "logprobs", "content")
+        return Completion(
+            text,
+            finish,
+            _tokens(reply.value),
+            reply.seconds,
+            cached if isinstance(cached, int) else None,
+            _text(_at(reply.value, "system_fingerprint")),
+            refused,
+            logprobs if isinstance(logprobs, list) else (),
+        )
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, in order; all of one length.
@@ -88,6 +109,10 @@ def _at(value: Any, *path: str) -> Any:
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _tokens(value: Any) -> tuple[int, int] | None:

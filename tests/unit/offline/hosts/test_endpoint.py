@@ -210,3 +210,37 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
     ):
         endpoint.post({})
     assert server.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ({"code": "context_length_exceeded", "message": "texts"}, "context_too_long"),
+        ({"code": "model_not_found"}, "unknown_model"),
+        ({"code": "another"}, None),
+        ({"code": 7}, None),
+        ("text", None),
+    ],
+)
+def test_a_refusal_says_why_in_a_word_of_the_protocol(error: Any, reason: str | None) -> None:
+    """The message of the error, which may quote what was sent, is told to nobody."""
+    with (
+        serving(Reply(status=400, value={"error": error})) as server,
+        asked(server.url) as endpoint,
+        pytest.raises(HostRefused) as caught,
+    ):
+        endpoint.post({})
+    assert caught.value.reason == reason
+    assert "texts" not in str(caught.value)
+
+
+def test_what_is_unavailable_says_how(waits: list[float]) -> None:
+    """Its status, and the pause it asked for."""
+    busy = Reply(status=429, value={}, headers={"Retry-After": "90"})
+    with (
+        serving(busy) as server,
+        asked(server.url) as endpoint,
+        pytest.raises(HostUnavailable) as caught,
+    ):
+        endpoint.post({})
+    assert (caught.value.status, caught.value.wait_s, caught.value.timed_out) == (429, 90.0, False)

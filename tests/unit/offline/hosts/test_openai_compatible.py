@@ -80,3 +80,18 @@ def test_anything_else_is_no_embedding(data: Any) -> None:
         pytest.raises(BadReply),
     ):
         OpenAICompatible(endpoint, "m").embed(["a", "b"])
+
+
+def test_a_completion_says_more_where_the_server_does() -> None:
+    """Cached tokens, the system's fingerprint, log probabilities; and that it declined."""
+    logprobs = [{"token": "yes", "logprob": -0.1, "top_logprobs": []}]
+    more = {"system_fingerprint": "fp_1", "usage": {"prompt_tokens_details": {"cached_tokens": 7}}}
+    given = Reply({**said("yes", logprobs={"content": logprobs}), **more})
+    with serving(given) as server, asked(server.url) as endpoint:
+        found = OpenAICompatible(endpoint, "m").chat([])
+    assert (found.cached, found.fingerprint, found.refused) == (7, "fp_1", False)
+    assert list(found.logprobs) == logprobs
+    declined = {"choices": [{"message": {"content": None, "refusal": "I cannot."}}]}
+    with serving(Reply(declined)) as server, asked(server.url) as endpoint:
+        found = OpenAICompatible(endpoint, "m").chat([])
+    assert (found.text, found.refused) == ("", True)

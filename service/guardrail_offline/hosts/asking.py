@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.hosts.endpoint import HostError, HostRefused, HostUnavailable
+from guardrail_offline.hosts.errors import HostError, HostRefused, HostUnavailable
 from guardrail_offline.hosts.targets import Answer, Question, TargetSystem
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage

@@ -1,9 +1,4 @@
-"""Posts JSON to one address, with a time limit, retries and a pace. Keys come from the environment.
-
-    HostError
-    ├── HostRefused       it said no and will again: a wrong key, no such path, a bad body
-    ├── HostUnavailable   it did not answer in time, or was busy, however often it was asked
-    └── BadReply          it answered with something else than was asked for
+"""Asks one address for JSON, with a time limit, retries and a pace. Keys come from the environment.
 
 Messages name the host and what happened; never a key, a header or a text.
 """
@@ -22,80 +17,34 @@ from typing import Any, NamedTuple, Never
 
 import httpx
 
-from guardrail_service.errors import ConfigurationError, ServiceError
+from guardrail_offline.hosts.errors import (
+    MOST_OF_A_REFUSAL,
+    BadReply,
+    ContextTooLong,
+    HostError,
+    HostRefused,
+    HostUnavailable,
+    NoQuota,
+    RateLimited,
+    SchemaUnsupported,
+    TimedOut,
+    Unreachable,
+    refusal,
+)
+from guardrail_service.errors import ConfigurationError
 
+__all__ = [
+    "BadReply",
+    "Endpoint",
+    "HostError",
+    "HostRefused",
+    "HostUnavailable",
+    "Patience",
+    "Reply",
+]
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same question may be answered."""
 FIRST_WAIT_S = 0.5
-REASONS: Mapping[str, str] = {
-    "context_length_exceeded": "context_too_long",
-    "string_above_max_length": "context_too_long",
-    "model_not_found": "unknown_model",
-    "invalid_api_key": "wrong_key",
-    "insufficient_quota": "no_quota",
-}
-"""Codes in the error objects of OpenAI-compatible servers, and what they mean."""
-_ERROR_BYTES = 65_536
-
-
-class HostError(ServiceError):
-    """A host did not give what it was asked for."""
-
-    code = "host"
-
-
-class HostRefused(HostError):
-    """The host will refuse this again.
-
-    Attributes:
-        status: Its HTTP status.
-        reason: One of `REASONS`, where its error says so in a word of the protocol.
-    """
-
-    code = "host_refused"
-
-    def __init__(self, host: str, status: int, reason: str | None = None) -> None:
-        told = f" ({reason.replace('_', ' ')})" if reason else ""
-        super().__init__(f"{host}: found status {status}{told}; expected 200")
-        self.status = status
-        self.reason = reason
-
-    @property
-    def is_general(self) -> bool:
-        """Return whether every other request would be refused, too."""
-        return self.status in (401, 403, 404, 405) or 300 <= self.status < 400
-
-
-class HostUnavailable(HostError):
-    """The host did not answer, however often it was asked.
-
-    Attributes:
-        status: Its last HTTP status; None if there was none.
-        wait_s: The pause it asked for.
-        timed_out: No reply came in time.
-    """
-
-    code = "host_unavailable"
-
-    def __init__(
-        self,
-        message: str,
-        status: int | None = None,
-        wait_s: float | None = None,
-        *,
-        timed_out: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.status, self.wait_s, self.timed_out = status, wait_s, timed_out
-
-
-class BadReply(HostError):
-    """The host's reply is not what its protocol says."""
-
-    code = "bad_reply"
-
-    def __init__(self, host: str, found: str, expected: str) -> None:
-        super().__init__(f"{host}: found {found}; expected {expected}")
 
 
 @dataclass(frozen=True)
@@ -118,10 +67,11 @@ class Patience:
 
 
 class Reply(NamedTuple):
-    """The JSON that came back, and the seconds of the try that brought it."""
+    """The JSON that came back, the seconds of the try that brought it, and how many there were."""
 
     value: Any
     seconds: float
+    attempts: int = 1
 
 
 class _Again(Exception):
@@ -162,9 +112,11 @@ class Endpoint:
 
     Attributes:
         url: http or https, without a user name or password.
-        key_variable: Environment variable with the key that is sent as a bearer token.
+        key_variable: Environment variable with the key that is sent.
         headers: Further headers; a value such as `$NAME` stands for an environment variable.
         limits: Time, tries and pace.
+        key_header: Header of the key: a bearer token in `Authorization`, bare in others.
+        query: Sent with every request.
         transport: Of httpx, for tests; None for the network.
         sleep: Waits; injected by tests.
     """
@@ -173,6 +125,8 @@ class Endpoint:
     key_variable: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     limits: Patience = field(default_factory=Patience)
+    key_header: str = "Authorization"
+    query: Mapping[str, str] = field(default_factory=dict)
     transport: httpx.BaseTransport | None = field(default=None, repr=False)
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
@@ -185,11 +139,15 @@ class Endpoint:
         self.host = _checked_host(self.url)
         sent = {name: from_environment(value) for name, value in self.headers.items()}
         if self.key_variable is not None:
-            sent["Authorization"] = f"Bearer {from_environment(f'${self.key_variable}')}"
+            key = from_environment(f"${self.key_variable}")
+            sent[self.key_header] = f"Bearer {key}" if self.key_header == "Authorization" else key
         self._pace = _Pace(self.limits.per_second)
         self._jitter = random.Random()  # noqa: S311 - spreads waits, no secrets
         self._client = httpx.Client(
-            headers=sent, timeout=self.limits.timeout_s, transport=self.transport
+            headers=sent,
+            params=dict(self.query),
+            timeout=self.limits.timeout_s,
+            transport=self.transport,
         )
 
     def close(self) -> None:
@@ -197,18 +155,37 @@ class Endpoint:
         self._client.close()
 
     def post(self, body: Mapping[str, Any], path: str = "") -> Reply:
-        """Return the JSON that the host answers with.
+        """Return the JSON that the host answers a POST with.
 
         Raises:
             HostRefused: If it refuses for good.
             HostUnavailable: If no try was answered in time.
             BadReply: If it still answers with no JSON, or with too much, after all tries.
         """
+        return self._ask("POST", path, body)
+
+    def get(self, path: str = "", query: Mapping[str, str] | None = None) -> Reply:
+        """Return the JSON that the host answers a GET with; errors are those of `post`."""
+        return self._ask("GET", path, None, query)
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, str] | None = None,
+    ) -> Reply:
+        url = self.url.rstrip("/") + path
         for attempt in range(self.limits.retries + 1):
             self.sleep(self._pace.turn())
+            request = self._client.build_request(method, url, json=body, params=query)
             try:
-                return self._try(body, self.url.rstrip("/") + path)
+                return self._try(request)._replace(attempts=attempt + 1)
+            except HostError as error:
+                error.attempts = attempt + 1
+                raise
             except _Again as failed:
+                failed.error.attempts = attempt + 1
                 if attempt == self.limits.retries:
                     raise failed.error from None
                 self._wait(attempt, failed)
@@ -223,15 +200,21 @@ class Endpoint:
             return
         self.sleep(self._jitter.uniform(0.5, 1.0) * min(longest, FIRST_WAIT_S * 2**attempt))
 
-    def _try(self, body: Mapping[str, Any], url: str) -> Reply:
+    def _try(self, request: httpx.Request) -> Reply:
         started = time.monotonic()
         try:
-            with self._client.stream("POST", url, json=body) as response:
+            response = self._client.send(request, stream=True)
+            try:
                 if response.status_code != 200:
                     raise self._refused(response)
                 content = self._content(response, started)
+            finally:
+                response.close()
         except httpx.TimeoutException:
             raise _Again(self._too_late()) from None
+        except httpx.ConnectError as error:
+            said = f"{self.host}: {type(error).__name__}; expected a host that answers there"
+            raise _Again(Unreachable(said)) from None
         except httpx.HTTPError as error:
             raise _Again(HostUnavailable(f"{self.host}: {type(error).__name__}")) from None
         try:
@@ -255,33 +238,31 @@ class Endpoint:
     def _refused(self, response: httpx.Response) -> Exception:
         status = response.status_code
         if status not in RETRIED:
-            return HostRefused(self.host, status, _reason(response))
+            return refusal(self.host, status, _refusal_body(response))
+        body = _refusal_body(response) if status in (429, 500) else None
+        said = refusal(self.host, status, body)
+        if type(said) in ((NoQuota,) if status == 429 else (ContextTooLong, SchemaUnsupported)):
+            return said
+        kind = RateLimited if status == 429 else HostUnavailable
         wait_s = _asked_wait(response.headers.get("Retry-After"))
         told = f"{self.host}: found status {status}; expected 200"
-        return _Again(HostUnavailable(told, status, wait_s), wait_s)
+        return _Again(kind(told, status, wait_s), wait_s)
 
     def _too_late(self) -> HostUnavailable:
-        told = f"{self.host}: no reply within {self.limits.timeout_s:g} s"
-        return HostUnavailable(told, timed_out=True)
+        return TimedOut(f"{self.host}: no reply within {self.limits.timeout_s:g} s")
 
 
-def _reason(response: httpx.Response) -> str | None:
-    """Return what the code of an error stands for; its message, which may quote texts, is not read.
-
-    At most the first part of a longer body is looked at.
-    """
+def _refusal_body(response: httpx.Response) -> Any:
+    """Return the JSON of a refusal; None if there is none, or too much of it."""
     found = bytearray()
     try:
         for chunk in response.iter_bytes():
             found += chunk
-            if len(found) > _ERROR_BYTES:
+            if len(found) > MOST_OF_A_REFUSAL:
                 return None
-        value = json.loads(found)
+        return json.loads(bytes(found))
     except (httpx.HTTPError, ValueError, RecursionError):
         return None
-    error = value.get("error") if isinstance(value, dict) else None
-    code = error.get("code") if isinstance(error, dict) else None
-    return REASONS.get(code) if isinstance(code, str) else None
 
 
 def _no_number(name: str) -> Never:

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from guardrail_offline.hosts.endpoint import BadReply, Endpoint
+from guardrail_offline.hosts.chat import Completion, Message
+from guardrail_offline.hosts.endpoint import Endpoint
+from guardrail_offline.hosts.errors import BadReply
 
-Message = Mapping[str, str]
-
-
-class Completion(NamedTuple):
-    """A model's next message.
-
-    Attributes:
-        text: May be empty.
-        finish: Why it ended: `stop`, `length` and so on; None where the server does not say.
-        tokens: Prompt and completion tokens as the server counts them; None where it does not.
-        seconds: The request took so long.
-        cached: Prompt tokens that the server had cached; None where it does not say.
-        fingerprint: Of the served system, where the server gives one.
-        refused: The model declined to answer.
-        logprobs: Log probabilities of the tokens as the protocol has them, if they were asked for.
-    """
-
-    text: str
-    finish: str | None
-    tokens: tuple[int, int] | None
-    seconds: float
-    cached: int | None = None
-    fingerprint: str | None = None
-    refused: bool = False
-    logprobs: Sequence[Mapping[str, Any]] = ()
+__all__ = ["Completion", "OpenAICompatible"]
 
 
 @dataclass(frozen=True)
@@ -41,11 +20,18 @@ class OpenAICompatible:
 
     Attributes:
         endpoint: Its base address, usually ending with /v1.
-        model: As the server calls it.
+        model: As the server calls it; with Azure the deployment.
+        in_path: Whether the model stands in the address and not in the body, as with Azure.
     """
 
     endpoint: Endpoint
     model: str
+    in_path: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return address and model."""
+        return json.dumps([self.endpoint.url, *sorted(self.endpoint.query.items()), self.model])
 
     def chat(self, messages: Sequence[Message], **options: Any) -> Completion:
         """Return the model's next message.
@@ -57,16 +43,15 @@ class OpenAICompatible:
         Raises:
             HostError: If the server does not answer, or not as the protocol says.
         """
-        body = {"model": self.model, "messages": list(messages), **options}
+        body = {**self._named, "messages": list(messages), **options}
         reply = self.endpoint.post(body, "/chat/completions")
         choice = self._first(reply.value, "choices")
-        text = _at(choice, "message", "content")
-        finish = _text(choice.get("finish_reason"))
+        text, finish = _at(choice, "message", "content"), _text(choice.get("finish_reason"))
         refused = bool(_text(_at(choice, "message", "refusal"))) or finish == "content_filter"
         if refused and text is None:
             text = ""
         if not isinstance(text, str):
-            raise BadReply(self.endpoint.host, _kind(text), "choices[0].message.content, a text")
+            raise BadReply(self.endpoint.host, kind_of(text), "choices[0].message.content, a text")
         cached = _at(reply.value, "usage", "prompt_tokens_details", "cached_tokens")
         logprobs = _at(choice, "logprobs", "content")
         return Completion(
@@ -74,10 +59,11 @@ class OpenAICompatible:
             finish,
             _tokens(reply.value),
             reply.seconds,
-            cached if isinstance(cached, int) else None,
-            _text(_at(reply.value, "system_fingerprint")),
-            refused,
-            logprobs if isinstance(logprobs, list) else (),
+            cached=cached if isinstance(cached, int) else None,
+            fingerprint=_text(_at(reply.value, "system_fingerprint")),
+            refused=refused,
+            logprobs=logprobs if isinstance(logprobs, list) else (),
+            attempts=reply.attempts,
         )
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -86,17 +72,21 @@ class OpenAICompatible:
         Raises:
             HostError: If the server does not answer, or not as the protocol says.
         """
-        reply = self.endpoint.post({"model": self.model, "input": list(texts)}, "/embeddings")
+        reply = self.endpoint.post({**self._named, "input": list(texts)}, "/embeddings")
         rows = reply.value.get("data") if isinstance(reply.value, Mapping) else None
         found = {
-            row["index"]: row["embedding"]
+            row["index"]: row.get("embedding")
             for row in (rows if isinstance(rows, list) else ())
-            if isinstance(row, Mapping) and _is_vector(row)
+            if isinstance(row, Mapping) and type(row.get("index")) is int
         }
-        sizes = {len(vector) for vector in found.values()}
-        if found.keys() != set(range(len(texts))) or len(sizes) > 1:
+        if found.keys() != set(range(len(texts))):
             raise BadReply(self.endpoint.host, "other vectors", f"one for each of {len(texts)}")
-        return [found[place] for place in range(len(texts))]
+        ordered = [found[place] for place in range(len(texts))]
+        return checked_vectors(ordered, len(texts), self.endpoint.host)
+
+    @property
+    def _named(self) -> dict[str, str]:
+        return {} if self.in_path else {"model": self.model}
 
     def _first(self, value: Any, key: str) -> Mapping[str, Any]:
         rows = value.get(key) if isinstance(value, Mapping) else None
@@ -105,14 +95,27 @@ class OpenAICompatible:
         return rows[0]
 
 
+def checked_vectors(rows: Any, count: int, host: str) -> list[list[float]]:
+    """Return the vectors of a reply.
+
+    Raises:
+        BadReply: If they are fewer or more, of several lengths, or no numbers.
+    """
+    good = isinstance(rows, list) and len(rows) == count and all(map(_is_vector, rows))
+    if not good or len({len(row) for row in rows}) > 1:
+        raise BadReply(host, "other vectors", f"one for each of {count}")
+    return rows  # type: ignore[no-any-return]
+
+
+def kind_of(value: Any) -> str:
+    """Return what messages call a value that should have been another."""
+    return "nothing" if value is None else type(value).__name__
+
+
 def _at(value: Any, *path: str) -> Any:
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _tokens(value: Any) -> tuple[int, int] | None:
@@ -122,15 +125,10 @@ def _tokens(value: Any) -> tuple[int, int] | None:
     return None
 
 
-def _is_vector(row: Mapping[str, Any]) -> bool:
-    """Return whether a row has a place and numbers; true and false are neither."""
-    values = row.get("embedding")
-    return (
-        type(row.get("index")) is int
-        and isinstance(values, list)
-        and all(type(number) in (int, float) for number in values)
-    )
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
-def _kind(value: Any) -> str:
-    return "nothing" if value is None else type(value).__name__
+def _is_vector(values: Any) -> bool:
+    """Return whether a value is numbers; true and false are none."""
+    return isinstance(values, list) and all(type(number) in (int, float) for number in values)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from guardrail_offline.hosts.endpoint import BadReply, Endpoint, HostUnavailable, Patience
+from guardrail_offline.hosts.endpoint import Endpoint, Patience
+from guardrail_offline.hosts.errors import BadReply, HostUnavailable
 from guardrail_offline.hosts.openai_compatible import OpenAICompatible
 from guardrail_service.errors import ConfigurationError
 

@@ -12,7 +12,7 @@ import pytest
 
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.hosts.asking import GIVE_UP_AFTER, Asked, Journal, ask_cases
-from guardrail_offline.hosts.endpoint import BadReply, HostRefused, HostUnavailable
+from guardrail_offline.hosts.errors import BadReply, HostRefused, HostUnavailable
 from guardrail_offline.hosts.targets import Answer, Question
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.hosts.endpoint import (
+from guardrail_offline.hosts.endpoint import Endpoint, Patience
+from guardrail_offline.hosts.errors import (
     BadReply,
-    Endpoint,
     HostError,
     HostRefused,
     HostUnavailable,
-    Patience,
 )
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.hosts.server import Reply, asked, serving, waits

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.hosts.endpoint import BadReply
+from guardrail_offline.hosts.errors import BadReply
 from guardrail_offline.hosts.openai_compatible import OpenAICompatible
 from tests.unit.offline.hosts.server import Reply, asked, serving
 
@@ -83,14 +83,16 @@ def test_anything_else_is_no_embedding(data: Any) -> None:
 
 
 def test_a_completion_says_more_where_the_server_does() -> None:
-    """Cached tokens, the system's fingerprint, log probabilities; and that it declined."""
+    """Cached tokens, the system's fingerprint, log probabilities, its tries; that it declined."""
     logprobs = [{"token": "yes", "logprob": -0.1, "top_logprobs": []}]
     more = {"system_fingerprint": "fp_1", "usage": {"prompt_tokens_details": {"cached_tokens": 7}}}
     given = Reply({**said("yes", logprobs={"content": logprobs}), **more})
-    with serving(given) as server, asked(server.url) as endpoint:
-        found = OpenAICompatible(endpoint, "m").chat([])
+    with serving(Reply(status=503, value={}), given) as server, asked(server.url) as endpoint:
+        model = OpenAICompatible(endpoint, "m")
+        found = model.chat([])
     assert (found.cached, found.fingerprint, found.refused) == (7, "fp_1", False)
-    assert list(found.logprobs) == logprobs
+    assert (list(found.logprobs), found.attempts) == (logprobs, 2)
+    assert model.name == f'["{server.url}", "m"]'
     declined = {"choices": [{"message": {"content": None, "refusal": "I cannot."}}]}
     with serving(Reply(declined)) as server, asked(server.url) as endpoint:
         found = OpenAICompatible(endpoint, "m").chat([])

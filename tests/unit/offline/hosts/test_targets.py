@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.hosts.endpoint import BadReply, HostError, HostUnavailable, Patience
+from guardrail_offline.hosts.endpoint import Patience
+from guardrail_offline.hosts.errors import BadReply, HostError, HostUnavailable
 from guardrail_offline.hosts.openai_compatible import OpenAICompatible
 from guardrail_offline.hosts.targets import (
     Answer,

@@ -92,7 +92,7 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     before: list[ReadSentence] = []
     for claim in claims:
         if claim.facts:
-            found += Judge(claim, source, before, code, shares).verdicts()
+            found += FactJudge(claim, source, before, code, shares).verdicts()
         if in_english and (claim.signals & told or "denial" in claim.signals | told):
             found += _statements(claim, source)
         before = [claim]
@@ -132,7 +132,7 @@ def _statements(claim: ReadSentence, source: PassageFacts) -> list[FactVerdict]:
     ]
 
 
-class Judge:
+class FactJudge:
     """Judges the facts of one claim."""
 
     def __init__(

@@ -143,6 +143,12 @@ def groups(claim: Claim, places: Sequence[int]) -> list[list[int]]:
     return [sorted(group, key=lambda place: -claim.cosines[place]) for group in found]
 
 
+def segmented(runtime: Runtime, record: LabelledAnswer) -> SegmentedSample:
+    """Return a record's texts as the guard that serves would cut them."""
+    guard = runtime.guard
+    return SegmentedSample(record.sample, guard._windowers, guard._languages)
+
+
 def claims_of(view: SegmentedSample, encoder: SharedEncoder) -> list[Claim]:
     """Return the answer's claims, those that the detector settles without the model, too."""
     windows = tuple(dict.fromkeys(place.window.text for place in places(view)))
@@ -197,7 +203,7 @@ def measured(
     best: dict[str, dict[str, float]] = {}
     spent: dict[str, dict[str, Cost]] = {}
     for record in records:
-        view = runtime.guard._segmented(record.sample)
+        view = segmented(runtime, record)
         parts = []
         for claim in claims_of(view, encoder):
             head._states.encode_all([claim.text, *claim.windows])

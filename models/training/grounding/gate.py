@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence import some
+from evidence import segmented, some
 from measure import split
 
 from guardrail_bench.grounding_quality import (
@@ -34,7 +34,7 @@ from guardrail_bench.grounding_quality import (
 )
 from guardrail_bench.quality import auroc
 from guardrail_service.detectors.hallucination import verbatim
-from guardrail_service.detectors.hallucination.detector import judged
+from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.text.sample import unverifiable
 from guardrail_service.types import Passage, Sample
@@ -95,10 +95,10 @@ def own_sets() -> dict[str, list[LabelledAnswer]]:
 
 def settled(runtime: Runtime, record: LabelledAnswer) -> tuple[int, int]:
     """Return how many claims are settled, and how many there are; an unverified answer has none."""
-    view = runtime.guard._segmented(record.sample)
+    view = segmented(runtime, record)
     if unverifiable(view, "grounding", "answer", "contexts") is not None:
         return 0, 0
-    pieces = judged(view)
+    pieces = claims_of(view).judged
     found = verbatim.copies(view, pieces, "embedding")
     return sum(copy is not None for copy in found), len(found)
 
@@ -199,8 +199,8 @@ def timing(runtime: Runtime, records: Sequence[LabelledAnswer]) -> dict[str, Any
         once("after")
     own = []
     for record in records:
-        view = runtime.guard._segmented(record.sample)
-        pieces = judged(view)
+        view = segmented(runtime, record)
+        pieces = claims_of(view).judged
         view.context_windows("embedding")  # cut for every detector anyway
         started = time.perf_counter()
         verbatim.copies(view, pieces, "embedding")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from guardrail_client.integrations import needs
 from guardrail_client.integrations.answers import AnswerGuard
+from guardrail_client.integrations.model_messages import (
+    ModelMessage,
+    ShownMessage,
+    plain_metadata,
+)
+from guardrail_client.middleware.shapes import Shape
 
 try:
     from langchain_core.messages import AIMessageChunk, BaseMessage
@@ -14,6 +20,35 @@ try:
 except ImportError as error:
     raise needs("langchain", error) from error
 
+_CALLS = ("tool_calls", "invalid_tool_calls")
+_WRITTEN = ("content", "additional_kwargs", *_CALLS)
+MESSAGE = Shape(
+    "langchain-message",
+    marks=("/content",),
+    texts=(
+        "/content",
+        "/content/[]/text",
+        "/content/[]/thinking",
+        "/content/[]/reasoning",
+        "/content/*/summary/[]/text",
+        "/additional_kwargs/reasoning_content",
+        "/additional_kwargs/refusal",
+    ),
+    tool_calls=(
+        "/tool_calls/*/args",
+        "/invalid_tool_calls/*/args",
+        "/content/*/input",
+        "/content/*/args",
+        "/content/*/arguments",
+        "/content/*/partial_json",
+        "/additional_kwargs/tool_calls/*/function/arguments",
+        "/additional_kwargs/function_call/arguments",
+    ),
+    repeats=("/content/*/annotations", "/content/*/citations", "/invalid_tool_calls/*/error"),
+    codes=frozenset({"signature", "call_id", "encrypted_content", "data", "index"}),
+    source="https://docs.langchain.com/oss/python/langchain/messages",
+)
+"""What models write into an `AIMessage`."""
 _QUESTIONS = ("question", "input", "query")
 _CONTEXTS = ("context", "contexts", "documents", "source_documents")
 
@@ -22,8 +57,9 @@ class GuardrailRunnable(Runnable[Any, Any]):
     """The last step of a chain: shows what the guard allows of its answer.
 
     Takes a mapping with answer, question and documents, as retrieval chains give it, a text or a
-    message. Of a stream, question and documents must come before the answer's first piece, as they
-    do in a chain; a piece leaves when it was judged.
+    message, of which arguments for tools and thoughts are judged, too. Of a stream, question and
+    documents must come before the answer's first piece, as they do in a chain; a piece leaves when
+    it was judged, and of a streamed message nothing but its text leaves.
 
     Args:
         url: Address of the service.
@@ -50,11 +86,19 @@ class GuardrailRunnable(Runnable[Any, Any]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Return the value with the answer as it may be shown."""
-        return self._guard.shown(input, *self._about(input), self._place, self._replaced)
+        question, contexts = self._about(input)
+        if (message := self._message(input)) is None:
+            return self._guard.shown(input, question, contexts, self._key(input))
+        asked = asked_of(message, question, contexts)
+        return self._with(input, message, asked, self._guard.message(asked))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Return what `invoke` does."""
-        return await self._guard.ashown(input, *self._about(input), self._place, self._replaced)
+        question, contexts = self._about(input)
+        if (message := self._message(input)) is None:
+            return await self._guard.ashown(input, question, contexts, self._key(input))
+        asked = asked_of(message, question, contexts)
+        return self._with(input, message, asked, await self._guard.amessage(asked))
 
     def transform(
         self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
@@ -124,19 +168,31 @@ class GuardrailRunnable(Runnable[Any, Any]):
             contexts = [contexts]
         return (question if isinstance(question, str) else None), contexts
 
-    def _place(self, value: Any) -> str:
-        """Return the answer in a value."""
+    def _key(self, value: Any) -> str | None:
+        return self._answer if isinstance(value, Mapping) else None
+
+    def _message(self, value: Any) -> BaseMessage | None:
+        """Return the answer if it is a message; None if it is a text."""
         if isinstance(value, Mapping):
             if self._answer not in value:
                 keys = ", ".join(map(repr, value))
                 raise TypeError(f"answer: found {keys}, expected the key {self._answer!r}")
             value = value[self._answer]
-        return text_of(value)
+        if isinstance(value, BaseMessage):
+            return value
+        text_of(value)
+        return None
 
-    def _replaced(self, value: Any, text: str) -> Any:
+    def _with(
+        self, value: Any, message: BaseMessage, asked: ModelMessage, shown: ShownMessage
+    ) -> Any:
+        changed = shown_message(message, asked, shown)
         if not isinstance(value, Mapping):
-            return with_text(value, text)
-        return {**value, self._answer: with_text(value[self._answer], text)}
+            return changed
+        if changed is message:
+            return value
+        others = {key: item for key, item in value.items() if key != self._answer}
+        return {**(shown.beside(others) or {}), self._answer: changed}
 
     def _split(self, chunk: Any) -> tuple[dict[str, Any], str]:
         """Return what a piece of a stream says beside the answer, and what of the answer."""
@@ -167,10 +223,24 @@ def text_of(value: Any) -> str:
     return value
 
 
-def with_text(value: Any, text: str) -> Any:
-    """Return a message like another one that says something else, or that text."""
-    if not isinstance(value, BaseMessage):
-        return text
-    metadata = {**value.response_metadata, "finish_reason": "content_filter"}
-    changes = {"content": text, "additional_kwargs": {}, "response_metadata": metadata}
-    return value.model_copy(update=changes)
+def asked_of(
+    message: BaseMessage, question: str | None, contexts: Any, said: Sequence[str] = ()
+) -> ModelMessage:
+    """Return a message as the guard takes it: what the model wrote, not what its server counted."""
+    dumped = message.model_dump(mode="json", include=set(_WRITTEN))
+    return ModelMessage(dumped, MESSAGE, question, contexts, said or [question or ""])
+
+
+def shown_message(message: Any, asked: ModelMessage, shown: ShownMessage) -> Any:
+    """Return a message like the given one that says what may be shown."""
+    if shown.value is asked.value:
+        return message
+    changes: dict[str, Any] = {
+        name: [] for name in (*_CALLS, "tool_call_chunks") if hasattr(message, name)
+    }
+    if shown.instead is not None:
+        changes |= {"content": shown.instead, "additional_kwargs": {}}
+    else:
+        changes |= shown.value
+    metadata = {**plain_metadata(message.response_metadata), "finish_reason": "content_filter"}
+    return message.model_copy(update={**changes, "response_metadata": metadata})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from guardrail_client.integrations import needs
 from guardrail_client.integrations.answers import AnswerGuard
-from guardrail_client.integrations.langchain import text_of, with_text
+from guardrail_client.integrations.langchain import asked_of, shown_message, text_of
+from guardrail_client.integrations.model_messages import ModelMessage, ShownMessage
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -20,10 +22,12 @@ _UNSTREAMED = "nostream"
 
 
 class GuardrailAgentMiddleware(AgentMiddleware):
-    """Shows what the guard allows of what an agent's model says.
+    """Shows what the guard allows of what an agent's model says, and of what it asks tools.
 
-    Passages are what tools returned since the last question. The arguments of tools are shown to
-    nobody and not judged. A streamed message leaves whole, when it was judged.
+    Passages are what tools returned since the last question. Arguments for tools are judged by
+    these and by what users said; `tool_calls="unchecked"` declares that nobody reads them,
+    `"refuse"` lets none pass. Of a stopped message no tool is called. A streamed message leaves
+    whole, when it was judged.
 
     Args:
         url: Address of the service.
@@ -39,11 +43,8 @@ class GuardrailAgentMiddleware(AgentMiddleware):
     ) -> ModelResponse[Any]:
         """Return what the model said as it may be shown."""
         response = handler(_unstreamed(request))
-        about = _about(request)
-        for index, message in enumerate(response.result):
-            if isinstance(message, AIMessage):
-                response.result[index] = self._guard.shown(message, *about, text_of, with_text)
-        return response
+        asked = _asked(request, response)
+        return _shown(response, asked, [self._guard.message(one) for one in asked.values()])
 
     async def awrap_model_call(
         self,
@@ -52,12 +53,8 @@ class GuardrailAgentMiddleware(AgentMiddleware):
     ) -> ModelResponse[Any]:
         """Return what `wrap_model_call` does."""
         response = await handler(_unstreamed(request))
-        about = _about(request)
-        for index, message in enumerate(response.result):
-            if isinstance(message, AIMessage):
-                shown = await self._guard.ashown(message, *about, text_of, with_text)
-                response.result[index] = shown
-        return response
+        asked = _asked(request, response)
+        return _shown(response, asked, [await self._guard.amessage(one) for one in asked.values()])
 
 
 def _unstreamed(request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -66,12 +63,38 @@ def _unstreamed(request: ModelRequest[Any]) -> ModelRequest[Any]:
     return request.override(model=model.model_copy(update={"tags": tags}))
 
 
-def _about(request: ModelRequest[Any]) -> tuple[str | None, list[Any]]:
-    """Return the last question, and what tools returned after it."""
+def _asked(request: ModelRequest[Any], response: ModelResponse[Any]) -> dict[int, ModelMessage]:
+    """Return the messages of the model by their places, with what they are judged by."""
+    said = [text_of(m) for m in request.messages if isinstance(m, HumanMessage)]
     passages: list[Any] = []
-    for message in reversed(request.messages):
+    for message in request.messages:
         if isinstance(message, HumanMessage):
-            return text_of(message), passages
+            passages = []
         if isinstance(message, ToolMessage):
-            passages.insert(0, text_of(message))
-    return None, passages
+            passages.append(text_of(message))
+    return {
+        place: asked_of(message, said[-1] if said else None, passages, said)
+        for place, message in enumerate(response.result)
+        if isinstance(message, AIMessage)
+    }
+
+
+def _shown(
+    response: ModelResponse[Any], asked: Mapping[int, ModelMessage], found: Sequence[ShownMessage]
+) -> ModelResponse[Any]:
+    """Return a response that says what may be shown; a parsed one repeats what was changed."""
+    result = list(response.result)
+    for (place, one), shown in zip(asked.items(), found, strict=True):
+        changed = shown_message(result[place], one, shown)
+        if shown.instead is not None:
+            return replace(response, result=[changed], structured_response=None)
+        if changed is not result[place]:
+            result = [
+                m.model_copy(update={"content": shown.beside(m.content)})
+                if isinstance(m, ToolMessage)
+                else m
+                for m in result
+            ]
+            result[place] = changed
+            response = replace(response, structured_response=None)
+    return replace(response, result=result)

@@ -27,7 +27,8 @@ from guardrail_client.middleware.exchange import Exchange
 from guardrail_client.middleware.frames import BINARY, Frames, ends_answer, event_of, frames_of
 from guardrail_client.middleware.outcome import AnswerOutcome, unchecked
 from guardrail_client.middleware.replies import LOG
-from guardrail_client.middleware.route_options import FRAME, RECEIVE, Route
+from guardrail_client.middleware.route_checks import FRAME, RECEIVE
+from guardrail_client.middleware.route_options import Route
 from guardrail_client.middleware.stream_documents import Lane
 from guardrail_client.middleware.withheld import Withheld
 

@@ -11,7 +11,7 @@ from guardrail_client.middleware import sse
 from guardrail_client.middleware.bodies import UnreadableBody
 from guardrail_client.middleware.documents import strict_json
 from guardrail_client.middleware.exchange import Exchange, compiled
-from guardrail_client.middleware.route_options import FRAME, RECEIVE
+from guardrail_client.middleware.route_checks import FRAME, RECEIVE
 
 BINARY = b"binary: "
 """Begins the event that stands for a binary frame."""

@@ -16,6 +16,7 @@ from guardrail_client.middleware.event_reader import ANY, Found
 from guardrail_client.middleware.exchange import Exchange, Finder, compiled
 from guardrail_client.middleware.metrics import AnswerMetrics, StreamTimes
 from guardrail_client.middleware.outcome import AnswerOutcome
+from guardrail_client.middleware.route_checks import RECEIVE, check_socket, check_words
 from guardrail_client.middleware.shapes import (
     ANSWER,
     MEDIA_TYPES,
@@ -35,8 +36,6 @@ FALLBACKS: Mapping[str, str] = {"blocked": FALLBACK, "outage": OUTAGE}
 MARK = "Note: this answer could not be checked completely."
 MAX_BYTES = 4 * 1024 * 1024
 """Of a JSON response: the service takes no larger answer with its passages either."""
-RECEIVE, FRAME = "receive", "frame"
-"""Ends of an answer on a WebSocket that no frame says."""
 NO_CONTENT = ("/models", "/data/0/object", "/totalTokens", "/embedding", "/embeddings")
 """Beside generateContent: lists of models, Google's and OpenAI's, counted tokens and vectors."""
 Fallback = str | Mapping[str, Any] | Callable[[str, str | None], str]
@@ -146,7 +145,8 @@ class Route:
         if self.sse not in names and not self.sse.startswith("/"):
             expected = f"one of {', '.join(names)}, or a JSON pointer"
             raise ValueError(f"sse: found {self.sse!r}, expected {expected}")
-        _check_socket(self.websocket, self.websocket_end)
+        check_socket(self.websocket, self.websocket_end)
+        check_words(self)
         shapes, pointers, function = _answer_finder(self.answer)
         nothing: Finder = lambda _: None  # noqa: E731 - a finder is a value
         for name, made in (
@@ -403,19 +403,6 @@ def _steps(path: str) -> list[str]:
 def _plain(path: str) -> str:
     """Return a path without slashes at its end, double slashes and dots."""
     return posixpath.normpath("/" + path.lstrip("/"))
-
-
-def _check_socket(websocket: str | None, end: str) -> None:
-    """Raise if WebSockets cannot be read so."""
-    is_json = websocket is not None and websocket.startswith("json:/")
-    if not is_json and websocket not in (None, "text", "unchecked"):
-        expected = "text, json: and a pointer, unchecked, or None"
-        raise ValueError(f"websocket: found {websocket!r}, expected {expected}")
-    begins = "/" if is_json else "="
-    if end not in (RECEIVE, FRAME) and not (end.startswith(begins) and len(end) > 1):
-        kind = "a pointer" if is_json else "= and the text of a frame"
-        expected = f"{RECEIVE}, {FRAME} or {kind}"
-        raise ValueError(f"websocket_end: found {end!r}, expected {expected}")
 
 
 def _answer_finder(

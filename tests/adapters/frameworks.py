@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-import django
-import flask
-import httpx
-from django.conf import settings as django_settings
-from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
-from django.urls import path as django_path
-from django.views.decorators.csrf import csrf_exempt
-from fastapi import Depends, FastAPI
 from haystack import Document as HaystackDocument
-from haystack import Pipeline, component
+from haystack import Pipeline
+from haystack.components.generators.chat import MockChatGenerator
 from haystack.dataclasses import ChatMessage
 from langchain.agents import create_agent
 from langchain.tools import tool
@@ -38,20 +25,16 @@ from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.schema import TextNode
 
-from guardrail_client import GuardrailClient
-from guardrail_client.integrations.answers import AnswerGuard
-from guardrail_client.integrations.django import guarded_wsgi_application
-from guardrail_client.integrations.flask import GuardrailExtension
-from guardrail_client.integrations.haystack import GuardrailChecker
+from guardrail_client.integrations.haystack import GuardedChatGenerator, GuardrailChecker
 from guardrail_client.integrations.langchain import GuardrailRunnable
 from guardrail_client.integrations.langchain_agents import GuardrailAgentMiddleware
 from guardrail_client.integrations.llamaindex import GuardedChatEngine, GuardedQueryEngine
-from guardrail_client.middleware import Route
 from tests.adapters.adapter import PASSAGES, QUESTION, SAID, Adapter, Seen
 from tests.adapters.conftest import Ground
 from tests.integration.conftest import PATIENCE_S
-from tests.integration.hosts import serving
 from tests.vendors.saying import pieces
+
+BOTH = (False, True)
 
 
 def patient(ground: Ground) -> dict[str, Any]:
@@ -102,7 +85,9 @@ def look_up(topic: str) -> str:
     return "\n".join(PASSAGES)
 
 
-class _Calling(GenericFakeChatModel):
+class Calling(GenericFakeChatModel):
+    """A model that calls tools, also in pieces of a stream."""
+
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
         """Return the model: it knows what it will call."""
         return self
@@ -121,20 +106,47 @@ class _Calling(GenericFakeChatModel):
             yield chunk
 
 
-def langchain_agent(ground: Ground, said: str, streamed: bool) -> Seen:
-    """Run an agent that looks something up, in every mode of streams."""
-    call = {"name": "look_up", "args": {"topic": "leave"}, "id": "c-1"}
-    says = iter([AIMessage("", tool_calls=[call], id="m-0"), AIMessage(SAID[said], id="m-1")])
-    middleware = [GuardrailAgentMiddleware(**patient(ground))]
-    agent: Any = create_agent(_Calling(messages=says), [look_up], middleware=middleware)
-    given = {"messages": [{"role": "user", "content": QUESTION}]}
-    if not streamed:
-        whole = agent.invoke(given)
-        return Seen(whole["messages"][-1].content, whole)
-    found = list(agent.stream(given, stream_mode=["messages", "updates", "values"]))
+def agent_of(ground: Ground, says: list[AIMessage], *tools: Any, **settings: Any) -> Any:
+    """Return an agent whose model says this, one message after the other."""
+    middleware = [GuardrailAgentMiddleware(**patient(ground), **settings)]
+    return create_agent(Calling(messages=iter(says)), tools or [look_up], middleware=middleware)
+
+
+def _looking_up(said: str) -> list[AIMessage]:
+    call = {"name": "look_up", "args": {"topic": "paid leave of new employees"}, "id": "c-1"}
+    return [AIMessage("", tool_calls=[call], id="m-0"), AIMessage(SAID[said], id="m-1")]
+
+
+ASKED: Any = {"messages": [{"role": "user", "content": QUESTION}]}
+MODES: Any = ["messages", "updates", "values"]
+
+
+def _streamed(found: list[Any]) -> Seen:
     texts = [data[0].content for mode, data in found if mode == "messages" and data[0].id == "m-1"]
     assert "".join(texts) == found[-1][1]["messages"][-1].content
     return Seen("".join(texts), found)
+
+
+def langchain_agent(ground: Ground, said: str, streamed: bool) -> Seen:
+    """Run an agent that looks something up, in every mode of streams."""
+    agent = agent_of(ground, _looking_up(said))
+    if not streamed:
+        whole = agent.invoke(ASKED)
+        return Seen(whole["messages"][-1].content, whole)
+    return _streamed(list(agent.stream(ASKED, stream_mode=MODES)))
+
+
+def langchain_agent_async(ground: Ground, said: str, streamed: bool) -> Seen:
+    """Run the agent on an event loop."""
+
+    async def run() -> Seen:
+        agent = agent_of(ground, _looking_up(said))
+        if not streamed:
+            whole = await agent.ainvoke(ASKED)
+            return Seen(whole["messages"][-1].content, whole)
+        return _streamed([part async for part in agent.astream(ASKED, stream_mode=MODES)])
+
+    return asyncio.run(run())
 
 
 class _Saying(CustomLLM):
@@ -164,23 +176,42 @@ def _index() -> VectorStoreIndex:
     return VectorStoreIndex(nodes, embed_model=MockEmbedding(8))
 
 
+def _query_engine(ground: Ground, said: str, streamed: bool) -> GuardedQueryEngine:
+    plain = _index().as_query_engine(llm=_Saying(said=SAID[said]), streaming=streamed)
+    return GuardedQueryEngine(plain, **patient(ground))
+
+
 def llamaindex(ground: Ground, said: str, streamed: bool) -> Seen:
     """Ask a query engine."""
-    model = _Saying(said=SAID[said])
-    plain = _index().as_query_engine(llm=model, streaming=streamed)
-    engine = GuardedQueryEngine(plain, **patient(ground))
-    response: Any = engine.query(QUESTION)
+    response: Any = _query_engine(ground, said, streamed).query(QUESTION)
     if not streamed:
         return Seen(response.response, [response.response, response.metadata])
     found = list(response.response_gen)
     return Seen("".join(found), found)
 
 
-def llamaindex_chat(ground: Ground, said: str, streamed: bool) -> Seen:
-    """Ask a chat engine."""
+def llamaindex_async(ground: Ground, said: str, streamed: bool) -> Seen:
+    """Ask a query engine on an event loop."""
+
+    async def run() -> Seen:
+        response: Any = await _query_engine(ground, said, streamed).aquery(QUESTION)
+        if not streamed:
+            return Seen(response.response, [response.response, response.metadata])
+        found = [piece async for piece in response.async_response_gen()]
+        return Seen("".join(found), found)
+
+    return asyncio.run(run())
+
+
+def _chat_engine(ground: Ground, said: str) -> GuardedChatEngine:
     model = _Saying(said=SAID[said])
     plain = ContextChatEngine.from_defaults(retriever=_index().as_retriever(), llm=model)
-    engine = GuardedChatEngine(plain, **patient(ground))
+    return GuardedChatEngine(plain, **patient(ground))
+
+
+def llamaindex_chat(ground: Ground, said: str, streamed: bool) -> Seen:
+    """Ask a chat engine."""
+    engine = _chat_engine(ground, said)
     if not streamed:
         whole = engine.chat(QUESTION)
         return Seen(whole.response, whole.response)
@@ -188,151 +219,88 @@ def llamaindex_chat(ground: Ground, said: str, streamed: bool) -> Seen:
     return Seen("".join(found), found)
 
 
-@component
-class _Generator:
-    """Replies what a test wants."""
+def llamaindex_chat_async(ground: Ground, said: str, streamed: bool) -> Seen:
+    """Ask a chat engine on an event loop."""
 
-    @component.output_types(replies=list[ChatMessage])
-    def run(self, said: str) -> dict[str, Any]:
-        """Reply."""
-        return {"replies": [ChatMessage.from_assistant(SAID[said])]}
+    async def run() -> Seen:
+        engine = _chat_engine(ground, said)
+        if not streamed:
+            whole = await engine.achat(QUESTION)
+            return Seen(whole.response, whole.response)
+        stream = await engine.astream_chat(QUESTION)
+        found = [piece async for piece in stream.async_response_gen()]
+        return Seen("".join(found), [found, str(stream)])
+
+    return asyncio.run(run())
+
+
+DOCUMENTS = [HaystackDocument(content=text) for text in PASSAGES]
 
 
 def haystack(ground: Ground, said: str, _: bool) -> Seen:
-    """Run a pipeline."""
+    """Run a pipeline with a component behind the generator."""
     pipeline = Pipeline()
-    pipeline.add_component("llm", _Generator())
+    pipeline.add_component("llm", MockChatGenerator(SAID[said]))
     pipeline.add_component("guardrail", GuardrailChecker(**patient(ground)))
     pipeline.connect("llm.replies", "guardrail.replies")
-    documents = [HaystackDocument(content=text) for text in PASSAGES]
-    given = {"llm": {"said": said}, "guardrail": {"query": QUESTION, "documents": documents}}
-    found = pipeline.run(given)
+    guarded = {"query": QUESTION, "documents": DOCUMENTS}
+    found = pipeline.run({"llm": {"messages": QUESTION}, "guardrail": guarded})
     return Seen(found["guardrail"]["replies"][0].text, found)
 
 
-def fastapi(ground: Ground, said: str, _: bool) -> Seen:
-    """Ask an endpoint that has the guard as a dependency."""
-    app = FastAPI()
-    guard = AnswerGuard(**patient(ground))
-
-    @app.post("/ask")
-    async def ask(said: str, guard: AnswerGuard = Depends(guard)) -> dict[str, str]:  # noqa: B008
-        return {"answer": await guard.ashown(SAID[said], QUESTION, PASSAGES)}
-
-    with serving(app) as url:
-        reply = httpx.post(f"{url}/ask", params={"said": said}, timeout=PATIENCE_S).json()
-    return Seen(reply["answer"], reply)
+def _generating(ground: Ground, said: str) -> Pipeline:
+    pipeline = Pipeline()
+    generator = MockChatGenerator(SAID[said])
+    pipeline.add_component("llm", GuardedChatGenerator(generator, **patient(ground)))
+    return pipeline
 
 
-def flask_app(ground: Ground, said: str, streamed: bool) -> Seen:
-    """Ask a Flask application with the extension."""
-    app = flask.Flask("shop")
-    routes = ["/ask", "/stream"]
-    GuardrailExtension(app, [*map(_patiently, routes)], client=_client(ground))
-
-    @app.post("/ask")
-    def ask() -> Any:
-        flask.request.environ["guardrail"]["contexts"] = PASSAGES
-        return {"answer": SAID[flask.request.json["said"]]}  # type: ignore[index]
-
-    @app.post("/stream")
-    def stream() -> Any:
-        flask.request.environ["guardrail"]["contexts"] = PASSAGES
-        said = pieces(SAID[flask.request.json["said"]])  # type: ignore[index]
-        return flask.Response(map("data: {}\n\n".format, said), mimetype="text/event-stream")
-
-    with _wsgi(app) as url:
-        return _asked(url, said, streamed)
+def _given(seen: list[Any], streamed: bool) -> dict[str, Any]:
+    given: dict[str, Any] = {"messages": [ChatMessage.from_user(QUESTION)], "documents": DOCUMENTS}
+    return {"llm": given | ({"streaming_callback": seen.append} if streamed else {})}
 
 
-def django_app(ground: Ground, said: str, streamed: bool) -> Seen:
-    """Ask a Django project whose application is guarded."""
-    if not django_settings.configured:
-        routes = [*map(_patiently, ["/ask", "/stream"])]
-        guardrail = {"url": ground.guard, "routes": routes}
-        django_settings.configure(
-            ROOT_URLCONF=__name__, SECRET_KEY="x", ALLOWED_HOSTS=["*"], GUARDRAIL=guardrail
-        )
-        django.setup()
-    with _with_key(ground), _wsgi(guarded_wsgi_application()) as url:
-        return _asked(url, said, streamed)
+def haystack_generator(ground: Ground, said: str, streamed: bool) -> Seen:
+    """Run a pipeline whose generator is guarded, with a callback or without."""
+    seen: list[Any] = []
+    found = _generating(ground, said).run(_given(seen, streamed))
+    return _replied(found["llm"]["replies"][0].text, seen, found, streamed)
 
 
-@csrf_exempt
-def _ask(request: HttpRequest) -> JsonResponse:
-    request.META["guardrail"]["contexts"] = PASSAGES
-    return JsonResponse({"answer": SAID[_said(request)]})
+def haystack_async(ground: Ground, said: str, streamed: bool) -> Seen:
+    """Run the pipeline on an event loop."""
+    seen: list[Any] = []
+    found = asyncio.run(_generating(ground, said).run_async(_given(seen, streamed)))
+    return _replied(found["llm"]["replies"][0].text, seen, found, streamed)
 
 
-@csrf_exempt
-def _stream(request: HttpRequest) -> StreamingHttpResponse:
-    request.META["guardrail"]["contexts"] = PASSAGES
-    parts = map("data: {}\n\n".format, pieces(SAID[_said(request)]))
-    return StreamingHttpResponse(parts, content_type="text/event-stream")
+def _replied(text: str, seen: list[Any], found: Any, streamed: bool) -> Seen:
+    shown = "".join(chunk.content for chunk in seen)
+    assert shown == (text if streamed else "")
+    return Seen(text, [seen, found])
 
 
-def _said(request: HttpRequest) -> str:
-    return str(json.loads(request.body)["said"])
-
-
-urlpatterns = [django_path("ask", _ask), django_path("stream", _stream)]
-
-
-def _patiently(path: str) -> Route:
-    return Route(path, timeout=PATIENCE_S, sse="text")
-
-
-def _client(ground: Ground) -> GuardrailClient:
-    return GuardrailClient(ground.guard, api_key=ground.key, max_retries=0)
-
-
-@contextmanager
-def _with_key(ground: Ground) -> Iterator[None]:
-    with patch.dict(os.environ, {"GUARDRAIL_API_KEY": ground.key}):
-        yield
-
-
-class _Silent(WSGIRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def _wsgi(app: Any) -> Iterator[str]:
-    with make_server("127.0.0.1", 0, app, handler_class=_Silent) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def _asked(url: str, said: str, streamed: bool) -> Seen:
-    body = {"said": said, "question": QUESTION}
-    if not streamed:
-        reply = httpx.post(f"{url}/ask", json=body, timeout=PATIENCE_S).json()
-        return Seen(reply["answer"], reply)
-    text = httpx.post(f"{url}/stream", json=body, timeout=PATIENCE_S).text
-    lines = [line[6:] for line in text.splitlines() if line.startswith("data: ")]
-    return Seen("".join(line for line in lines if not line.startswith("{")), text)
-
-
-BOTH = (False, True)
+_WHOLE = "a streamed message leaves whole"
 FRAMEWORKS = [
-    Adapter("langchain-core", "`GuardrailRunnable`", "langchain.md", langchain, BOTH),
+    Adapter("langchain-core", "`GuardrailRunnable`", "langchain.md", langchain, BOTH,
+            "of a streamed message only its text leaves"),
     Adapter("langchain-core", "`GuardrailRunnable`, asynchronous", "langchain.md",
-            langchain_async, BOTH),
+            langchain_async, BOTH, "of a streamed message only its text leaves"),
     Adapter("langchain", "`GuardrailAgentMiddleware`", "langchain.md", langchain_agent, BOTH,
-            "a streamed message leaves whole; arguments of tools are not judged"),
+            _WHOLE),
+    Adapter("langchain", "`GuardrailAgentMiddleware`, asynchronous", "langchain.md",
+            langchain_agent_async, BOTH, _WHOLE),
     Adapter("llama-index-core", "`GuardedQueryEngine`", "llamaindex.md", llamaindex, BOTH),
+    Adapter("llama-index-core", "`GuardedQueryEngine`, asynchronous", "llamaindex.md",
+            llamaindex_async, BOTH),
     Adapter("llama-index-core", "`GuardedChatEngine`", "llamaindex.md", llamaindex_chat, BOTH,
             "the engine's own history keeps what the model said"),
+    Adapter("llama-index-core", "`GuardedChatEngine`, asynchronous", "llamaindex.md",
+            llamaindex_chat_async, BOTH, "the engine's own history keeps what the model said"),
     Adapter("haystack-ai", "`GuardrailChecker`", "haystack.md", haystack,
-            lost="a streaming callback of the generator is not guarded"),
-    Adapter("fastapi", "`Depends(AnswerGuard())`", "web.md", fastapi,
-            lost="streams: `apieces`, or the middleware"),
-    Adapter("flask", "`GuardrailExtension`", "web.md", flask_app, BOTH),
-    Adapter("django", "`guarded_wsgi_application`", "web.md", django_app, BOTH),
+            lost="a generator that streams must be inside `GuardedChatGenerator`"),
+    Adapter("haystack-ai", "`GuardedChatGenerator`", "haystack.md", haystack_generator, BOTH,
+            "thoughts and calls of tools reach a callback behind the text"),
+    Adapter("haystack-ai", "`GuardedChatGenerator`, asynchronous", "haystack.md", haystack_async,
+            BOTH, "thoughts and calls of tools reach a callback behind the text"),
 ]  # fmt: skip

@@ -15,12 +15,14 @@ from tests.adapters.conftest import Ground
 from tests.adapters.frameworks import FRAMEWORKS
 from tests.adapters.gateways import GATEWAYS
 from tests.adapters.models import MODELS
+from tests.adapters.web import WEB
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "integrations" / "README.md"
 BEGIN, END = "<!-- written by .ci/adapters -->", "<!-- until here -->"
 ADAPTERS = {
-    f"{adapter.package}, {adapter.what}": adapter for adapter in [*GATEWAYS, *FRAMEWORKS, *MODELS]
+    f"{adapter.package}, {adapter.what}": adapter
+    for adapter in [*GATEWAYS, *FRAMEWORKS, *WEB, *MODELS]
 }
 CASES = [
     pytest.param(name, streamed, said, id=f"{name}, {'stream' if streamed else 'whole'}, {said}")

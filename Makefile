@@ -1,6 +1,8 @@
 # Everything installs into .venv here; nothing is downloaded once that is done.
 PYTHON ?= python3
 VENV := .venv
+# The first process writes the bytecode of what it imports; every other one would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 DEMO := $(VENV)/.demo
 DEV := $(VENV)/.dev

@@ -1,8 +1,11 @@
-"""Confidence intervals that runs and calibration share."""
+"""Confidence intervals that runs and calibration share.
+
+Quantiles come from scipy.special: loading scipy.stats takes longer than evaluating a small lab.
+"""
 
 from __future__ import annotations
 
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 
 def exact_interval(x: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -10,6 +13,6 @@ def exact_interval(x: int, n: int, confidence: float = 0.95) -> tuple[float, flo
     if n == 0:
         return 0.0, 1.0
     tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, x, n - x + 1)) if x else 0.0
-    high = float(beta.ppf(1 - tail, x + 1, n - x)) if x < n else 1.0
+    low = float(betaincinv(x, n - x + 1, tail)) if x else 0.0
+    high = float(betaincinv(x + 1, n - x, 1 - tail)) if x < n else 1.0
     return low, high

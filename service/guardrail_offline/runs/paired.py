@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm, t, ttest_1samp
+from scipy.special import bdtr, ndtr, stdtr, stdtrit
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 CONFIDENCE = 0.95
@@ -41,11 +41,11 @@ def mean_interval(values: Numbers, confidence: float = CONFIDENCE) -> tuple[floa
     mean, spread = float(values.mean()), float(values.std(ddof=1))
     if _no_spread(values):
         return None if mean else (0.0, 0.0)
-    quantile = float(t.ppf((1 + confidence) / 2, count - 1))
+    quantile = float(stdtrit(count - 1, (1 + confidence) / 2))
     if count > MOST_RESAMPLED:
         reach = quantile * spread / math.sqrt(count)
         return mean - reach, mean + reach
-    tail = float(norm.cdf(-quantile * math.sqrt(count / (count - 1))))
+    tail = float(ndtr(-quantile * math.sqrt(count / (count - 1))))
     low, high = np.quantile(_weights(count) @ values, [tail, 1 - tail])
     return float(low), float(high)
 
@@ -73,11 +73,11 @@ def ratio_interval(
     rest = sums - mean * counts
     if not rest.any() or float(np.abs(rest).max()) <= 1e-12 * max(1.0, float(np.abs(sums).max())):
         return None
-    quantile = float(t.ppf((1 + confidence) / 2, count - 1))
+    quantile = float(stdtrit(count - 1, (1 + confidence) / 2))
     if count > MOST_RESAMPLED:
         reach = quantile * float(rest.std(ddof=1)) * math.sqrt(count) / float(counts.sum())
         return mean - reach, mean + reach
-    tail = float(norm.cdf(-quantile * math.sqrt(count / (count - 1))))
+    tail = float(ndtr(-quantile * math.sqrt(count / (count - 1))))
     weights = _weights(count)
     low, high = np.quantile((weights @ sums) / (weights @ counts), [tail, 1 - tail])
     return float(low), float(high)
@@ -93,7 +93,14 @@ def p_value(values: Numbers) -> float:
         return 1.0
     if _no_spread(values):
         return min(1.0, 2.0 ** (1 - len(values)))
-    return float(ttest_1samp(values, 0.0).pvalue)
+    count = len(values)
+    statistic = float(values.mean()) / math.sqrt(float(values.var(ddof=1)) / count)
+    return 2 * float(stdtr(count - 1, -abs(statistic)))
+
+
+def sign_test(better: int, worse: int) -> float:
+    """Return how likely so uneven counts are if better and worse are as likely; two-sided."""
+    return min(1.0, 2 * float(bdtr(min(better, worse), better + worse, 0.5)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

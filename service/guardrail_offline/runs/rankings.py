@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from guardrail_offline.datasets.cases import Model
 from guardrail_offline.evaluators.catalogue import EvaluatorSpec
@@ -90,14 +91,14 @@ class CommonQuestions:
 
     def lead(self, better: int, worse: int) -> Lead:
         """Return how far one model is ahead of another."""
-        from scipy.stats import t
-
         sign = 1.0 if self.spec.primary.direction is Direction.HIGHER else -1.0
         difference = sign * (self.mean(better) - self.mean(worse))
         products: Numbers = self._products
         squares = products[better, better] + products[worse, worse] - 2 * products[better, worse]
         spread = max(0.0, float(squares) - self.count * difference**2) / (self.count - 1)
-        reach = float(t.ppf((1 + CONFIDENCE) / 2, self.count - 1)) * math.sqrt(spread / self.count)
+        reach = float(stdtrit(self.count - 1, (1 + CONFIDENCE) / 2)) * math.sqrt(
+            spread / self.count
+        )
         return Lead(difference, (difference - reach, difference + reach))
 
 

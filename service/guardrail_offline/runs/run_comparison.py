@@ -10,10 +10,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import binomtest
 
 from guardrail_offline.datasets.cases import is_nameless
-from guardrail_offline.runs.paired import Numbers, holm, mean_interval, p_value
+from guardrail_offline.runs.paired import (
+    Numbers,
+    holm,
+    mean_interval,
+    p_value,
+    sign_test,
+)
 from guardrail_offline.runs.result_files import EvaluatorResults, ResultRow, read_run
 from guardrail_service.errors import ConfigurationError, choices
 from guardrail_service.types import Direction
@@ -301,7 +306,7 @@ def _difference(
         p,
         better,
         worse,
-        float(binomtest(better, better + worse).pvalue) if better + worse else 1.0,
+        sign_test(better, worse),
         unpaired,
     )
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from scipy.stats import false_discovery_control, ttest_1samp
+from scipy.stats import binomtest, false_discovery_control, ttest_1samp
 
-from guardrail_offline.runs.paired import MOST_RESAMPLED, holm, mean_interval, p_value
+from guardrail_offline.runs.paired import (
+    MOST_RESAMPLED,
+    holm,
+    mean_interval,
+    p_value,
+    sign_test,
+)
 
 
 def test_no_spread_is_no_certainty() -> None:
@@ -38,7 +47,23 @@ def test_p_values(values: list[float], expected: float) -> None:
 def test_student_is_scipys() -> None:
     """The paired test is the one-sample test of differences."""
     values = np.random.default_rng(2).normal(0.1, 1, 40)
-    assert p_value(values) == ttest_1samp(values, 0).pvalue
+    assert p_value(values) == pytest.approx(ttest_1samp(values, 0).pvalue, rel=1e-12)
+
+
+@pytest.mark.parametrize(("better", "worse"), [(0, 0), (3, 3), (9, 1), (1, 9), (0, 6), (40, 25)])
+def test_the_sign_test_is_scipys(better: int, worse: int) -> None:
+    """Two-sided; nothing counted says nothing."""
+    expected = binomtest(better, better + worse).pvalue if better + worse else 1.0
+    assert sign_test(better, worse) == pytest.approx(expected, rel=1e-12)
+
+
+def test_runs_do_without_what_takes_longest_to_load() -> None:
+    """Loading scipy.stats takes longer than evaluating a small lab."""
+    code = (
+        "import sys, guardrail_offline.evaluation_commands as e, guardrail_offline.runs.execution"
+    )
+    code += ", guardrail_offline.runs.run_comparison; sys.exit('scipy.stats' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_holm_is_the_textbook_procedure() -> None:

@@ -21,13 +21,14 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "references", "gold_answer", "golden_answer", "gt_answer", "reference_answer",
         "referenceResponse",
     ),
+    "references": ("references",),
     "contexts": (
         "retrieval_context", "context", "contexts", "retrieved_contexts", "retrieved_context",
         "retrieved_passages", "passages",
     ),
     "context_ids": ("retrieved_context_ids", "context_ids"),
     "reference_contexts": ("reference_contexts",),
-    "reference_ids": ("reference_context_ids", "relevant_ids"),
+    "reference_ids": ("reference_context_ids", "relevant_ids", "reference_ids"),
     "condition": ("output_condition", "condition"),
     "constraints": ("output_constraints", "constraints"),
     "schema": ("output_schema", "json_schema"),
@@ -106,7 +107,7 @@ def case_of(record: Mapping[str, Any], place: RowPlace) -> Case:
         question=question or "",
         answer=answer,
         expected=expected[0] if expected else None,
-        references=expected[1:],
+        references=cells.further(expected),
         contexts=cells.passages(),
         reference_contexts=cells.texts("reference_contexts"),
         reference_ids=cells.ids("reference_ids"),
@@ -165,6 +166,12 @@ class _Cells:
             return tuple(dict.fromkeys(map(str, value)))
         text = self.text("expected") if not isinstance(value, str) else value
         return () if text is None else (text,)
+
+    def further(self, answers: tuple[str, ...]) -> tuple[str, ...]:
+        """Return right answers beside the first: of a list, or as a lab of ours writes them."""
+        name, _ = self._find("expected")
+        own = () if name == "references" else self.texts("references")
+        return tuple(dict.fromkeys((*answers[1:], *own)))
 
     def ids(self, field: str) -> tuple[str, ...]:
         """Return a list of ids, which may be written as numbers."""

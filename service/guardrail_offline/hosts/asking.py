@@ -64,7 +64,10 @@ class Journal:
             ConfigurationError: If the file cannot be written.
         """
         self._answers[digest] = answer
-        line = json.dumps({"asked": digest, **answer._asdict()})
+        record = {"asked": digest, **answer._asdict()}
+        if not answer.ids:
+            del record["ids"]
+        line = json.dumps(record)
         try:
             with self.path.open("a", encoding="utf-8") as stream:
                 stream.write(f"{self._begin}{line}\n")
@@ -181,7 +184,8 @@ def _with(case: Case, answer: Answer | None) -> Case:
         return case
     passages = case.contexts
     if answer.contexts is not None:
-        passages = tuple(map(Passage, answer.contexts))
+        ids = answer.ids or (None,) * len(answer.contexts)
+        passages = tuple(map(Passage, answer.contexts, ids))
     return replace(case, answer=answer.text, contexts=passages, duration_s=answer.seconds)
 
 
@@ -197,7 +201,8 @@ def _read(path: Path) -> Iterator[tuple[str, Answer]]:
         if record is not None and isinstance(record.get("text"), str) and "asked" in record:
             contexts = record.get("contexts")
             given = None if contexts is None else tuple(contexts)
-            yield record["asked"], Answer(record["text"], given, record.get("seconds"))
+            ids = tuple(record.get("ids") or ())
+            yield record["asked"], Answer(record["text"], given, record.get("seconds"), ids)
 
 
 def _is_cut_off(path: Path) -> bool:

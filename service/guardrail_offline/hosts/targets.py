@@ -38,11 +38,13 @@ class Answer(NamedTuple):
         text: May be empty.
         contexts: The passages it used, where it says so; None leaves those of the lab.
         seconds: It took so long, without waiting for a turn.
+        ids: Of its passages, in order; None for one without.
     """
 
     text: str
     contexts: tuple[str, ...] | None = None
     seconds: float | None = None
+    ids: tuple[str | None, ...] = ()
 
 
 class TargetSystem(Protocol):
@@ -60,7 +62,8 @@ class TargetSystem(Protocol):
 class CallableTarget:
     """A Python function of the question, or of question and passages.
 
-    It returns the answer as a text, or a mapping with `answer` and, if it searched, `contexts`.
+    It returns the answer as a text, or a mapping with `answer` and, if it searched, `contexts`:
+    texts, or objects with `text` and `id`.
     """
 
     function: Callable[..., Any]
@@ -78,8 +81,9 @@ class CallableTarget:
         if isinstance(value, str):
             return Answer(value, None, seconds)
         if isinstance(value, Mapping):
-            contexts = _texts(value.get("contexts"), self.name)
-            return Answer(_text(value.get("answer"), self.name), contexts, seconds)
+            used = value.get("contexts")
+            contexts = _texts(used, self.name)
+            return Answer(_text(value.get("answer"), self.name), contexts, seconds, _ids(used))
         raise BadReply(self.name, type(value).__name__, "a text, or answer and contexts")
 
 
@@ -132,11 +136,9 @@ class TemplateTarget:
         """Return what stands in the reply at the places that were named."""
         reply = self.endpoint.post(filled(self.body, question))
         host = self.endpoint.host
-        contexts = None
-        if self.contexts is not None:
-            contexts = _texts(_found(reply.value, self.contexts, host), host)
+        given = None if self.contexts is None else _found(reply.value, self.contexts, host)
         text = _text(_found(reply.value, self.answer, host), host)
-        return Answer(text, contexts, reply.seconds)
+        return Answer(text, _texts(given, host), reply.seconds, _ids(given))
 
 
 def filled(template: Any, question: Question) -> Any:
@@ -266,3 +268,11 @@ def _texts(value: Any, host: str) -> tuple[str, ...] | None:
     if len(texts) != len(rows):
         raise BadReply(host, "other passages", "a list of texts, or of objects with `text`")
     return tuple(texts)
+
+
+def _ids(value: Any) -> tuple[str | None, ...]:
+    """Return the ids of passages that are objects with `id`; none where no passage has one."""
+    rows = value if isinstance(value, list | tuple) else ()
+    found = [row.get("id") if isinstance(row, Mapping) else None for row in rows]
+    names = tuple(str(one) if isinstance(one, str | int) else None for one in found)
+    return names if any(name is not None for name in names) else ()

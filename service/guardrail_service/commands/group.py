@@ -32,6 +32,7 @@ DISTRIBUTIONS = {
     "plot": FROM_OFFLINE,
     "ask": FROM_OFFLINE,
     "calibrate": FROM_OFFLINE,
+    "grammar": FROM_OFFLINE,
     "evaluators": FROM_OFFLINE,
     "models.export": FROM_MODELS,
     "models.recipes": FROM_MODELS,

@@ -87,7 +87,8 @@ def test_a_key_that_several_models_share_is_made_their_own(tmp_path: Path) -> No
 
 def test_a_lab_survives_being_written_and_read(tmp_path: Path) -> None:
     """Every field of a case and a model."""
-    case = Case("k", "Q?", "A.", "E.", (Passage("c", "id"),), '"A"', model="m", group="g")
+    more: Any = {"references": ("F.", "G."), "reference_ids": ("id",), "answerable": True}
+    case = Case("k", "Q?", "A.", "E.", (Passage("c", "id"),), '"A"', model="m", group="g", **more)
     one = Lab((case,), (Model("m", "M", "llm", "rag", {"collection_id": "c"}),), "N", "D")
     content = lab_json(one)
     assert read_json(written(tmp_path, content)) == one

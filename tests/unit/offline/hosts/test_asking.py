@@ -69,6 +69,15 @@ def test_passages_that_the_target_used_replace_those_of_the_lab(tmp_path: Path) 
     assert target.asked == [Question("q1", None)]
 
 
+def test_ids_of_passages_come_along_and_are_remembered(tmp_path: Path) -> None:
+    """Whoever asks which part is to blame compares passages by their ids."""
+    target = Told(lambda _: Answer("A", ("Found.", "Too."), ids=("d1", None)))
+    for answered in (1, 0):
+        found = ask(target, tmp_path, case(1), contexts=False)
+        assert found.answered == answered
+        assert found.cases[0].contexts == (Passage("Found.", "d1"), Passage("Too."))
+
+
 def test_a_second_run_asks_only_what_is_missing(tmp_path: Path) -> None:
     """Failed ones again, answered ones never; a line that was cut off is no answer."""
     cases = [case(number) for number in range(6)]

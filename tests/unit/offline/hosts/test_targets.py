@@ -67,6 +67,13 @@ def test_a_function_that_fails_says_how_and_not_what(function: Any, error: type[
         CallableTarget(function, "f").ask(QUESTION)
 
 
+def test_passages_may_bring_their_ids() -> None:
+    """One without has none; where no passage has one, there are none."""
+    said = {"answer": "A", "contexts": [{"text": "x", "id": 7}, "y"]}
+    assert CallableTarget(lambda _: said, "f").ask(QUESTION).ids == ("7", None)
+    assert CallableTarget(lambda _: {**said, "contexts": ["y"]}, "f").ask(QUESTION).ids == ()
+
+
 def test_a_template_is_filled_and_never_evaluated() -> None:
     """Other braces stay, and a question that looks like a mark is not filled again."""
     template = {"q": "{question}", "all": "{contexts}", "p": "{contexts}: {question} {0}", "n": [1]}

@@ -1,0 +1,1 @@
+"""Tests from a database: questions whose right answers are true by construction."""

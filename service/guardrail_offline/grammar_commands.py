@@ -1,0 +1,331 @@
+"""The commands under `guardrail grammar`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from guardrail_offline.evaluation_commands import EXIT_INCOMPLETE
+from guardrail_service.commands.console import AsJson, command, err, late_progress_bar, out, plain
+from guardrail_service.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from guardrail_offline.grammar.engine import Engine
+    from guardrail_offline.grammar.fill import FillOptions, FillStatistics
+    from guardrail_offline.grammar.schema import Schema
+    from guardrail_offline.grammar.templates import TemplateSet
+
+grammar_app = typer.Typer(
+    add_completion=False,
+    help="Make tests from a database, whose answers are true by construction, and score them.",
+    no_args_is_help=True,
+)
+Database = Annotated[
+    Path, typer.Argument(help="SQLite file, or DuckDB's (.duckdb, .ddb); it is only read.")
+]
+LabelsFile = Annotated[
+    Path | None, typer.Option("--labels", help="Labels file of `guardrail grammar schema`.")
+]
+Seconds = Annotated[
+    float, typer.Option("--max-seconds", min=0.001, help="Longest one statement may run.")
+]
+Rows = Annotated[int, typer.Option("--max-rows", min=1, help="Most rows one statement may give.")]
+Several = Annotated[
+    bool, typer.Option("--multi", help="Keep questions with several answers; the set is expected.")
+]
+MAX_SECONDS, MAX_ROWS = 30.0, 10_000_000
+
+
+@grammar_app.command("schema")
+@command
+def schema_command(
+    database: Database,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Labels file to write, for you to edit.")
+    ] = None,
+    labels: LabelsFile = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace a labels file that is there.")] = False,
+    max_seconds: Seconds = MAX_SECONDS,
+    max_rows: Rows = MAX_ROWS,
+    as_json: AsJson = False,
+) -> None:
+    """Show tables, keys and what questions may be about, and write a first labels file."""
+    from guardrail_offline.grammar.schema import labels_json
+
+    with _opened(database, labels, max_seconds, max_rows) as (_, schema):
+        content = labels_json(schema)
+    if out_file is not None:
+        _refuse_to_replace(out_file, overwrite=overwrite)
+        _write_json("--out", out_file, content)
+    if as_json:
+        out.print_json(json.dumps(content))
+        return
+    _show_schema(schema)
+    if out_file is not None:
+        out.print(f"labels in {plain(str(out_file))}")
+
+
+@grammar_app.command("templates")
+@command
+def templates_command(
+    database: Database,
+    out_file: Annotated[Path, typer.Option("--out", "-o", help="File of templates to write.")],
+    labels: LabelsFile = None,
+    from_file: Annotated[
+        Path | None,
+        typer.Option("--from", help="Check and keep the templates of this file, make no others."),
+    ] = None,
+    joins: Annotated[int, typer.Option(min=0, max=2, help="Foreign keys a query follows.")] = 2,
+    selected: Annotated[int, typer.Option(min=1, help="Columns a query asks for at most.")] = 1,
+    texts: Annotated[int, typer.Option(min=1, max=12, help="Texts of each query.")] = 6,
+    counts: Annotated[bool, typer.Option("--counts", help="Also ask how many rows.")] = False,
+    multi: Several = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+    max_seconds: Seconds = MAX_SECONDS,
+    max_rows: Rows = MAX_ROWS,
+    as_json: AsJson = False,
+) -> None:
+    """Make SQL templates that meet every criterion on the data, each with texts in six styles.
+
+    Ends with 3 if no template is left; the reasons are shown and nothing is written.
+    """
+    from guardrail_offline.grammar.enumeration import EnumerationOptions
+    from guardrail_offline.grammar.templates import (
+        TemplateOptions,
+        counts_of,
+        make_templates,
+        read_templates,
+        templates_json,
+    )
+
+    _refuse_to_replace(out_file, overwrite=overwrite)
+    sql = EnumerationOptions(joins, selected, multi, counts)
+    options = TemplateOptions(sql, texts, multi)
+    with _opened(database, labels, max_seconds, max_rows) as (engine, schema):
+        with late_progress_bar("proving") as (_, advance):
+            if from_file is None:
+                found = make_templates(engine, schema, options, lambda: advance(1))
+            else:
+                found = read_templates(from_file, engine, schema, options, lambda: advance(1))
+                found = _next_edition(found)
+        content = templates_json(found, schema, engine.dialect)
+    if found.templates:
+        _write_json("--out", out_file, content)
+    if as_json:
+        summary = {"templates": len(found.templates), "refused": counts_of(found)}
+        told = {"edition": found.edition, "texts": _texts(found), "notes": list(found.notes)}
+        out.print_json(json.dumps(summary | told))
+    else:
+        _show_templates(found, out_file)
+    raise typer.Exit(0 if found.templates else EXIT_INCOMPLETE)
+
+
+@grammar_app.command("generate")
+@command
+def generate_command(
+    database: Database,
+    templates: Annotated[
+        Path, typer.Option("--templates", "-t", help="File of `guardrail grammar templates`.")
+    ],
+    out_file: Annotated[Path, typer.Option("--out", "-o", help="Lab to write, .jsonl.")],
+    labels: LabelsFile = None,
+    cases: Annotated[
+        int | None, typer.Option(min=1, help="About so many cases; all of them if unset.")
+    ] = None,
+    per_template: Annotated[
+        int | None, typer.Option(min=1, help="Filled queries of each template at most.")
+    ] = None,
+    sampling: Annotated[
+        str, typer.Option(help="stratified: templates alike. proportional: by their rows.")
+    ] = "stratified",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+    multi: Several = False,
+    max_seconds: Seconds = MAX_SECONDS,
+    max_rows: Rows = MAX_ROWS,
+    as_json: AsJson = False,
+) -> None:
+    """Fill templates with what the rows hold, and write a lab with the right answers.
+
+    Beside it, with `.queries.jsonl` behind its name, stands each SQL query with its values and what
+    the database answered. Ends with 3 if nothing came out; then nothing is written.
+    """
+    from guardrail_offline.grammar.fill import SAMPLINGS, FillOptions, FillStatistics
+    from guardrail_offline.grammar.templates import TemplateOptions, read_templates
+
+    if out_file.suffix != ".jsonl":
+        raise ConfigurationError("--out", repr(out_file.suffix), "a .jsonl file")
+    chosen = next((one for one in SAMPLINGS if one == sampling), None)
+    if chosen is None:
+        raise ConfigurationError("--sampling", repr(sampling), f"one of {', '.join(SAMPLINGS)}")
+    options = FillOptions(cases, per_template, chosen, multi, seed)
+    statistics = FillStatistics()
+    with _opened(database, labels, max_seconds, max_rows) as (engine, schema):
+        found = read_templates(templates, engine, schema, TemplateOptions(several=multi))
+        _note(found.notes)
+        _note(f"{name}: {why.reason}" for name, why in found.refused)
+        _write_lab(engine, found, options, statistics, out_file)
+    told = statistics.as_json() | {"templates_sha256": found.sha256, "seed": seed}
+    if as_json:
+        out.print_json(json.dumps(told))
+    else:
+        _show_statistics(statistics, out_file)
+    raise typer.Exit(0 if statistics.cases else EXIT_INCOMPLETE)
+
+
+@contextmanager
+def _opened(
+    database: Path, labels: Path | None, seconds: float, rows: int
+) -> Iterator[tuple[Engine, Schema]]:
+    """Open a database for as long as it is asked, and read its schema with the labels."""
+    from guardrail_offline.grammar.engine import QueryLimits, open_engine
+    from guardrail_offline.grammar.schema import labelled, read_schema
+
+    with closing(open_engine(database, QueryLimits(seconds, rows))) as engine:
+        schema = read_schema(engine)
+        yield engine, schema if labels is None else labelled(schema, labels)
+
+
+def _refuse_to_replace(path: Path, *, overwrite: bool) -> None:
+    """Refuse to write over what people may have edited."""
+    if path.exists() and not overwrite:
+        raise ConfigurationError(
+            "--out", f"a file that is there: {path}", "a new name, or --overwrite"
+        )
+
+
+def _write_json(option: str, path: Path, content: Any) -> None:
+    from guardrail_offline.evaluation_commands import write_text
+
+    write_text(option, path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def _next_edition(found: TemplateSet) -> TemplateSet:
+    from dataclasses import replace
+
+    return replace(found, edition=found.edition + 1)
+
+
+def _write_lab(
+    engine: Engine,
+    found: TemplateSet,
+    options: FillOptions,
+    statistics: FillStatistics,
+    path: Path,
+) -> None:
+    """Write lab and queries line by line; both appear when they are whole, or neither."""
+    from guardrail_offline.datasets.cases import case_json
+    from guardrail_offline.evaluators.result import dumps
+    from guardrail_offline.grammar.fill import cases_of, count_cases, fill
+    from guardrail_offline.runs.shards import whole_file
+
+    class Nothing(Exception):
+        """Leaves the files unwritten."""
+
+    beside = path.with_name(f"{path.name}.queries.jsonl")
+    try:
+        with ExitStack() as stack:
+            begin, advance = stack.enter_context(late_progress_bar("generating"))
+            begin(count_cases(found.templates, options))
+            lab, queries = (stack.enter_context(whole_file(p)) for p in (path, beside))
+            for filled in fill(engine, found.templates, options, statistics):
+                queries.write(dumps(filled.as_json(), compact=True) + "\n")
+                for case in cases_of(filled):
+                    lab.write(dumps(case_json(case), compact=True) + "\n")
+                    advance(1)
+            if not statistics.cases:
+                raise Nothing
+    except Nothing:
+        return
+    except OSError as error:
+        raise ConfigurationError("--out", type(error).__name__, "a file to write") from error
+
+
+def _note(texts: Iterator[str] | Sequence[str]) -> None:
+    for text in texts:
+        err.print(f"[yellow]note[/yellow] {plain(text)}", soft_wrap=True, highlight=False)
+
+
+def _texts(found: TemplateSet) -> int:
+    return sum(len(one.texts) for one in found.templates)
+
+
+def _show_schema(schema: Schema) -> None:
+    table = Table("table", "column", "kind", "values", "phrase", "questions")
+    for one in schema.tables:
+        for column in one.columns:
+            link = next((k for k in one.foreign_keys if k.column == column.name), None)
+            told = one.hidden or column.hidden
+            asked = (
+                f"none: {told}" if told else "name rows by it" if column.identifies else "ask it"
+            )
+            where = f", names {link.to_table}.{link.to_column}" if link else ""
+            nulls = f", {column.nulls} NULL" if column.nulls else ""
+            table.add_row(
+                plain(one.name),
+                plain(column.name),
+                column.kind,
+                f"{column.distinct} of {one.rows}{nulls}",
+                plain(column.phrase),
+                plain(asked + where),
+            )
+    out.print(table)
+    keys = sum(len(one.foreign_keys) for one in schema.tables)
+    out.print(f"{len(schema.tables)} tables, {keys} foreign keys")
+    if not keys and len(schema.tables) > 1:
+        _note(["no foreign keys: no question joins tables"])
+    _note(
+        f"{one.name}: nothing names its rows; mark a column with `identifies` in the labels file"
+        for one in schema.tables
+        if not one.hidden and not one.identifiers and len(one.foreign_keys) < 2
+    )
+
+
+def _show_templates(found: TemplateSet, path: Path) -> None:
+    from guardrail_offline.grammar.queries import MEANING
+    from guardrail_offline.grammar.templates import counts_of
+
+    table = Table("template", "texts", "fills of combinations", "one answer", "unknown", "edited")
+    for one in found.templates:
+        proof = one.proof
+        table.add_row(
+            plain(one.id),
+            str(len(one.texts)),
+            f"{proof.filled} of {proof.combinations}",
+            str(proof.single),
+            str(proof.unknown),
+            "yes" if one.is_edited else "",
+        )
+    out.print(table)
+    for criterion, count in counts_of(found).items():
+        out.print(f"{count} refused: {MEANING[criterion]}", highlight=False)  # type: ignore[index]
+    _note(found.notes)
+    if found.templates:
+        place = plain(str(path))
+        out.print(f"{len(found.templates)} templates, {_texts(found)} texts in {place}")
+    else:
+        out.print("no template meets the criteria; nothing is written")
+
+
+def _show_statistics(statistics: FillStatistics, path: Path) -> None:
+    table = Table("template", "combinations", "filled", "queries", "cases")
+    for name, counts in statistics.templates.items():
+        table.add_row(plain(name), *(str(n) for n in counts.values()))
+    out.print(table)
+    for reason, count in sorted(statistics.skipped.items()):
+        if count:
+            out.print(f"{count} filled queries left out: {reason}")
+    if not statistics.cases:
+        out.print("nothing came out; nothing is written")
+        return
+    unknown = (
+        f", {statistics.unknown} of them unknown to the database" if statistics.unknown else ""
+    )
+    out.print(
+        f"{statistics.queries} queries{unknown}, {statistics.cases} cases in {plain(str(path))}"
+    )

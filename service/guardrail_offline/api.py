@@ -13,13 +13,18 @@ from guardrail_offline.datasets.cases import Case, models_of
 from guardrail_offline.datasets.columns import RowPlace
 from guardrail_offline.datasets.labs import open_lab
 from guardrail_offline.datasets.suites import RecordReader
+from guardrail_offline.evaluators.backends import choice_of
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.configured import Configured, configure
 from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.shared.claim_scores import harmonic_mean
 from guardrail_offline.h2o_client import Client as Client
+from guardrail_offline.judge.judge_client import Judge, open_judge
+from guardrail_offline.judge.judge_settings import JudgeSettings
+from guardrail_offline.judge.results import Asks
 from guardrail_offline.runs.bounds import BoundCheck, bounds_of, checks
+from guardrail_offline.runs.judge_runs import ask_about
 from guardrail_offline.runs.leaderboards import leaderboard
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_offline.runs.worker import models_for, needs_models, score
@@ -102,6 +107,9 @@ def evaluate(
     *,
     pack: str = "embedded",
     columns: Mapping[str, str] | None = None,
+    settings: Iterable[str] = (),
+    judge: Asks | JudgeSettings | None = None,
+    judge_for: Sequence[str] = (),
 ) -> Scores:
     """Return the scores of a dataset.
 
@@ -111,6 +119,9 @@ def evaluate(
         metrics: Evaluators, by our id, H2O's or another suite's, such as `ragas:faithfulness`.
         pack: Model pack.
         columns: Column by field of a case, for names of your own: {"answer": "my_col"}.
+        settings: Parameters, each `EVALUATOR.key=value`.
+        judge: Who judges: its settings, a `Judge`, or anything with its `ask`.
+        judge_for: Evaluators that it computes; those that need one if empty.
 
     Returns:
         A mapping from metric to mean. A metric that two evaluators have is called
@@ -119,10 +130,19 @@ def evaluate(
     Raises:
         ConfigurationError: If a metric is unknown or a row cannot be read.
     """
-    configured = configure(list(metrics))
+    asked, described = _judge(judge)
+    choice = choice_of(described, judge_for)
+    configured = configure(list(metrics), settings, backends=choice)
     reader = RecordReader(columns)
     cases = list(_cases(dataset, reader))
-    found = score(list(enumerate(cases)), configured, models_for(configured, pack))
+    numbered = list(enumerate(cases))
+    models = models_for([replace(one, judge=None) for one in configured], pack)
+    if asked is not None:
+        if isinstance(asked, Judge):
+            judged = [one for one in configured if one.judge is not None]
+            ask_about(numbered, judged, asked, len(numbered))
+        models.judge = asked
+    found = score(numbered, configured, models)
     names = _names(configured)
     rows = [
         {"key": case.key} | {name: _value(found[i], *place) for name, place in names.items()}
@@ -142,6 +162,16 @@ def evaluate(
         if evaluator in tallies
     }
     return Scores(rows, missing, sorted(reader.ignored), together, adjusted)
+
+
+def _judge(given: Asks | JudgeSettings | None) -> tuple[Asks | None, JudgeSettings | None]:
+    """Return who is asked, and what describes it."""
+    if given is None:
+        return None, None
+    if isinstance(given, JudgeSettings):
+        return open_judge(given), given
+    described = given.settings if isinstance(given, Judge) else JudgeSettings("python:", "own")
+    return given, described
 
 
 _ALL = ""

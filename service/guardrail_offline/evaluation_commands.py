@@ -11,6 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from guardrail_offline.judge_options import (
+    BackendOption,
+    Budget,
+    JudgeFile,
+    JudgeFor,
+    JudgeMode,
+    JudgeModel,
+    JudgeStore,
+    JudgeTeller,
+    JudgeUrl,
+    Prices,
+    Redact,
+    backend_choice,
+    judge_lines,
+    judge_settings,
+)
 from guardrail_service.commands.console import (
     EXIT_FLAGGED,
     AsJson,
@@ -183,8 +199,18 @@ def evaluate(
         Path | None,
         typer.Option(help="{evaluator: {key: value}} in JSON, or Open RAG Eval's YAML."),
     ] = None,
+    judge: JudgeUrl = None,
+    judge_model: JudgeModel = None,
+    judge_for: JudgeFor = None,
+    backend: BackendOption = None,
+    judge_store: JudgeStore = None,
+    judge_mode: JudgeMode = "read-write",
+    budget: Budget = None,
+    prices: Prices = None,
+    judge_file: JudgeFile = None,
+    redact: Redact = False,
     no_judge: Annotated[
-        bool, typer.Option("--no-judge", help="Use no judge; the only mode of this version.")
+        bool, typer.Option("--no-judge", help="Say nothing of evaluators that need a judge.")
     ] = False,
     texts: Annotated[bool, typer.Option(help="Keep question, answer and passages.")] = True,
     layout: Annotated[
@@ -244,7 +270,18 @@ def evaluate(
         _note(asked.notes)
     names = names or ["all"]
     ranks = () if k is None else (f"retrieval_labels.k={k}",)
-    configured = configure(names, (*(set_ or ()), *ranks), settings)
+    asked_one = judge_settings(
+        judge,
+        judge_model,
+        file=judge_file,
+        store=judge_store,
+        mode=judge_mode,
+        budget=budget,
+        prices=prices,
+        redact=redact,
+    )
+    choice = backend_choice(asked_one, judge_for, backend)
+    configured = configure(names, (*(set_ or ()), *ranks), settings, choice)
     bounds = bounds_of(fail_under or (), [one.evaluator.spec for one in configured])
     counted = next((one for one in MISSING if one == missing), None)
     if counted is None:
@@ -264,6 +301,7 @@ def evaluate(
                 advance,
                 _layout(layout),
                 counted,
+                JudgeTeller(),
             ),
         )
     boards = json.loads((out_dir / "leaderboards.json").read_text("utf-8"))
@@ -455,6 +493,8 @@ def _show(
         told = ", ".join(f"{count} {reason}" for reason, count in counts.items())
         out.print(plain(f"{model or 'the model'} left cases unanswered: {told}"))
     judged = [n for n, reasons in summary.missing.items() if "needs_judge" in reasons]
+    for line in judge_lines(folder):
+        out.print(plain(line), highlight=False)
     if judged and not no_judge:
         out.print(f"no judge is configured: {', '.join(judged)} declined")
     for check in found:

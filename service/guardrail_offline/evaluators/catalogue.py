@@ -80,6 +80,8 @@ class EvaluatorSpec:
         per_model: Metrics that exist for a model's cases together and not for one case.
         same_as: Metrics that are always the number of another evaluator's, by its path.
         scores: The release that last changed what it computes.
+        backend: How it works in a run that chose: `judge`, `nli` or `surrogate`; empty if it did
+            not choose.
     """
 
     id: str
@@ -102,6 +104,7 @@ class EvaluatorSpec:
     per_model: frozenset[str] = frozenset()
     same_as: Mapping[str, str] = field(default_factory=dict, hash=False)
     scores: str = "0.1.0"
+    backend: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from guardrail_offline.evaluators.backends import Backend, BackendChoice, backed, prompts_of
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     AnyEvaluator,
     Common,
     EvaluatorSpec,
 )
+from guardrail_offline.evaluators.judge_forms import JUDGE
 from guardrail_offline.evaluators.tasks import PREFIX, of_task
+from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.file import shipped_thresholds
@@ -40,11 +43,14 @@ class Configured:
     id: str
     common: Common
     parameters: Parameters
+    backend: Backend | None = None
+    judge: JudgeSettings | None = None
+    """Of the backend `judge` only."""
 
     @property
     def evaluator(self) -> AnyEvaluator:
-        """Return the evaluator."""
-        return CATALOGUE.find(self.id)
+        """Return the evaluator, with its backend."""
+        return backed(CATALOGUE.find(self.id), self.backend)
 
     def thresholds(self) -> dict[str, float | None]:
         """Return the cut of each metric: the run's, else the shipped one, else the suite's."""
@@ -52,7 +58,7 @@ class Configured:
         spec = self.evaluator.spec
         own = wanted if isinstance(wanted, Mapping) else {spec.primary.key: wanted}
         return {
-            metric.key: _first(own.get(metric.key), _shipped(self.id, metric), metric.threshold)
+            metric.key: _first(own.get(metric.key), self._fitted(metric), metric.threshold)
             for metric in spec.metrics
         }
 
@@ -68,20 +74,28 @@ class Configured:
         own = wanted if isinstance(wanted, Mapping) else {spec.primary.key: wanted}
         found = {}
         for metric in spec.metrics:
-            ruled = (
-                metric.threshold if spec.run_class == "D" and _is_verdict(spec, metric) else None
-            )
-            cut = _first(own.get(metric.key), _shipped(self.id, metric), ruled)
+            is_rule = spec.run_class == "D" or self.judge is not None
+            ruled = metric.threshold if is_rule and _is_verdict(spec, metric) else None
+            cut = _first(own.get(metric.key), self._fitted(metric), ruled)
             if cut is not None:
                 found[metric.key] = cut
         return found
 
+    def _fitted(self, metric: MetricSpec) -> float | None:
+        """Return the threshold fitted for the shipped pack; it says nothing about a judge."""
+        return None if self.judge is not None else _shipped(self.id, metric)
+
     def as_json(self) -> dict[str, Any]:
-        """Return what is recorded: the evaluator's own parameters and the common ones."""
-        return {
+        """Return what is recorded: parameters, and the backend where one was chosen."""
+        content: dict[str, Any] = {
             "parameters": self.parameters.model_dump(mode="json", by_alias=True),
             "settings": self.common.model_dump(mode="json"),
         }
+        if self.backend is not None:
+            content["backend"] = self.backend
+        if self.judge is not None:
+            content |= {"judge": self.judge.as_json(), "prompts": prompts_of(self.id)}
+        return content
 
 
 def _is_verdict(spec: EvaluatorSpec, metric: MetricSpec) -> bool:
@@ -90,7 +104,10 @@ def _is_verdict(spec: EvaluatorSpec, metric: MetricSpec) -> bool:
 
 
 def configure(
-    names: Sequence[str], assignments: Iterable[str] = (), file: Path | None = None
+    names: Sequence[str],
+    assignments: Iterable[str] = (),
+    file: Path | None = None,
+    backends: BackendChoice | None = None,
 ) -> tuple[Configured, ...]:
     """Return the evaluators to run, in the order of the catalogue.
 
@@ -100,16 +117,30 @@ def configure(
         assignments: Each `EVALUATOR.key=value`; the value is JSON, or text if it is none. The
             evaluator `*` stands for every one that has the key.
         file: JSON, {evaluator: {key: value}}; assignments come after it.
+        backends: The judge, and what it computes; nobody and nothing if None.
 
     Raises:
         ConfigurationError: If a name, a key or a value is wrong, or an evaluator does not run.
     """
-    wanted = _wanted(names)
+    choice = BackendChoice() if backends is None else backends
+    kinds = {one.spec.id: choice.of(one.spec) for one in _wanted(names)}
+    wanted = [backed(one, kinds[one.spec.id]) for one in _wanted(names)]
+    if idle := sorted(choice.by_id.keys() - kinds.keys()):
+        raise ConfigurationError(
+            f"--backend {idle[0]}", "an evaluator not of this run", "one of it"
+        )
     values: dict[str, dict[str, Any]] = {evaluator.spec.id: {} for evaluator in wanted}
     for where, name, key, value in (*_from_file(file), *_from_options(assignments)):
         for evaluator in _addressed(wanted, name, key, where):
             values[evaluator.spec.id][key] = value
-    return tuple(_configured(evaluator, values[evaluator.spec.id]) for evaluator in wanted)
+    return tuple(
+        replace(
+            _configured(evaluator, values[evaluator.spec.id]),
+            backend=kinds[evaluator.spec.id],
+            judge=choice.judge if kinds[evaluator.spec.id] == JUDGE else None,
+        )
+        for evaluator in wanted
+    )
 
 
 def config_sha256(configured: Iterable[Configured], fingerprints: Mapping[str, str]) -> str:
@@ -173,12 +204,10 @@ def _addressed(
     wanted: Sequence[AnyEvaluator], name: str, key: str, where: str
 ) -> list[AnyEvaluator]:
     if name != EVERY:
-        evaluator = CATALOGUE.find(name, where)
-        if evaluator not in wanted:
-            raise ConfigurationError(
-                where, "an evaluator that this run leaves out", "one of this run"
-            )
-        return [evaluator]
+        meant = CATALOGUE.find(name, where).spec.id
+        if chosen := [evaluator for evaluator in wanted if evaluator.spec.id == meant]:
+            return chosen
+        raise ConfigurationError(where, "an evaluator that this run leaves out", "one of this run")
     found = [evaluator for evaluator in wanted if key in _keys(evaluator)]
     if not found:
         raise ConfigurationError(where, f"the key {key!r}, which no evaluator has", "a parameter")

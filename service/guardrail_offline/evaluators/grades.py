@@ -29,7 +29,7 @@ def grade_of(spec: EvaluatorSpec) -> dict[str, Any]:
     The first metric that was measured speaks for the evaluator.
     """
     found = measured()
-    metrics = found["grades"].get(spec.id)
+    metrics = found["grades"].get(spec.id) if spec.backend != "judge" else None
     if not metrics:
         return {"grade": UNKNOWN, "reason": _why_unknown(spec)}
     first = next(key for key in spec.keys if key in metrics)
@@ -74,6 +74,8 @@ def _between(one: Mapping[str, Any], key: str) -> str:
 
 
 def _why_unknown(spec: EvaluatorSpec) -> str:
+    if spec.backend == "judge":
+        return "it depends on the judge; compare it with labels of people"
     reasons: Mapping[str, str] = measured()["not_measured"]
     if spec.id in reasons:
         return reasons[spec.id]

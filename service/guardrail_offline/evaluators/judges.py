@@ -1,4 +1,4 @@
-"""Lists the evaluators that need a judge or an agent; they decline and never make a score up."""
+"""Lists the evaluators that need a judge; without one they decline and never make a score up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEEDS_JUDGE = "needs_judge"
 
 
 class NeedsJudge(Evaluator[NoParameters]):
-    """An evaluator without a judge-free form; its judge is a later part of the suite."""
+    """An evaluator without a judge-free form; `judged/` has its form with one."""
 
     parameters = NoParameters
 

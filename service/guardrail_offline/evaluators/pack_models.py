@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from guardrail_offline.judge.results import Asks
 from guardrail_service.detectors.hallucination.detector import OUTPUTS
 from guardrail_service.detectors.shared.comparison import vectors
 from guardrail_service.errors import PackError
@@ -68,11 +69,16 @@ class PackModels:
     Args:
         sessions: What runs each role's rows.
         fingerprints: What scores depend on, by role, and `segmenter` and `evidence`.
+        judge: Answers what evaluators with that backend ask; None for nobody.
     """
 
     def __init__(
-        self, sessions: Mapping[Role, Runs], fingerprints: Mapping[str, str] | None = None
+        self,
+        sessions: Mapping[Role, Runs],
+        fingerprints: Mapping[str, str] | None = None,
+        judge: Asks | None = None,
     ) -> None:
+        self.judge = judge
         self._sessions = dict(sessions)
         self.fingerprints = dict(fingerprints or {})
         self._memory: OrderedDict[Row, RowOutput] = OrderedDict()

@@ -8,6 +8,7 @@ a `parse_failure`, never a score.
 from __future__ import annotations
 
 import random
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +78,7 @@ class Judge:
     Attributes:
         host: Who is asked.
         settings: Limits, mode and address.
-        store: Transcripts; None keeps nothing.
+        store: Transcripts; None keeps answers as long as this object lives.
         run: Whose budget is spent; several processes of one run share it.
         clock: Tells seconds.
         sleep: Waits.
@@ -106,6 +107,7 @@ class Judge:
         self._jitter = random.Random()  # noqa: S311 - spreads waits, no secrets
         self._lock = threading.Lock()
         self._asking: dict[str, Future[JudgeResult]] = {}
+        self._memory: dict[str, JudgeResult] = {}
         self._rung_name = f"rung {self.settings.url} {self.settings.model}"
         noted = self.store.noted(self._rung_name) if self.store else None
         self._rung: Rung = next((rung for rung in RUNGS if rung == noted), RUNGS[0])
@@ -176,15 +178,18 @@ class Judge:
         self, key: str, task: Task, inputs: Mapping[str, Any], vote: int
     ) -> JudgeResult:
         store, mode = self.store, self.settings.mode
-        known = None if store is None or mode == "off" else store.get(key)
+        known = self._memory.get(key) if store is None else store.get(key)
+        known = None if mode == "off" else known
         if mode == "replay":
             return known or JudgeResult("error", model=self.settings.model, detail="not_recorded")
         again = self.settings.ask_again and known is not None and known.status != "ok"
         if known is not None and known.status in FINAL and not again:
             return known
-        mark = store.mark(key) if store is not None else f"{self._jitter.getrandbits(32):08x}"
+        mark = store.mark(key) if store is not None else secrets.token_hex(4)
         messages = task.messages(inputs, mark, marked=self.settings.marked)
         result = self._asked(task, inputs, messages, mark, vote)
+        if store is None and mode != "off":
+            self._memory[key] = result
         if store is None or mode == "off":
             return result
         return store.put(key, task, messages, vote, result, again=again)
@@ -395,6 +400,26 @@ def _usage(said: Completion, most: TokenUsage) -> TokenUsage:
     if said.tokens is None:
         return TokenUsage(most.prompt, max(1, len(said.text) // _LETTERS_PER_TOKEN))
     return TokenUsage(said.tokens[0], said.tokens[1], min(said.cached or 0, said.tokens[0]))
+
+
+class _Nobody:
+    """Stands where nobody is asked: in replay."""
+
+    name = model = ""
+
+    def chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Completion:
+        """Raise: there is nobody."""
+        raise HostRefused("nobody")
+
+
+def open_reader(settings: JudgeSettings) -> Judge:
+    """Return what reads the transcripts of a judge and asks nobody.
+
+    Raises:
+        ConfigurationError: If there are none.
+    """
+    settings = replace(settings, mode="replay")
+    return Judge(_Nobody(), settings, open_store(settings))
 
 
 def open_store(settings: JudgeSettings) -> TranscriptStore | None:

@@ -110,8 +110,15 @@ _POSITIVE = (
 _IN_FILE = {one.name for one in fields(JudgeSettings)} - {"store", "mode", "price", "ask_again"}
 
 
-def read_settings(path: Path | None, **given: Any) -> JudgeSettings:
+def read_settings(
+    path: Path | None, prices: Mapping[str, TokenPrice] | None = None, **given: Any
+) -> JudgeSettings:
     """Return the settings of a JSON file with those of a command, which come first.
+
+    Args:
+        path: The file; None for none.
+        prices: By model; that of `*` is any other's.
+        given: Settings by name; None is none.
 
     Raises:
         ConfigurationError: If the file is none, or a value is wrong, or no judge is named.
@@ -133,4 +140,5 @@ def read_settings(path: Path | None, **given: Any) -> JudgeSettings:
     for name, option in (("url", "--judge"), ("model", "--judge-model")):
         if not isinstance(values.get(name), str) or not values[name]:
             raise ConfigurationError(option, "nothing", "an OpenAI-compatible server and its model")
-    return JudgeSettings(**values)
+    table = prices or {}
+    return JudgeSettings(**values, price=table.get(values["model"], table.get("*")))

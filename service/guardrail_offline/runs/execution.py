@@ -17,8 +17,16 @@ from typing import Any
 
 from guardrail_offline.datasets.labs import LabSource
 from guardrail_offline.evaluators.configured import Configured, config_sha256
+from guardrail_offline.hosts.chat import ChatHost
 from guardrail_offline.runs.fair_averages import in_averages, why_unanswered
 from guardrail_offline.runs.insights import NotableCases, insights
+from guardrail_offline.runs.judge_runs import (
+    JudgeCounts,
+    JudgeProgress,
+    JudgeRun,
+    manifest_digest,
+    with_transcripts,
+)
 from guardrail_offline.runs.leaderboards import leaderboard, markdown
 from guardrail_offline.runs.model_figures import ModelFigures
 from guardrail_offline.runs.pool import Pool
@@ -64,6 +72,8 @@ class RunOptions:
         shard_rows: Cases a shard has at least about; smaller shards lose less when stopped.
         texts: Whether question, answer and passages are kept.
         missing: What a missing answer counts on boards and in findings.
+        asked: Told how far the judge is, after each case that it was asked about.
+        host: Who answers for the judge, in the place of its address.
         advance: Called with the number of cases of each finished shard.
         begin: Called with the number of cases before the first.
         layout: Of the result files: `keys`, or `h2o` for the whole case in every row.
@@ -79,6 +89,8 @@ class RunOptions:
     advance: Callable[[int], None] = lambda _cases: None
     layout: ResultLayout = "keys"
     missing: Missing = "both"
+    asked: Callable[[JudgeProgress], None] = lambda _progress: None
+    host: ChatHost | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +127,7 @@ def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: RunO
         MissingExtra: If a library of rag-guardrail-offline is not installed.
     """
     layout = Layout(options.out)
+    configured = with_transcripts(configured, layout)
     fingerprints = fingerprints_of(configured, options.pack)
     manifest = _manifest(lab, configured, options, fingerprints)
     plan = planned(lab, layout, manifest)
@@ -125,9 +138,13 @@ def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: RunO
             options.advance(plan.cases)
             return _stored(layout.out / SUMMARY)
         cut(lab, layout, options.shard_rows)
+    asking = JudgeRun(layout, plan, configured, manifest_digest(manifest), options.host)
+    asking.ask(options.asked)
     _score(layout, plan, configured, options)
     write_json(layout.out / TIMINGS, _timings(layout, plan))
-    return _assemble(layout, plan, configured, fingerprints, options)
+    summary = _assemble(layout, plan, configured, fingerprints, options)
+    asking.close()
+    return summary
 
 
 def fingerprints_of(configured: Sequence[Configured], pack: str) -> dict[str, str]:
@@ -223,6 +240,7 @@ def _assemble(
     options: RunOptions,
 ) -> Summary:
     tallies, unanswered = [EvaluatorTally(one) for one in configured], Counter[str]()
+    asked = JudgeCounts(configured)
     files = ResultFiles(
         layout.out / "results",
         configured,
@@ -234,11 +252,14 @@ def _assemble(
         for scored in _in_order(layout, plan):
             files.add(scored)
             table.add(scored)
+            asked.add(scored.results)
             fair = in_averages(scored, configured)
             unanswered[scored.case.model] += why_unanswered(scored) is not None
             for tally in tallies:
                 tally.add(scored.case.model, fair.results[tally.configured.id])
     files.close(plan.models)
+    if asked.is_judged:
+        write_json(layout.out / "judge.json", asked.as_json())
     boards = [leaderboard(one, plan.models, options.missing, unanswered) for one in tallies]
     write_json(layout.out / "leaderboards.json", boards)
     with whole_file(layout.out / "leaderboards.md") as stream:

@@ -64,6 +64,8 @@ def leaderboard(
             ),
         ),
     }
+    if spec.backend:
+        board["backend"] = spec.backend
     if board["kind"] == "classification":
         board["confusion"] = {model.key: _confusion(tally, model.key) for model in models}
     return board

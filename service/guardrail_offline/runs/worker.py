@@ -17,6 +17,8 @@ from guardrail_offline.evaluators.catalogue import EvaluatorSpec, unmet
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.evaluators.pack_models import PackModels, load_models
 from guardrail_offline.evaluators.result import Result, dumps, result_json
+from guardrail_offline.judge.judge_client import open_reader
+from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.runs.shards import Layout, by_group, read_cases, whole_file, write_json
 from guardrail_service.types import State
 
@@ -40,9 +42,18 @@ def needs_models(specs: Iterable[EvaluatorSpec]) -> bool:
 
 
 def models_for(configured: Sequence[Configured], pack: str) -> PackModels:
-    """Return the models some evaluators need; none if they need none."""
+    """Return the models some evaluators need, and what reads the judge's transcripts."""
     specs = [one.evaluator.spec for one in configured]
-    return load_models(pack) if needs_models(specs) else PackModels({})
+    models = load_models(pack) if needs_models(specs) else PackModels({})
+    settings = judge_of(configured)
+    if settings is not None:
+        models.judge = open_reader(settings)
+    return models
+
+
+def judge_of(configured: Iterable[Configured]) -> JudgeSettings | None:
+    """Return who judges in a run, with the place of the transcripts; None for nobody."""
+    return next((one.judge for one in configured if one.judge is not None), None)
 
 
 class ShardJob(NamedTuple):

@@ -1,0 +1,253 @@
+"""A run with a judge: asked once, scored from transcripts, and the same bytes in replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from guardrail_offline.api import evaluate
+from guardrail_offline.judge.judge_client import open_judge
+from guardrail_offline.judge.judge_settings import JudgeSettings
+from guardrail_offline.judge.stand_in import FakeJudge
+from guardrail_offline.runs.result_files import read_run
+from guardrail_service.commands.main import app
+from guardrail_service.errors import ConfigurationError
+from tests.unit.offline.judge.scripted import judging, settings
+
+PASSAGE = "The pool opens at seven. Dogs are not allowed."
+ROWS = [
+    {"key": "q0", "question": "When does the pool open?", "answer": "At seven."},
+    {"key": "q1", "question": "Are dogs allowed?", "answer": "Dogs are. The pool opens at seven."},
+    {"key": "q2", "question": "Where is the bar?", "answer": "I don't know."},
+]
+PROMPT = "byop.prompt=Is {answer} polite?"
+
+
+def says(task: str, inputs: Mapping[str, Any]) -> Any:
+    """State each sentence; support what has "seven" in it; find everything polite."""
+    if task == "statements":
+        return {"statements": [one for one in inputs["text"].split(".") if one.strip()]}
+    if task == "support":
+        return {
+            "verdicts": [
+                {
+                    "i": one["i"],
+                    "reason": "r",
+                    "verdict": "supported" if "seven" in one["text"] else "contradicted",
+                }
+                for one in inputs["statements"]
+            ]
+        }
+    return {"reason": "r", "verdict": "true"}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """Three questions."""
+    path = tmp_path / "lab.jsonl"
+    lines = [json.dumps({**row, "contexts": [PASSAGE], "model": "m"}) for row in ROWS]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def run(lab: Path, out: Path, url: str, *words: str, evaluators: str = "faithfulness") -> Result:
+    """Run `guardrail evaluate` with a judge, in one process."""
+    given = ["evaluate", str(lab), "-o", str(out), "-e", evaluators, "--judge", url]
+    more = ["--judge-model", "m", "--judge-for", "faithfulness", "--workers", "1", "--no-report"]
+    return CliRunner().invoke(app, [*given, *more, *words], env={"COLUMNS": "250"})
+
+
+def rows(out: Path, evaluator: str = "faithfulness") -> dict[str, Any]:
+    """Return primary value or reason by case."""
+    results = read_run(out)[evaluator]
+    primary = next(iter(results.metrics))
+    scores = {row.key: row.scores[primary] for row in results.rows}
+    return {key: one.reason if one.value is None else one.value for key, one in scores.items()}
+
+
+def test_the_judge_is_asked_once_and_the_result_says_so(lab: Path, tmp_path: Path) -> None:
+    """Two calls per answer that claims something; none for an abstention."""
+    with judging(says) as (script, url):
+        ended = run(lab, tmp_path / "out", url)
+        assert ended.exit_code == 0, ended.output
+        assert [task for task, *_ in script.seen].count("statements") == 2
+        assert len(script.seen) == 4
+        again = run(lab, tmp_path / "out", url)
+        assert again.exit_code == 0
+        assert len(script.seen) == 4
+    assert rows(tmp_path / "out") == {"q0": 1.0, "q1": 0.5, "q2": "abstention"}
+    about = read_run(tmp_path / "out")["faithfulness"].about
+    assert about["backend"] == "judge"
+    assert about["judge"] == {"url": url, "model": "m"}
+    assert about["prompts"] == ["statements/1", "support/1"]
+    assert about["surrogate"] is None
+    (board,) = json.loads((tmp_path / "out" / "leaderboards.json").read_text())
+    assert board["backend"] == "judge"
+    assert "4 calls, all answered" in ended.output
+
+
+def test_replay_gives_the_same_bytes_and_asks_nobody(lab: Path, tmp_path: Path) -> None:
+    """From the transcripts of the run, with nobody at the judge's address."""
+    store = tmp_path / "t.sqlite"
+    with judging(says) as (_, url):
+        run(lab, tmp_path / "one", url, "--judge-store", str(store))
+    before = store.read_bytes()
+    replay = run(lab, tmp_path / "two", url, "--judge-store", str(store), "--judge-mode", "replay")
+    assert replay.exit_code == 0, replay.output
+    files = {path.name for path in (tmp_path / "one").iterdir() if path.is_file()}
+    assert "judge.json" in files
+    for name in files - {"timings.json"}:
+        one, two = (tmp_path / folder / name for folder in ("one", "two"))
+        assert one.read_bytes() == two.read_bytes(), name
+    one, two = (tmp_path / folder / "results/faithfulness.json" for folder in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    assert store.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason", "status"),
+    [
+        (["prose", "prose"], "judge_parse_failure", 0),
+        (["refusal"], "judge_refused", 0),
+        (["too_long"], "judge_error", 3),
+    ],
+)
+def test_a_case_without_a_verdict_says_why_and_others_go_on(
+    lab: Path, tmp_path: Path, faults: list[str | None], reason: str, status: int
+) -> None:
+    """No fault is a score, none stops the run, and the failure is counted."""
+    limits = tmp_path / "judge.json"
+    limits.write_text('{"concurrency": 1, "tries": 1}')
+    with judging(says, faults) as (_, url):
+        ended = run(lab, tmp_path / "out", url, "--judge-settings", str(limits))
+        assert ended.exit_code == status, ended.output
+    assert rows(tmp_path / "out") == {"q0": reason, "q1": 0.5, "q2": "abstention"}
+    told = json.loads((tmp_path / "out" / "judge.json").read_text())["evaluators"]["faithfulness"]
+    assert told["statuses"] == {reason.removeprefix("judge_"): 1, "ok": 2}
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"), [("wrong_key", "wrong key"), ("unknown_model", "unknown model")]
+)
+def test_a_judge_that_cannot_be_asked_is_one_line_and_nothing_is_lost(
+    lab: Path, tmp_path: Path, fault: str, told: str
+) -> None:
+    """The same command goes on when the key is right; nothing was scored without a judge."""
+    with judging(says, [fault] * 9) as (script, url):
+        ended = run(lab, tmp_path / "out", url)
+        assert ended.exit_code == 2
+        assert told in ended.output
+        assert "Traceback" not in ended.output
+        script.faults.clear()
+        assert run(lab, tmp_path / "out", url).exit_code == 0
+    assert rows(tmp_path / "out")["q0"] == 1.0
+
+
+def test_nobody_at_the_address_is_one_line(lab: Path, tmp_path: Path) -> None:
+    """And not a table full of zeros."""
+    limits = tmp_path / "judge.json"
+    limits.write_text('{"tries": 1, "give_up_after": 2}')
+    ended = run(lab, tmp_path / "out", "http://127.0.0.1:9/v1", "--judge-settings", str(limits))
+    assert ended.exit_code == 2
+    assert "nobody answers" in ended.output
+
+
+def test_what_the_budget_does_not_allow_is_a_state(lab: Path, tmp_path: Path) -> None:
+    """A cap needs a price, and ends the asking, not the run."""
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"m": {"input": 1.0, "output": 1.0}}')
+    with judging(says) as (script, url):
+        refused = run(lab, tmp_path / "out", url, "--budget", "1")
+        assert refused.exit_code == 2
+        assert "--prices" in refused.output
+        options = ("--budget", "0.000001", "--prices", str(prices))
+        ended = run(lab, tmp_path / "out", url, *options)
+        assert not script.seen
+    assert ended.exit_code == 3, ended.output
+    assert rows(tmp_path / "out") == {
+        "q0": "judge_budget",
+        "q1": "judge_budget",
+        "q2": "abstention",
+    }
+
+
+def test_ones_own_prompt_needs_no_more_than_a_judge(lab: Path, tmp_path: Path) -> None:
+    """It declines without a prompt, and never shows the judge what it does not name."""
+    with judging(says) as (script, url):
+        without = run(lab, tmp_path / "a", url, evaluators="byop,faithfulness")
+        assert without.exit_code == 3
+        script.seen.clear()
+        both = run(lab, tmp_path / "b", url, "--set", PROMPT, evaluators="byop,faithfulness")
+        assert both.exit_code == 0, both.output
+    own = [(inputs, body) for task, inputs, body in script.seen if task == "own_prompt"]
+    assert {tuple(inputs) for inputs, _ in own} == {("answer",)}
+    assert "Is `answer` polite?" in own[0][1]["messages"][0]["content"]
+    assert rows(tmp_path / "a", "byop") == dict.fromkeys(("q0", "q1", "q2"), "no_prompt")
+    assert rows(tmp_path / "b", "byop") == dict.fromkeys(("q0", "q1", "q2"), 1.0)
+
+
+def test_a_parse_failure_of_a_yes_no_evaluator_is_its_own_metric(lab: Path, tmp_path: Path) -> None:
+    """As in H2O: `model_parse_failures`; whether the answer passes is unknown."""
+    with judging(says, ["prose"] * 6) as (_, url):
+        words = ("--set", PROMPT, "--judge-for", "byop")
+        run(lab, tmp_path / "out", url, *words, evaluators="byop")
+    results = read_run(tmp_path / "out")["byop"]
+    assert [row.scores["model_parse_failures"].value for row in results.rows] == [1.0] * 3
+    assert [row.scores["model_passes"].value for row in results.rows] == [None] * 3
+
+
+def test_off_leaves_nothing_behind_and_redact_leaves_no_text(lab: Path, tmp_path: Path) -> None:
+    """The scores are the same."""
+    with judging(says) as (_, url):
+        run(lab, tmp_path / "off", url, "--judge-mode", "off")
+        run(lab, tmp_path / "redacted", url, "--redact")
+    assert rows(tmp_path / "off") == rows(tmp_path / "redacted")
+    assert not list((tmp_path / "off").rglob("*.sqlite"))
+    assert b"seven" not in (tmp_path / "redacted" / "transcripts.sqlite").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--judge-for", "rouge"), "rouge"),
+        (("--backend", "guess"), "--backend"),
+        (("--backend", "faithfulness=guess"), "--backend"),
+        (("--backend", "context_recall=nli"), "context_recall"),
+        (("--judge-mode", "reply"), "--judge-mode"),
+    ],
+)
+def test_a_wrong_choice_is_refused_by_its_name(
+    lab: Path, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    """Before anything is asked."""
+    ended = run(lab, tmp_path / "out", "http://127.0.0.1:9/v1", *words)
+    assert ended.exit_code == 2
+    assert told in ended.output
+
+
+def test_from_python_a_judge_is_settings_an_object_or_a_stand_in(tmp_path: Path) -> None:
+    """And without one nothing is asked."""
+    data = [{**row, "contexts": [PASSAGE]} for row in ROWS]
+    with judging(says) as (script, url):
+        given = settings(url, tmp_path / "t.sqlite")
+        found = evaluate(data, ["faithfulness"], judge=given, judge_for=["faithfulness"])
+        other = evaluate(
+            data, ["faithfulness"], judge=open_judge(settings(url)), judge_for=["faithfulness"]
+        )
+        assert len(script.seen) == 8
+    fake = FakeJudge(lambda task, inputs, vote: says(task.id, inputs))
+    third = evaluate(data, ["faithfulness"], judge=fake, judge_for=["faithfulness"])
+    assert dict(found) == dict(other) == dict(third) == {"faithfulness": 0.75}
+    own = evaluate(data, ["byop"], judge=fake, settings=[PROMPT])
+    assert own["model_passes"] == 1.0
+
+
+def test_a_judge_has_a_model_and_an_address() -> None:
+    """By name, before anything runs."""
+    with pytest.raises(ConfigurationError, match="--judge-model"):
+        JudgeSettings("http://x/v1", "")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -119,15 +120,33 @@ def ask(
     target: Annotated[
         str,
         typer.Option(
-            help="Who is asked: address of an OpenAI-compatible server (https://host/v1), a "
-            "template file (.json) for any other, or python:MODULE:FUNCTION."
+            help="Who is asked: https://host/v1 (OpenAI-compatible), azure+https://..., "
+            "ollama+http://..., assistants+https://..., bedrock:REGION, "
+            "bedrock-rag:REGION?knowledge_base=ID, a template file (.json) for any other service, "
+            "or python:MODULE:FUNCTION."
         ),
     ],
     target_model: Annotated[
-        str | None, typer.Option(help="The model's name on an OpenAI-compatible server.")
+        str | None,
+        typer.Option(help="The model's name on the host; deployment, assistant's id, ARN."),
+    ] = None,
+    target_kind: Annotated[
+        str | None,
+        typer.Option(
+            help="The host's protocol, where the address does not say it: openai, azure, ollama, "
+            "assistants, bedrock, bedrock-rag, template or python."
+        ),
+    ] = None,
+    target_settings: Annotated[
+        Path | None,
+        typer.Option(help="JSON object with fields of every request, sent as they are."),
     ] = None,
     key_env: Annotated[
         str | None, typer.Option(help="Environment variable with the key that is sent.")
+    ] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(help="JSON with prices per million tokens, by model: fills in the cost."),
     ] = None,
     for_: Annotated[
         str | None, typer.Option("--for", help="Ask only for the cases of this model of the lab.")
@@ -150,12 +169,17 @@ def ask(
     """
     from guardrail_offline.hosts.asking import Journal, ask_cases
     from guardrail_offline.hosts.endpoint import Patience
+    from guardrail_offline.hosts.opening import HostChoice, read_host_settings
+    from guardrail_offline.hosts.prices import calls_meta, price_of, read_prices
     from guardrail_offline.hosts.targets import open_target
 
     source = _opened(lab, map_)
     cases = list(source.cases())
     limits = Patience(timeout, retries, rate)
-    asked_one = open_target(target, model=target_model, key_variable=key_env, limits=limits)
+    settings = read_host_settings(target_settings, "--target-settings")
+    price = None if prices is None else price_of(read_prices(prices), target_model)
+    choice = HostChoice(target, target_kind, target_model, key_env, settings, limits)
+    asked_one = open_target(choice)
     journal = Journal(out_file.with_name(f"{out_file.name}.answers.jsonl"))
     with late_progress_bar("asking") as (begin, advance):
         begin(sum(case.answer is None for case in cases))
@@ -166,9 +190,11 @@ def ask(
             concurrency=concurrency,
             contexts=contexts,
             model=for_,
+            price=price,
             advance=advance,
         )
-    _write_lab(out_file, found.cases, source)
+    meta = {} if found.model is None else {found.model: calls_meta(found.calls)}
+    _write_lab(out_file, found.cases, source, meta)
     _show_asked(found, out_file, as_json=as_json)
     raise typer.Exit(EXIT_INCOMPLETE if found.failed else 0)
 
@@ -180,28 +206,51 @@ def _opened(lab: Path, mapping: Sequence[str] | None) -> LabSource:
     return open_lab(lab, RecordReader(mapping_of(mapping or ())))
 
 
-def _write_lab(path: Path, cases: Iterable[Case], source: LabSource) -> None:
-    """Write cases of a lab, some of them new or answered now, in H2O's JSON."""
+def _write_lab(
+    path: Path,
+    cases: Iterable[Case],
+    source: LabSource,
+    meta: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Write cases of a lab, some of them new or answered now, in H2O's JSON.
+
+    Args:
+        path: Of the file.
+        cases: All.
+        source: The lab they are from.
+        meta: What the models' calls came to, by the model's key: `llm_model_meta`.
+    """
     from guardrail_offline.datasets.cases import Lab, models_of
     from guardrail_offline.datasets.h2o_labs import lab_json
     from guardrail_offline.datasets.labs import beside
 
     located = tuple(beside(case, path) for case in cases)
-    lab = Lab(located, models_of(located, source.models), source.name)
+    figures = meta or {}
+    models = tuple(
+        replace(model, details={**model.details, "llm_model_meta": dict(figures[model.key])})
+        if model.key in figures
+        else model
+        for model in models_of(located, source.models)
+    )
+    lab = Lab(located, models, source.name)
     write_text("--out", path, json.dumps(lab_json(lab), indent=1) + "\n")
 
 
 def _show_asked(found: Asked, out_file: Path, *, as_json: bool) -> None:
+    from guardrail_offline.hosts.prices import calls_meta
+
     left = sum(found.failed.values())
     if as_json:
         counts = {"answered": found.answered, "remembered": found.remembered, "left": left}
         more = {"failed": dict(found.failed), "stopped": found.stopped}
-        out.print_json(json.dumps(counts | more))
+        out.print_json(json.dumps({**counts, **more, "calls": calls_meta(found.calls)}))
         return
     out.print(
         f"{found.answered} questions answered, {found.remembered} were before, {left} are left; "
         f"{len(found.cases)} cases in {plain(str(out_file))}"
     )
+    if (cost := calls_meta(found.calls).get("cost")) is not None:
+        out.print(f"cost {cost:.4g}")
     for code, count in found.failed.items():
         out.print(f"[yellow]note[/yellow] {count} x {code}")
     if found.stopped:

@@ -8,7 +8,7 @@ from guardrail_offline.datasets.cases import Case
 from guardrail_offline.hosts.asking import Journal, ask_cases
 from guardrail_offline.hosts.endpoint import Endpoint, Patience
 from guardrail_offline.hosts.openai_compatible import OpenAICompatible
-from guardrail_offline.hosts.targets import OpenAITarget
+from guardrail_offline.hosts.targets import ChatTarget
 from guardrail_service.types import Passage
 from tests.integration.conftest import PATIENCE_S
 from tests.vendors.senders import model_server
@@ -27,7 +27,7 @@ def test_a_model_that_runs_here_answers_a_lab_once(tmp_path: Path) -> None:
         assert said.finish in ("stop", "length")
         assert said.tokens is not None
         assert 1 <= said.tokens[1] <= 4
-        target = OpenAITarget(model, options={"temperature": 0, "max_tokens": 24})
+        target = ChatTarget(model, options={"temperature": 0, "max_tokens": 24})
         path = tmp_path / "answers.jsonl"
         first = ask_cases(cases, target, Journal(path), concurrency=2)
         second = ask_cases(cases, target, Journal(path), concurrency=2)

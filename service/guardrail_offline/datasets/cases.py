@@ -65,6 +65,8 @@ class Case:
         reference_contexts: Passages that should have been retrieved.
         reference_ids: Ids of passages that should have been retrieved.
         relevance: A grade per retrieved passage: above 0 relevant, None where nobody judged it.
+        images: That belong to the question or to the passages: files under the lab's folder, data
+            URIs or addresses.
         answerable: Whether the question has an answer; None where the lab does not say.
     """
 
@@ -90,6 +92,7 @@ class Case:
     reference_ids: tuple[str, ...] = ()
     relevance: tuple[float | None, ...] = ()
     answerable: bool | None = None
+    images: tuple[str, ...] = ()
 
     @property
     def conversation(self) -> str | None:
@@ -196,7 +199,7 @@ def case_json(case: Case) -> dict[str, Any]:
     }
 
 
-OPTIONAL = ("references", "reference_contexts", "reference_ids", "relevance")
+OPTIONAL = ("references", "reference_contexts", "reference_ids", "relevance", "images")
 
 
 def case_from_json(record: Mapping[str, Any]) -> Case:
@@ -225,6 +228,7 @@ def case_from_json(record: Mapping[str, Any]) -> Case:
         reference_ids=tuple(record.get("reference_ids", ())),
         relevance=tuple(record.get("relevance", ())),
         answerable=record.get("answerable"),
+        images=tuple(record.get("images", ())),
     )
 
 

@@ -46,6 +46,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "group": ("group", "group_key"),
     "relevance": ("relevance", "relevant", "relevance_labels"),
     "answerable": ("answerable", "is_answerable"),
+    "images": ("images", "image", "image_urls"),
 }  # fmt: skip
 """Names of a case's fields in H2O Eval Studio, Ragas, Open RAG Eval, DeepEval, RAGChecker,
 LlamaIndex and LangSmith; `suites.py` takes apart what is nested. The first that is there counts."""
@@ -125,6 +126,7 @@ def case_of(record: Mapping[str, Any], place: RowPlace) -> Case:
         group=cells.text("group") or group_of(question, key),
         relevance=cells.grades(),
         answerable=cells.truth("answerable"),
+        images=cells.texts("images"),
     )
 
 

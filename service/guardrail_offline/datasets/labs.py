@@ -10,6 +10,7 @@ from pathlib import Path
 from guardrail_offline.datasets.cases import Case, Lab, Model
 from guardrail_offline.datasets.columns import RowPlace
 from guardrail_offline.datasets.h2o_labs import read_json
+from guardrail_offline.datasets.images import located_image
 from guardrail_offline.datasets.suites import RecordReader
 from guardrail_offline.datasets.tables import read_records
 from guardrail_service.errors import ConfigurationError
@@ -93,11 +94,15 @@ def _rows(path: Path, reader: RecordReader) -> Iterator[Case]:
 
 
 def _located(case: Case, lab: Path, row: int) -> Case:
-    """Return the case with its artifacts' folder made absolute; it must lie beside the lab."""
+    """Return the case with artifacts' folder and images made absolute; they must be the lab's."""
+    root = lab.resolve().parent
+    if case.images:
+        where = f"{lab}: row {row}: images"
+        located = tuple(located_image(one, root, where) for one in case.images)
+        case = replace(case, images=located)
     if case.artifacts is None:
         return case
     where, expected = f"{lab}: row {row}: artifacts", "a folder beside the lab"
-    root = lab.resolve().parent
     try:
         folder = (root / case.artifacts).resolve()
     except (ValueError, OSError, RuntimeError) as error:  # a NUL, too long, links in a circle
@@ -108,15 +113,25 @@ def _located(case: Case, lab: Path, row: int) -> Case:
 
 
 def beside(case: Case, lab: Path) -> Case:
-    """Return a case as it is written into a lab: its artifacts' folder relative to the lab's.
+    """Return a case as it is written into a lab: artifacts and images relative to its folder.
 
     Raises:
-        ConfigurationError: If the folder lies elsewhere: whoever reads the lab would refuse it.
+        ConfigurationError: If they lie elsewhere: whoever reads the lab would refuse it.
     """
+    root = lab.parent.resolve()
+    if case.images:
+        images = tuple(_relative(one, root, case.key, "images") for one in case.images)
+        case = replace(case, images=images)
     if case.artifacts is None:
         return case
-    root, folder = lab.parent.resolve(), Path(case.artifacts)
-    if not folder.is_relative_to(root):
-        found = f"a folder without the artifacts of case {case.key!r}"
+    return replace(case, artifacts=_relative(case.artifacts, root, case.key, "artifacts"))
+
+
+def _relative(place: str, root: Path, key: str, what: str) -> str:
+    path = Path(place)
+    if not path.is_absolute():  # an address, a data URI
+        return place
+    if not path.is_relative_to(root):
+        found = f"a folder without the {what} of case {key!r}"
         raise ConfigurationError("--out", found, "a file in the folder of the lab that is read")
-    return replace(case, artifacts=folder.relative_to(root).as_posix())
+    return path.relative_to(root).as_posix()

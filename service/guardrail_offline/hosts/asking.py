@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_offline.datasets.cases import Case
+from guardrail_offline.datasets.images import load_image
 from guardrail_offline.hosts.errors import HostError, HostRefused, HostUnavailable
+from guardrail_offline.hosts.prices import HostCall, TokenPrice, failed_call
 from guardrail_offline.hosts.targets import Answer, Question, TargetSystem
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage
@@ -32,6 +34,8 @@ class Asked:
         remembered: How many answers an earlier run had brought already.
         failed: How often a case has none, by the code of the error.
         stopped: Why nobody was asked any more; None if all were.
+        calls: All of them: those of earlier runs that were answered, and those of this one.
+        model: Key of the lab's model whose cases were asked; None if none were.
     """
 
     cases: tuple[Case, ...]
@@ -39,6 +43,8 @@ class Asked:
     remembered: int
     failed: Mapping[str, int]
     stopped: str | None = None
+    calls: tuple[HostCall, ...] = ()
+    model: str | None = None
 
 
 class Journal:
@@ -64,10 +70,9 @@ class Journal:
             ConfigurationError: If the file cannot be written.
         """
         self._answers[digest] = answer
-        record = {"asked": digest, **answer._asdict()}
-        if not answer.ids:
-            del record["ids"]
-        line = json.dumps(record)
+        usual = {**Answer._field_defaults, "contexts": ..., "seconds": ...}  # always written
+        said = {name: v for name, v in answer._asdict().items() if v != usual.get(name, ...)}
+        line = json.dumps({"asked": digest, **said})
         try:
             with self.path.open("a", encoding="utf-8") as stream:
                 stream.write(f"{self._begin}{line}\n")
@@ -99,6 +104,7 @@ def ask_cases(
     concurrency: int = 4,
     contexts: bool = True,
     model: str | None = None,
+    price: TokenPrice | None = None,
     advance: Callable[[int], None] = lambda _count: None,
 ) -> Asked:
     """Return the cases with answers where there were none.
@@ -110,9 +116,11 @@ def ask_cases(
         concurrency: Questions at a time.
         contexts: Whether the target is given the lab's passages.
         model: Key of the model whose cases are asked; None if only one has unanswered ones.
+        price: Of the target's tokens; None leaves the cases' cost unknown.
         advance: Called when a case is done.
     """
-    wanted = {case.key: _question(case, given=contexts) for case in unanswered(cases, model)}
+    left = unanswered(cases, model)
+    wanted = {case.key: _question(case, given=contexts) for case in left}
     digests = {key: _digest(target, question) for key, question in wanted.items()}
     remembered = {key for key, digest in digests.items() if journal.get(digest)}
     open_ = {key: question for key, question in wanted.items() if key not in remembered}
@@ -130,14 +138,22 @@ def ask_cases(
                 advance(1)
     finally:
         pool.shutdown(cancel_futures=True)
-    for left, digest in asking.items():
-        outcome.take(left, digest)
+    for future, digest in asking.items():
+        outcome.take(future, digest)
     if not_asked := sum(1 for _ in rest):
         outcome.failed["not_asked"] += not_asked
     found = {key: answer for key, digest in digests.items() if (answer := journal.get(digest))}
-    filled = tuple(_with(case, found.get(case.key)) for case in cases)
-    failed = dict(sorted(outcome.failed.items()))
-    return Asked(filled, outcome.answered, len(remembered), failed, outcome.stopped)
+    filled = tuple(_with(case, found.get(case.key), price) for case in cases)
+    calls = [_call(found[key], price) for key in wanted if key in found]
+    return Asked(
+        filled,
+        outcome.answered,
+        len(remembered),
+        dict(sorted(outcome.failed.items())),
+        outcome.stopped,
+        (*calls, *outcome.failures),
+        left[0].model if left else None,
+    )
 
 
 @dataclass
@@ -148,6 +164,7 @@ class _Outcome:
     answered: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     stopped: str | None = None
+    failures: list[HostCall] = field(default_factory=list)
     _silent: int = 0
 
     def take(self, done: Future[Answer], digest: str) -> None:
@@ -163,6 +180,7 @@ class _Outcome:
         if not isinstance(error, HostError):
             raise error
         self.failed[error.code] += 1
+        self.failures.append(failed_call(error))
         self._silent = self._silent + 1 if isinstance(error, HostUnavailable) else 0
         if self._silent >= GIVE_UP_AFTER or (isinstance(error, HostRefused) and error.is_general):
             self.stopped = str(error)
@@ -170,23 +188,44 @@ class _Outcome:
 
 def _question(case: Case, *, given: bool) -> Question:
     passages = None if case.contexts is None else tuple(one.text for one in case.contexts)
-    return Question(case.question, passages if given else None)
+    images = tuple(load_image(one, f"case {case.key!r}: images") for one in case.images)
+    return Question(case.question, passages if given else None, images)
 
 
 def _digest(target: TargetSystem, question: Question) -> str:
     """Return what an answer belongs to: who was asked what."""
-    content = json.dumps([target.name, *question])
+    shown = [hashlib.sha256(image.url.encode()).hexdigest() for image in question.images]
+    asked = [target.name, question.text, question.contexts, *([shown] if shown else [])]
+    content = json.dumps(asked)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _with(case: Case, answer: Answer | None) -> Case:
+def _cost(answer: Answer, price: TokenPrice | None) -> float | None:
+    if price is None or answer.tokens is None:
+        return None
+    return price.cost(answer.tokens, answer.cached or 0)
+
+
+def _call(answer: Answer, price: TokenPrice | None) -> HostCall:
+    cached, cost = answer.cached or 0, _cost(answer, price)
+    return HostCall(answer.seconds, answer.attempts, answer.tokens, cached, cost)
+
+
+def _with(case: Case, answer: Answer | None, price: TokenPrice | None) -> Case:
     if answer is None or case.answer is not None:
         return case
     passages = case.contexts
     if answer.contexts is not None:
         ids = answer.ids or (None,) * len(answer.contexts)
         passages = tuple(map(Passage, answer.contexts, ids))
-    return replace(case, answer=answer.text, contexts=passages, duration_s=answer.seconds)
+    cost = _cost(answer, price)
+    return replace(
+        case,
+        answer=answer.text,
+        contexts=passages,
+        duration_s=answer.seconds,
+        cost=case.cost if cost is None else cost,
+    )
 
 
 def _read(path: Path) -> Iterator[tuple[str, Answer]]:
@@ -199,10 +238,11 @@ def _read(path: Path) -> Iterator[tuple[str, Answer]]:
     for line in lines:
         record = _object(line)
         if record is not None and isinstance(record.get("text"), str) and "asked" in record:
-            contexts = record.get("contexts")
-            given = None if contexts is None else tuple(contexts)
-            ids = tuple(record.get("ids") or ())
-            yield record["asked"], Answer(record["text"], given, record.get("seconds"), ids)
+            known = {name: record[name] for name in Answer._fields if name in record}
+            for name in ("contexts", "ids", "tokens"):
+                if known.get(name) is not None:
+                    known[name] = tuple(known[name])
+            yield record["asked"], Answer(**known)
 
 
 def _is_cut_off(path: Path) -> bool:

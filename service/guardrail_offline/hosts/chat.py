@@ -25,6 +25,7 @@ class Completion(NamedTuple):
             for: `token`, `logprob` and `top_logprobs`.
         contexts: The passages that the host found by itself, where it says.
         attempts: How often the host was asked.
+        context_ids: Of those passages, in order; None for one without.
     """
 
     text: str
@@ -37,6 +38,7 @@ class Completion(NamedTuple):
     logprobs: Sequence[Mapping[str, Any]] = ()
     contexts: tuple[str, ...] | None = None
     attempts: int = 1
+    context_ids: tuple[str | None, ...] = ()
 
 
 class ChatHost(Protocol):

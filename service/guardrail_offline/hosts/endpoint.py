@@ -24,6 +24,7 @@ from guardrail_offline.hosts.errors import (
     HostError,
     HostRefused,
     HostUnavailable,
+    NeedsVision,
     NoQuota,
     RateLimited,
     SchemaUnsupported,
@@ -82,7 +83,7 @@ class _Again(Exception):
         self.error, self.wait_s = error, wait_s
 
 
-class _Pace:
+class Pace:
     """Lets tries begin one after the other, and none while the host asked for a pause."""
 
     def __init__(self, per_second: float | None) -> None:
@@ -141,7 +142,7 @@ class Endpoint:
         if self.key_variable is not None:
             key = from_environment(f"${self.key_variable}")
             sent[self.key_header] = f"Bearer {key}" if self.key_header == "Authorization" else key
-        self._pace = _Pace(self.limits.per_second)
+        self._pace = Pace(self.limits.per_second)
         self._jitter = random.Random()  # noqa: S311 - spreads waits, no secrets
         self._client = httpx.Client(
             headers=sent,
@@ -167,6 +168,10 @@ class Endpoint:
     def get(self, path: str = "", query: Mapping[str, str] | None = None) -> Reply:
         """Return the JSON that the host answers a GET with; errors are those of `post`."""
         return self._ask("GET", path, None, query)
+
+    def delete(self, path: str) -> Reply:
+        """Return the JSON that the host answers a DELETE with; errors are those of `post`."""
+        return self._ask("DELETE", path, None)
 
     def _ask(
         self,
@@ -241,7 +246,9 @@ class Endpoint:
             return refusal(self.host, status, _refusal_body(response))
         body = _refusal_body(response) if status in (429, 500) else None
         said = refusal(self.host, status, body)
-        if type(said) in ((NoQuota,) if status == 429 else (ContextTooLong, SchemaUnsupported)):
+        if type(said) in (
+            (NoQuota,) if status == 429 else (ContextTooLong, NeedsVision, SchemaUnsupported)
+        ):
             return said
         kind = RateLimited if status == 429 else HostUnavailable
         wait_s = _asked_wait(response.headers.get("Retry-After"))

@@ -6,7 +6,8 @@
     │   ├── NoQuota            the account has nothing left
     │   ├── UnknownModel       it serves no such model, deployment or assistant
     │   ├── ContextTooLong     the texts are longer than the model reads; nothing was cut off
-    │   └── SchemaUnsupported  it gives no JSON by a schema, or takes no option that was sent
+    │   ├── SchemaUnsupported  it gives no JSON by a schema, or takes no option that was sent
+    │   └── NeedsVision        it takes no images, or none of this form
     ├── HostUnavailable        it did not answer, however often it was asked
     │   ├── Unreachable        nobody listens there
     │   ├── TimedOut           no whole reply in time
@@ -106,6 +107,14 @@ class SchemaUnsupported(HostRefused):
     general = False
 
 
+class NeedsVision(HostRefused):
+    """The host, or its model, takes no images, or none of this form."""
+
+    code = reason = "needs_vision"
+    expected = "a model that sees, and images as this host takes them"
+    general = False
+
+
 class HostUnavailable(HostError):
     """The host did not answer, however often it was asked.
 
@@ -166,6 +175,13 @@ _CODES: Mapping[str, type[HostRefused]] = {
     "invalid_json_schema": SchemaUnsupported,
 }
 _WORDS: tuple[tuple[type[HostRefused], tuple[str, ...]], ...] = (
+    (
+        NeedsVision,
+        (
+            "image input", "image_url", "does not support image", "support vision",
+            "at most 0 image", "not a multimodal", "mmproj",
+        ),
+    ),
     (
         ContextTooLong,
         (

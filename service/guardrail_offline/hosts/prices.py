@@ -54,6 +54,11 @@ def read_prices(path: Path) -> dict[str, TokenPrice]:
     return {model: _price(f"{path}: {model!r}", value) for model, value in content.items()}
 
 
+def price_of(prices: Mapping[str, TokenPrice], model: str | None) -> TokenPrice | None:
+    """Return a model's price; that of `*` is for all others."""
+    return prices.get(model or "*", prices.get("*"))
+
+
 def _price(where: str, value: Any) -> TokenPrice:
     known = {"input", "output", "cached"}
     if not isinstance(value, Mapping) or not {"input", "output"} <= set(value) <= known:

@@ -39,6 +39,7 @@ class Server:
 
     replies: list[Reply] = field(default_factory=list)
     answer: Callable[[dict[str, Any]], Reply] | None = None
+    route: Callable[[str, str, dict[str, Any]], Reply] | None = None
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -46,10 +47,12 @@ class Server:
     closing: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def reply(self, body: dict[str, Any]) -> Reply:
+    def reply(self, method: str, path: str, body: dict[str, Any]) -> Reply:
         """Return the reply to one request; the last one stays."""
         with self.lock:
             self.bodies.append(body)
+            if self.route is not None:
+                return self.route(method, path, body)
             if self.answer is not None:
                 return self.answer(body)
             return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
@@ -58,13 +61,21 @@ class Server:
 class _Handler(BaseHTTPRequestHandler):
     server: Any
 
+    def do_GET(self) -> None:
+        """Reply as the server is told."""
+        self.do_POST()
+
+    def do_DELETE(self) -> None:
+        """Reply as the server is told."""
+        self.do_POST()
+
     def do_POST(self) -> None:
         """Reply as the server is told."""
         told: Server = self.server.told
         told.headers.append(dict(self.headers))
         told.paths.append(self.path)
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        reply = told.reply(body)
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
+        reply = told.reply(self.command, self.path, body)
         self.send_response(reply.status)
         size = len(reply.body) if reply.claimed is None else reply.claimed
         for name, value in {**reply.headers, "Content-Length": str(size)}.items():
@@ -87,10 +98,11 @@ class _Handler(BaseHTTPRequestHandler):
 def serving(
     *replies: Reply,
     answer: Callable[[dict[str, Any]], Reply] | None = None,
+    route: Callable[[str, str, dict[str, Any]], Reply] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> Any:
     """Yield a server that is told what to reply."""
-    told = Server(list(replies), answer)
+    told = Server(list(replies), answer, route)
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.hosts.asking import GIVE_UP_AFTER, Asked, Journal, ask_cases
 from guardrail_offline.hosts.errors import BadReply, HostRefused, HostUnavailable
+from guardrail_offline.hosts.prices import TokenPrice, calls_meta
 from guardrail_offline.hosts.targets import Answer, Question
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage
@@ -183,3 +184,32 @@ def test_the_journal_holds_the_answer_and_no_question(tmp_path: Path) -> None:
     record = json.loads(line)
     assert set(record) == {"asked", "text", "contexts", "seconds"}
     assert "q1" not in line
+
+
+def test_the_figures_of_all_calls_are_the_models(tmp_path: Path) -> None:
+    """Those of an earlier run, too: their tokens, tries and cost are in the journal."""
+    price = TokenPrice(input=1_000_000, output=2_000_000)
+    counted = Told(lambda q: Answer("A", None, 0.5, (3, 1), 2, 2))
+    cases = [case(number, model="mine") for number in range(2)]
+    ask(counted, tmp_path, cases[0], price=price)
+
+    def busy(question: Question) -> Answer:
+        raise HostUnavailable("down")
+
+    found = ask(Told(busy), tmp_path, *cases, price=price)
+    assert (found.model, found.remembered) == ("mine", 1)
+    assert [one.cost for one in found.cases] == [5.0, None]
+    assert calls_meta(found.calls) == {
+        "call_count": 2, "success_count": 1, "failure_count": 1, "timeout_count": 0,
+        "retry_count": 1, "duration_stats": {"min": 0.5, "max": 0.5, "avg": 0.5, "sum": 0.5},
+        "input_tokens": 3, "output_tokens": 1, "cached_tokens": 2, "cost": 5.0,
+    }  # fmt: skip
+
+
+def test_images_go_with_their_question_and_tell_it_apart(tmp_path: Path) -> None:
+    """Another picture is another question."""
+    pictures = [f"https://example.com/{name}.png" for name in "ab"]
+    target = Told()
+    with_images = [replace(case(n), question="q", images=(url,)) for n, url in enumerate(pictures)]
+    assert ask(target, tmp_path, *with_images).answered == 2
+    assert sorted(one.images[0].url for one in target.asked) == pictures

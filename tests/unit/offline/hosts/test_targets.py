@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from guardrail_offline.hosts.endpoint import Patience
+from guardrail_offline.hosts.custom import Template, fill
 from guardrail_offline.hosts.errors import BadReply, HostError, HostUnavailable
 from guardrail_offline.hosts.openai_compatible import OpenAICompatible
+from guardrail_offline.hosts.opening import HostChoice
 from guardrail_offline.hosts.targets import (
-    Answer,
     CallableTarget,
-    OpenAITarget,
+    ChatTarget,
     Question,
+    SearchingTarget,
     TemplateTarget,
-    filled,
     open_target,
 )
 from guardrail_service.errors import ConfigurationError
@@ -31,8 +31,7 @@ GOOD = '"url": "http://a.test", "body": {}, "answer": "a"'
 
 def opened(spec: str, **options: Any) -> Any:
     """Return a target of the command's options."""
-    given = {"model": None, "key_variable": None, "limits": Patience(), **options}
-    return open_target(spec, **given)
+    return open_target(HostChoice(spec, **options))
 
 
 @pytest.mark.parametrize(
@@ -77,8 +76,8 @@ def test_passages_may_bring_their_ids() -> None:
 def test_a_template_is_filled_and_never_evaluated() -> None:
     """Other braces stay, and a question that looks like a mark is not filled again."""
     template = {"q": "{question}", "all": "{contexts}", "p": "{contexts}: {question} {0}", "n": [1]}
-    asked_ = Question("{contexts} {x!r}", ("a", "b"))
-    assert filled(template, asked_) == {
+    values = {"question": "{contexts} {x!r}", "contexts": ["a", "b"]}
+    assert fill(template, values) == {
         "q": "{contexts} {x!r}",
         "all": ["a", "b"],
         "p": "a\n\nb: {contexts} {x!r} {0}",
@@ -90,12 +89,13 @@ def test_a_service_is_asked_by_its_template() -> None:
     """And its answer and passages are found where the template says."""
     value = {"result": [{"text": "Nine."}], "docs": [{"text": "It opens."}]}
     with serving(Reply(value)) as server, asked(server.url) as endpoint:
-        target = TemplateTarget(endpoint, {"query": "{question}"}, "result.0.text", "docs")
+        template = Template(endpoint, {"query": "{question}"}, "result.0.text", "docs")
+        target = TemplateTarget(template)
         assert target.ask(QUESTION)[:2] == ("Nine.", ("It opens.",))
         with pytest.raises(BadReply, match=r"a value at result\.1\.text"):
-            TemplateTarget(endpoint, {}, "result.1.text").ask(QUESTION)
+            TemplateTarget(Template(endpoint, {}, "result.1.text")).ask(QUESTION)
         with pytest.raises(BadReply, match="the answer as a text"):
-            TemplateTarget(endpoint, {}, "result").ask(QUESTION)
+            TemplateTarget(Template(endpoint, {}, "result")).ask(QUESTION)
     assert server.bodies[0] == {"query": "When?"}
 
 
@@ -103,7 +103,7 @@ def test_a_model_is_given_the_passages_and_the_question() -> None:
     """With numbers; without passages it is only asked."""
     reply = Reply({"choices": [{"message": {"content": "Nine."}}]})
     with serving(reply) as server, asked(server.url) as endpoint:
-        target = OpenAITarget(OpenAICompatible(endpoint, "m"))
+        target = ChatTarget(OpenAICompatible(endpoint, "m"))
         assert target.ask(QUESTION).text == "Nine."
         assert target.ask(Question("When?")).text == "Nine."
     first, second = (body["messages"] for body in server.bodies)
@@ -125,8 +125,10 @@ def test_a_command_names_any_of_them(tmp_path: Path) -> None:
         path = tmp_path / "service.json"
         template = {"url": server.url, "body": {"q": "{question}"}, "answer": "a"}
         path.write_text(json.dumps(template))
-        assert opened(str(path)).ask(QUESTION) == Answer("Nine.", None, pytest.approx(0, abs=60))
-    assert isinstance(opened("https://example.test/v1", model="m"), OpenAITarget)
+        assert opened(str(path)).ask(QUESTION)[:2] == ("Nine.", None)
+    assert isinstance(opened("https://example.test/v1", model="m"), ChatTarget)
+    assistant = opened("assistants+https://example.test/v1", model="asst_1")
+    assert isinstance(assistant, SearchingTarget)
 
 
 @pytest.mark.parametrize(
@@ -160,6 +162,7 @@ def test_a_template_that_cannot_be_read_is_refused(
         ("https://example.test/v1", "--target-model"),
         ("no-such-file.json", "no-such-file.json"),
         ("example.test", "address"),
+        ("bedrock-rag:eu-west-1", "--target"),
     ],
 )
 def test_a_target_that_is_not_there_is_refused(spec: str, field: str) -> None:

@@ -57,8 +57,8 @@ class Assistant:
     def chat(self, messages: Sequence[Message], **options: Any) -> Completion:
         """Return the assistant's message; see `ChatHost`.
 
-        What a system message says is added to the assistant's own instructions. Options that runs
-        do not have, such as `seed`, are left out.
+        System messages are added to the assistant's own instructions. Options that runs do not
+        have, such as `seed`, are left out.
 
         Raises:
             TimedOut: If the run does not end in time.

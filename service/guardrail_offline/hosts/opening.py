@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl
 
 from guardrail_offline.hosts.assistants import HEADERS, SETTINGS, Assistant
-from guardrail_offline.hosts.bedrock import AwsClient, BedrockConverse, BedrockKnowledgeBase
+from guardrail_offline.hosts.aws_bedrock import AwsClient, BedrockConverse, BedrockKnowledgeBase
 from guardrail_offline.hosts.chat import ChatHost, EmbeddingHost
 from guardrail_offline.hosts.custom import (
     PYTHON,
@@ -51,6 +51,8 @@ _QUERIES: Mapping[HostKind, frozenset[str]] = {
     "bedrock-rag": frozenset({"region", "knowledge_base"}),
 }
 _AWS = ("bedrock", "bedrock-rag")
+KEYLESS: tuple[HostKind, ...] = ("bedrock", "bedrock-rag", "python")
+"""Kinds that take no key of ours."""
 _WITHOUT_SETTINGS = ("template", "python")
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from guardrail_offline.hosts.chat import ChatHost, Completion
-from guardrail_offline.hosts.endpoint import Endpoint, Patience
+from guardrail_offline.hosts.endpoint import Patience
 from guardrail_offline.hosts.errors import (
     BadReply,
     HostError,
@@ -27,7 +27,7 @@ from guardrail_offline.hosts.errors import (
     SchemaUnsupported,
     TimedOut,
 )
-from guardrail_offline.hosts.openai_compatible import OpenAICompatible
+from guardrail_offline.hosts.opening import HostChoice, open_chat
 from guardrail_offline.judge.judge_replies import label_weights, parse
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.judge.judge_tasks import Task, answer_schema
@@ -431,14 +431,23 @@ def open_store(settings: JudgeSettings) -> TranscriptStore | None:
 
 
 def open_judge(settings: JudgeSettings, run: str = "", host: ChatHost | None = None) -> Judge:
-    """Return a judge on an OpenAI-compatible server, or behind another host.
+    """Return a judge on the host that the settings name, or on another.
 
     Raises:
         ConfigurationError: If the address, the key or the store cannot be used.
+        MissingExtra: If it is Bedrock and boto3 is not installed.
     """
     store = open_store(settings)
     if host is None:
         limits = Patience(timeout_s=settings.timeout_s, retries=0)
-        endpoint = Endpoint(settings.url, settings.key_variable, limits=limits)
-        host = OpenAICompatible(endpoint, settings.model)
+        host = open_chat(
+            HostChoice(
+                settings.url,
+                settings.kind,
+                settings.model,
+                settings.key_variable,
+                limits=limits,
+                option="--judge",
+            )
+        )
     return Judge(host, settings, store, run)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from guardrail_offline.hosts.opening import KEYLESS, parse_address
 from guardrail_offline.hosts.prices import TokenPrice
 from guardrail_service.errors import ConfigurationError
 
@@ -24,8 +25,9 @@ class JudgeSettings:
     """A judge and how it is asked. Picklable; holds no key.
 
     Attributes:
-        url: Base address of an OpenAI-compatible server, usually ending with /v1.
-        model: As the server calls it.
+        url: Of its host: the base address of an OpenAI-compatible server, usually ending with
+            /v1, or another kind of host, as `hosts/opening.py` names them.
+        model: As the host calls it.
         store: File of the transcripts; None for one in the folder of the run.
         mode: `read-write` asks what was not asked before, `replay` asks nobody, `off` keeps
             nothing beyond the run.
@@ -44,6 +46,7 @@ class JudgeSettings:
         price: Of the judge; None if unknown, then there is no cost.
         keep_texts: False keeps no message, and erases at the end what verdicts quote.
         ask_again: Ask again what has no value.
+        kind: Of the host, where the address does not say it.
     """
 
     url: str
@@ -64,6 +67,7 @@ class JudgeSettings:
     price: TokenPrice | None = None
     keep_texts: bool = True
     ask_again: bool = False
+    kind: str | None = None
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -88,7 +92,9 @@ class JudgeSettings:
 
     @property
     def key_variable(self) -> str | None:
-        """Return the environment variable that has the key; None if none has."""
+        """Return the environment variable that has the key; None if none has, or AWS has its own."""
+        if parse_address(self.url, self.kind, "--judge").kind in KEYLESS:
+            return None
         return next((name for name in KEY_VARIABLES if os.environ.get(name)), None)
 
     def as_json(self) -> dict[str, Any]:

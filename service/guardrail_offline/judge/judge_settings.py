@@ -92,7 +92,7 @@ class JudgeSettings:
 
     @property
     def key_variable(self) -> str | None:
-        """Return the environment variable that has the key; None if none has, or AWS has its own."""
+        """Return the environment variable that has the key; None where none is needed or set."""
         if parse_address(self.url, self.kind, "--judge").kind in KEYLESS:
             return None
         return next((name for name in KEY_VARIABLES if os.environ.get(name)), None)

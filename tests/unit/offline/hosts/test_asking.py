@@ -189,7 +189,7 @@ def test_the_journal_holds_the_answer_and_no_question(tmp_path: Path) -> None:
 def test_the_figures_of_all_calls_are_the_models(tmp_path: Path) -> None:
     """Those of an earlier run, too: their tokens, tries and cost are in the journal."""
     price = TokenPrice(input=1_000_000, output=2_000_000)
-    counted = Told(lambda q: Answer("A", None, 0.5, (3, 1), 2, 2))
+    counted = Told(lambda q: Answer("A", None, 0.5, (), (3, 1), 2, 2))
     cases = [case(number, model="mine") for number in range(2)]
     ask(counted, tmp_path, cases[0], price=price)
 

@@ -20,6 +20,7 @@ from pyarrow import parquet
 from guardrail_offline.datasets.cases import question_group
 from guardrail_offline.runs.result_files import read_run
 from guardrail_service.detectors.hallucination.reading import READING_VERSION
+from guardrail_service.detectors.safety_denials import DENIALS_VERSION
 from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION
 from guardrail_service.inference import memory
@@ -157,7 +158,7 @@ def test_fingerprints_are_those_of_0_1_0() -> None:
     expected = written("fingerprints.json")
     newer = expected["evidence"].replace("rag-guardrail-claims/2", CLAIMS_VERSION)
     newer = newer.replace("rag-guardrail-reading/2", READING_VERSION)
-    read = f"{DISGUISE_VERSION} {QUOTATIONS_VERSION}"
+    read = f"{DISGUISE_VERSION} {QUOTATIONS_VERSION} {DENIALS_VERSION}"
     disguise = "rag-guardrail-disguise/1"
     safety = {
         "toxicity": expected["toxicity"].replace(disguise, f"{read} {WORDINGS_VERSION}"),

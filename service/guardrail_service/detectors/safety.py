@@ -19,6 +19,8 @@ from guardrail_service.detectors.registry import (
     Parameters,
     detector,
 )
+from guardrail_service.detectors.safety_denials import MAY_HOLD as MAY_DENY
+from guardrail_service.detectors.safety_denials import denials
 from guardrail_service.detectors.safety_wordings import (
     MAY_HOLD,
     PATTERNS,
@@ -31,7 +33,7 @@ from guardrail_service.errors import NotScorable
 from guardrail_service.text.budget import in_time
 from guardrail_service.text.decoding.disguise import undisguised
 from guardrail_service.text.offsets import Edit, Edited
-from guardrail_service.text.quotations import MARKS, is_reported, set_apart
+from guardrail_service.text.quotations import MARKS, Quotation, is_reported, set_apart
 from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Outcome, Role, Row, RowOutput, Span
@@ -134,7 +136,7 @@ def outcome(
 def _readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
     is_word = partial(sample.is_word, role)
     found = []
-    apart = _apart(sample) if not MARKS.isdisjoint(sample.answer) else ()
+    apart = _apart(sample)
     for window in in_time(sample.answer_windows(role), 8):
         plain = undisguised(_without(window, apart) if apart else window.text, is_word)
         if plain == window.text or not plain.strip():
@@ -147,9 +149,18 @@ def _readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
 
 
 def _apart(sample: SegmentedSample) -> list[Edit]:
-    """Return the quotations that are not the answer's own words, with what is read for them."""
-    passages = [passage.text for passage in sample.sample.contexts]
-    return [Edit(q.start, q.end, "...") for q in set_apart(sample.answer, passages)]
+    """Return what is set apart, with what is read for it: reported quotations, denied insults."""
+    found = []
+    if not MARKS.isdisjoint(sample.answer):
+        found = set_apart(sample.answer, [passage.text for passage in sample.sample.contexts])
+    if MAY_DENY.search(sample.answer.encode("utf-8", "replace")):
+        inside = [q for q in denials(sample.answer) if not any(_touch(q, other) for other in found)]
+        found = sorted([*found, *inside])
+    return [Edit(q.start, q.end, "...") for q in found]
+
+
+def _touch(one: Quotation, other: Quotation) -> bool:
+    return one.start < other.end and other.start < one.end
 
 
 def _without(window: Window, apart: Sequence[Edit]) -> str:

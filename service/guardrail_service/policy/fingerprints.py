@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from guardrail_service.detectors.hallucination.reading import READING_VERSION
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
 from guardrail_service.detectors.registry import DetectorSpec
+from guardrail_service.detectors.safety_denials import DENIALS_VERSION
 from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION
 from guardrail_service.inference.models.encoder import EVIDENCE_VERSION
@@ -65,7 +66,7 @@ def rules_key(spec: DetectorSpec) -> str:
 def _role_parts(pack: Pack, role: Role) -> Iterator[str]:
     yield pack.fingerprint(role)
     if role in READ_UNDISGUISED:
-        yield from (DISGUISE_VERSION, QUOTATIONS_VERSION)
+        yield from (DISGUISE_VERSION, QUOTATIONS_VERSION, DENIALS_VERSION)
     if role == "toxicity":
         yield WORDINGS_VERSION
     if version := kind_of(pack, role).version:

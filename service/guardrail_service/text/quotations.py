@@ -21,7 +21,7 @@ MARKS: Final = frozenset('"“”„«»')
 _QUOTED = compile_regex(
     '"[^"\n]{1,400}"|“[^”\n]{1,400}”|„[^“”\n]{1,400}[“”]|«[^»\n]{1,400}»', "quotation"
 )
-_SPEAKS = compile_regex(
+SPEAKS: Final = compile_regex(
     r"(?i)\b(?:you|your|yours|yourself|u|ur|i|i'm|i'd|i'll|i've|me|my|we|we're|our|us|let's)\b",
     "writer or reader",
 )
@@ -86,7 +86,7 @@ def set_apart(text: str, passages: Sequence[str]) -> list[Quotation]:
     for quotation in found:
         around = _around(text, quotation, found)
         data = _HANDED.sub(b"", Prepared(around).data)
-        if not around.strip() or _SPEAKS.search(data):
+        if not around.strip() or SPEAKS.search(data):
             continue
         quoted = text[quotation.start : quotation.end]
         if _is_word(quoted) and _OF_WORDS.search(data) and not _JUDGES.search(data):
@@ -113,7 +113,7 @@ def is_reported(text: str, start: int) -> bool | None:
             data = _HANDED.sub(b"", Prepared(_around(text, quotation, found)).data)
             goes_on = text[quotation.end + 1 : quotation.end + 12].lstrip(" ,")[:1].islower()
             told = bool(_REPORTS.search(data) or _OF_WORDS.search(data)) or goes_on
-            return told and not _SPEAKS.search(data)
+            return told and not SPEAKS.search(data)
     return None
 
 

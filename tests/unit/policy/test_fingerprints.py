@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
+from guardrail_service.detectors.safety_denials import DENIALS_VERSION
 from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.inference.models.encoder import EVIDENCE_VERSION
 from guardrail_service.inference.pack import load_pack
@@ -21,7 +22,7 @@ def test_safety_roles_name_the_rules_by_which_they_read(tiny: Path, tmp_path: Pa
     tiny_pack.add_branch(folder, roles=["toxicity", "bias"], labels=["toxicity", "insult"])
     pack = load_pack(folder)
     found = fingerprints(pack)
-    reading = f"{DISGUISE_VERSION} {QUOTATIONS_VERSION}"
+    reading = f"{DISGUISE_VERSION} {QUOTATIONS_VERSION} {DENIALS_VERSION}"
     assert found["toxicity"] == f"{pack.fingerprint('toxicity')} {reading} {WORDINGS_VERSION}"
     assert found["bias"] == f"{pack.fingerprint('bias')} {reading}"
     assert found["embedding"] == pack.fingerprint("embedding")

@@ -171,13 +171,19 @@ class _Saying(CustomLLM):
             yield CompletionResponse(text=text, delta=piece)
 
 
-def _index() -> VectorStoreIndex:
-    nodes = [TextNode(text=text) for text in PASSAGES]
+def model_of(text: str) -> CustomLLM:
+    """Return a model that says one thing."""
+    return _Saying(said=text)
+
+
+def index_of(texts: list[str]) -> VectorStoreIndex:
+    """Return an index of passages."""
+    nodes = [TextNode(text=text) for text in texts]
     return VectorStoreIndex(nodes, embed_model=MockEmbedding(8))
 
 
 def _query_engine(ground: Ground, said: str, streamed: bool) -> GuardedQueryEngine:
-    plain = _index().as_query_engine(llm=_Saying(said=SAID[said]), streaming=streamed)
+    plain = index_of(PASSAGES).as_query_engine(llm=model_of(SAID[said]), streaming=streamed)
     return GuardedQueryEngine(plain, **patient(ground))
 
 
@@ -204,8 +210,8 @@ def llamaindex_async(ground: Ground, said: str, streamed: bool) -> Seen:
 
 
 def _chat_engine(ground: Ground, said: str) -> GuardedChatEngine:
-    model = _Saying(said=SAID[said])
-    plain = ContextChatEngine.from_defaults(retriever=_index().as_retriever(), llm=model)
+    retriever = index_of(PASSAGES).as_retriever()
+    plain = ContextChatEngine.from_defaults(retriever=retriever, llm=model_of(SAID[said]))
     return GuardedChatEngine(plain, **patient(ground))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import boto3
 import openai
 import pytest
 import requests
+import yaml
 from azure.ai.contentsafety import ContentSafetyClient
 from azure.core.credentials import AzureKeyCredential
 from azure.core.rest import HttpRequest
@@ -23,26 +26,25 @@ MESSAGES: Any = [
 ]
 
 
+CARD = "The deposit was paid with the card 4111 1111 1111 1111."
+PAID = "How was the deposit paid?"
+
+
 def litellm_settings(guard: str, key: str) -> dict[str, Any]:
-    """Return what docs/integrations/litellm.md shows, with models that say what their name says."""
+    """Return the settings of docs/integrations/litellm.md, with models that say what they should."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "integrations" / "litellm.md"
+    (block, *_) = re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    shown = yaml.safe_load(block)
+    (guardrail,) = shown["guardrails"]
+    guardrail["litellm_params"] |= {"api_base": guard, "api_key": key}
     models = [
         {
             "model_name": name,
             "litellm_params": {"model": "openai/gpt-4o", "api_key": "x", "mock_response": said},
         }
-        for name, said in SAID.items()
+        for name, said in {**SAID, "card": CARD}.items()
     ]
-    guardrail = {
-        "guardrail": "generic_guardrail_api",
-        "mode": ["pre_call", "post_call"],
-        "api_base": guard,
-        "api_key": key,
-        "default_on": True,
-        "streaming_transform_mode": "incremental_diff",
-        "streaming_end_of_stream_only": True,
-    }
-    named = {"guardrail_name": "rag-guardrail", "litellm_params": guardrail}
-    return {"model_list": models, "guardrails": [named]}
+    return {"model_list": models, **shown}
 
 
 def litellm(ground: Ground, said: str, streamed: bool) -> Seen:

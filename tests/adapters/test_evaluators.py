@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -11,14 +12,19 @@ import pytest
 from deepeval.metrics import BaseMetric
 from deepeval.test_case import LLMTestCase
 from langchain_core.documents import Document
+from langsmith import Client, aevaluate, evaluate
 from langsmith.schemas import Example, Run
 from llama_index.core.base.response.schema import Response
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from guardrail_offline import api
 from guardrail_offline.framework_evaluators.deepeval_metric import GuardrailMetric, NoScore
-from guardrail_offline.framework_evaluators.langsmith_evaluator import GuardrailRunEvaluator
+from guardrail_offline.framework_evaluators.langsmith_evaluator import (
+    GuardrailRunEvaluator,
+    guardrail_evaluator,
+)
 from guardrail_offline.framework_evaluators.llamaindex_evaluator import GuardrailEvaluator
+from guardrail_offline.framework_evaluators.one_metric import OneMetric
 from tests.adapters.adapter import INVENTED, PASSAGES, QUESTION, TWIN
 
 EVALUATORS = ["hallucination", "toxicity", "ragas:exact_match"]
@@ -58,6 +64,63 @@ def langsmith(evaluator: str, answer: str) -> Any:
     example = Example(id=uuid4(), inputs=run.inputs, outputs={"answer": TWIN})
     found = GuardrailRunEvaluator(evaluator).evaluate_run(run, example)
     return found.score, found.value
+
+
+def examples(*answers: str) -> list[Example]:
+    """Return a data set on this machine; its application says what each example wants."""
+    now = datetime.now(UTC)
+    return [
+        Example(id=uuid4(), dataset_id=uuid4(), created_at=now, modified_at=now,
+                inputs={"question": QUESTION, "said": said}, outputs={"answer": TWIN})
+        for said in answers
+    ]  # fmt: skip
+
+
+def application(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Say it."""
+    return {"answer": inputs["said"], "context": [Document(text) for text in PASSAGES]}
+
+
+async def _application_later(inputs: dict[str, Any]) -> dict[str, Any]:
+    return application(inputs)
+
+
+def _local() -> dict[str, Any]:
+    """Return what keeps LangSmith on this machine."""
+    nobody = Client(api_url="http://127.0.0.1:1", api_key="made-up", tracing_sampling_rate=0.0)
+    return {"upload_results": False, "client": nobody}
+
+
+def offline(target: Any, **given: Any) -> Any:
+    """Evaluate as LangSmith does, without its service."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `upload_results` is in beta
+        return evaluate(target, **given, **_local())
+
+
+@pytest.mark.parametrize("make", [guardrail_evaluator, GuardrailRunEvaluator])
+def test_langsmith_runs_our_evaluators_over_a_data_set(make: Any) -> None:
+    """As functions and as classes, by both of its own runners."""
+    answers = (TWIN, INVENTED)
+    judges = [*map(make, EVALUATORS)]
+    rows = list(offline(application, data=examples(*answers), evaluators=judges))
+
+    async def later() -> list[Any]:
+        options: Any = {"data": examples(*answers), "evaluators": judges, **_local()}
+        return [row async for row in await aevaluate(_application_later, **options)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows_later = asyncio.run(later())
+    names = {name: OneMetric(name).name for name in EVALUATORS}
+    expected = {(said, names[name]): ours(name, said) for said in answers for name in EVALUATORS}
+    for found in (rows, rows_later):
+        scores = {
+            (row["run"].outputs["answer"], result.key): result.score
+            for row in found
+            for result in row["evaluation_results"]["results"]
+        }
+        assert scores == expected
 
 
 @pytest.mark.parametrize("framework", [deepeval, llamaindex, langsmith])

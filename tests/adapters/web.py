@@ -31,6 +31,9 @@ from tests.integration.conftest import PATIENCE_S
 from tests.integration.hosts import serving, serving_wsgi
 from tests.vendors.saying import pieces
 
+TOLD: dict[str, tuple[str, list[str]]] = {name: (text, PASSAGES) for name, text in SAID.items()}
+"""What the views of Django say, and their passages."""
+
 
 def fastapi(ground: Ground, said: str, streamed: bool) -> Seen:
     """Ask an endpoint that has the guard as a dependency."""
@@ -46,7 +49,7 @@ def fastapi(ground: Ground, said: str, streamed: bool) -> Seen:
         body: dict[str, str],
         guard: AnswerGuard = Depends(guard),  # noqa: B008
     ) -> StreamingResponse:
-        shown = guard.apieces(_later(SAID[body["said"]]), QUESTION, PASSAGES)
+        shown = guard.apieces(later(SAID[body["said"]]), QUESTION, PASSAGES)
         return StreamingResponse("data: " + piece + "\n\n" async for piece in shown)
 
     with serving(app) as url:
@@ -76,18 +79,18 @@ def flask_app(ground: Ground, said: str, streamed: bool) -> Seen:
 
 def django_app(ground: Ground, said: str, streamed: bool) -> Seen:
     """Ask a Django project whose application is guarded."""
-    with _project(ground), serving_wsgi(guarded_wsgi_application()) as url:
+    with project(ground), serving_wsgi(guarded_wsgi_application()) as url:
         return _asked(url, said, streamed)
 
 
 def django_async(ground: Ground, said: str, streamed: bool) -> Seen:
     """Ask a Django project whose asynchronous application is guarded."""
-    with _project(ground), serving(guarded_asgi_application(), lifespan="off") as url:
+    with project(ground), serving(guarded_asgi_application(), lifespan="off") as url:
         return _asked(url, said, streamed)
 
 
 @contextmanager
-def _project(ground: Ground) -> Iterator[None]:
+def project(ground: Ground) -> Iterator[None]:
     """Set up the one project that a process can have; the key is in the environment."""
     if not django_settings.configured:
         routes = [*map(_patiently, ["/ask", "/stream"])]
@@ -102,17 +105,16 @@ def _project(ground: Ground) -> Iterator[None]:
 
 @csrf_exempt
 def _ask(request: HttpRequest) -> JsonResponse:
-    _own(request)["contexts"] = PASSAGES
-    return JsonResponse({"answer": SAID[_said(request)]})
+    answer, _own(request)["contexts"] = TOLD[_said(request)]
+    return JsonResponse({"answer": answer})
 
 
 @csrf_exempt
 def _stream(request: HttpRequest) -> StreamingHttpResponse:
-    _own(request)["contexts"] = PASSAGES
-    text = SAID[_said(request)]
+    text, _own(request)["contexts"] = TOLD[_said(request)]
     parts: Any = map("data: {}\n\n".format, pieces(text))
     if "guardrail" not in request.META:
-        parts = (f"data: {piece}\n\n" async for piece in _later(text))
+        parts = (f"data: {piece}\n\n" async for piece in later(text))
     return StreamingHttpResponse(parts, content_type="text/event-stream")
 
 
@@ -128,7 +130,8 @@ def _said(request: HttpRequest) -> str:
 urlpatterns = [django_path("ask", _ask), django_path("stream", _stream)]
 
 
-async def _later(text: str) -> AsyncIterator[str]:
+async def later(text: str) -> AsyncIterator[str]:
+    """Yield a text in pieces."""
     for piece in pieces(text):
         yield piece
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 import guardrail_client
 import guardrail_service
@@ -92,6 +93,27 @@ def test_our_distributions_pin_each_other_exactly(name: str) -> None:
     ours = [r for r in requires(name) or [] if r.startswith("rag-guardrail")]
     assert all(f"=={released}" in r for r in ours)
     assert bool(ours) == (name != "rag-guardrail-client")
+
+
+def test_integrations_bring_the_client_and_what_is_tried() -> None:
+    """In ranges that hold the versions of `.ci/adapters`; only the pins are ours."""
+    folder = ROOT / "guardrail_client" / "integrations" / "distribution"
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
+    table = project["tool"]["rag-guardrail"]
+    assert project["project"]["name"] == "rag-guardrail-integrations"
+    assert table["dependencies"] == ["rag-guardrail-client=={version}"]
+    assert table["extras"].pop("proxy") == ["rag-guardrail=={version}"]
+    tried = (REQUIREMENTS / "adapters.txt").read_text("utf-8")
+    for (needed,) in table["extras"].values():
+        asked = Requirement(needed)
+        versions = re.findall(rf"^{asked.name}==(\S+)", tried, re.MULTILINE)
+        assert versions
+        assert all(map(asked.specifier.contains, versions))
+    modules = (folder.parent).glob("*.py")
+    named = {
+        found for m in modules for found in re.findall(r'needs\("(\w+)"', m.read_text("utf-8"))
+    }
+    assert named <= table["extras"].keys()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""LangSmith: an evaluator of runs, with or without an example."""
+"""LangSmith: an evaluator of runs, as a class and as a function; LangChain has no other ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langsmith.evaluation import EvaluationResult, RunEvaluator
@@ -41,9 +41,18 @@ class GuardrailRunEvaluator(RunEvaluator):
         self, run: Any, example: Any = None, evaluator_run_id: Any = None
     ) -> EvaluationResult:
         """Return the metric of a run."""
+        expected = example.outputs if example is not None else None
+        return self.judged(run.inputs or {}, run.outputs or {}, expected)
+
+    def judged(
+        self,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+        reference_outputs: Mapping[str, Any] | None = None,
+    ) -> EvaluationResult:
+        """Return the metric of what an application made of its inputs."""
         question, answer, contexts, reference = self._names
-        inputs, outputs = run.inputs or {}, run.outputs or {}
-        expected = (example.outputs or {}) if example is not None else {}
+        expected = reference_outputs or {}
         row = {
             "question": inputs.get(question),
             "answer": outputs.get(answer),
@@ -53,6 +62,29 @@ class GuardrailRunEvaluator(RunEvaluator):
         found = self._metric(row)
         key, value = self._metric.name, found.passes
         return EvaluationResult(key=key, score=found.value, value=value, comment=found.reason)
+
+
+Judge = Callable[..., EvaluationResult]
+
+
+def guardrail_evaluator(evaluator: str, **options: Any) -> Judge:
+    """Return one of our metrics as a function, for `langsmith.evaluate(evaluators=[...])`.
+
+    Args:
+        evaluator: As for `OneMetric`.
+        **options: As for `GuardrailRunEvaluator`.
+    """
+    judge = GuardrailRunEvaluator(evaluator, **options)
+
+    def judged(
+        inputs: dict[str, Any],
+        outputs: dict[str, Any],
+        reference_outputs: dict[str, Any] | None = None,
+    ) -> EvaluationResult:
+        return judge.judged(inputs, outputs, reference_outputs)
+
+    judged.__name__ = evaluator
+    return judged
 
 
 def texts(documents: Any) -> list[str] | None:

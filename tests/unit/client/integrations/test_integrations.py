@@ -26,7 +26,7 @@ def test_a_missing_framework_is_named_with_its_extra(module: str, extra: str) ->
     """Nothing of it is imported with the client."""
     if find_spec(IMPORTED.get(module, module)):
         pytest.skip("installed here")
-    with pytest.raises(ImportError, match=rf"pip install 'rag-guardrail-client\[{extra}\]'"):
+    with pytest.raises(ImportError, match=rf"pip install 'rag-guardrail-integrations\[{extra}\]'"):
         importlib.import_module(f"guardrail_client.integrations.{module}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from functools import cached_property
 from typing import Any
 
+from guardrail_client._options import make_options
 from guardrail_client.async_client import AsyncGuardrailClient
 from guardrail_client.circuit import with_circuit
 from guardrail_client.client import GuardrailClient
@@ -56,6 +57,8 @@ class AnswerGuard:
             expected = f"expected url, client, async_client, api_key, {', '.join(sorted(SETTINGS))}"
             raise TypeError(f"settings: found {', '.join(unknown)}; {expected}")
         Route("an answer", **settings)  # refuses what cannot work
+        if client is None and async_client is None:
+            make_options(url, api_key)
 
     def __call__(self) -> AnswerGuard:
         """Return itself, so that it is a dependency of FastAPI: `Depends(AnswerGuard())`."""

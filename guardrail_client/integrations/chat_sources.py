@@ -14,6 +14,7 @@ CONTEXTS_HEADER = "x-guardrail-contexts"
 OWN_FIELD = "guardrail"
 """Of a request's body, with `contexts`; goes no further than here."""
 ROLES = ("system", "developer", "tool", "function")
+SPEAKERS = (*ROLES, "user", "assistant")
 TAGS = ("context", "contexts", "document", "documents", "passage", "passages", "source", "sources")
 _LONGEST_TAG = 500
 Place = tuple[int, int]
@@ -29,10 +30,21 @@ class ChatRule:
 
     A message of one of `roles` holds its passages between tags; one without tags is a passage as a
     whole, unless a user wrote it.
+
+    Raises:
+        ValueError: If there is no such role, or a text stands where a list of them should.
     """
 
     roles: Sequence[str] = ROLES
     tags: Sequence[str] = TAGS
+
+    def __post_init__(self) -> None:
+        """Refuse what would find no passage."""
+        for name in ("roles", "tags"):
+            if isinstance(found := getattr(self, name), str):
+                raise ValueError(f"{name}: found {found!r}, expected a list of texts")
+        if unknown := [role for role in self.roles if role not in SPEAKERS]:
+            raise ValueError(f"roles: found {unknown[0]!r}, expected some of {', '.join(SPEAKERS)}")
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,7 @@ class GuardedChatGenerator:
         **settings: As for `AnswerGuard`.
 
     Raises:
+        TypeError: If it is no generator.
         ValueError: If the generator has a callback: it would get what nobody read.
     """
 
@@ -103,6 +104,9 @@ class GuardedChatGenerator:
         streaming_callback: StreamingCallbackT | None = None,
         **settings: Any,
     ) -> None:
+        if not callable(getattr(generator, "run", None)):
+            found = type(generator).__name__
+            raise TypeError(f"generator: found {found}, expected a chat generator")
         if _has_callback(generator):
             raise ValueError("streaming_callback: found on the generator, expected on the guard")
         self._generator, self._callback = generator, streaming_callback

@@ -26,8 +26,8 @@ class GuardedQueryEngine(BaseQueryEngine):
     """
 
     def __init__(self, engine: Any, url: str | None = None, **settings: Any) -> None:
+        self._engine = _checked(engine, "query", "a query engine")
         super().__init__(callback_manager=engine.callback_manager)
-        self._engine = engine
         self._guard = AnswerGuard(url, **settings)
 
     def _get_prompt_modules(self) -> dict[str, Any]:
@@ -53,6 +53,12 @@ class GuardedQueryEngine(BaseQueryEngine):
         return await self._guard.ashown(response, question, nodes, "response")
 
 
+def _checked(engine: Any, method: str, expected: str) -> Any:
+    if not callable(getattr(engine, method, None)):
+        raise TypeError(f"engine: found {type(engine).__name__}, expected {expected}")
+    return engine
+
+
 def _texts(pieces: Any) -> Iterator[str]:
     return (str(piece) for piece in pieces or ())
 
@@ -69,7 +75,7 @@ class GuardedChatEngine(BaseChatEngine):
     """
 
     def __init__(self, engine: Any, url: str | None = None, **settings: Any) -> None:
-        self._engine = engine
+        self._engine = _checked(engine, "stream_chat", "a chat engine")
         self._guard = AnswerGuard(url, **settings)
 
     def reset(self) -> None:

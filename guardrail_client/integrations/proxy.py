@@ -209,5 +209,7 @@ def proxy(
             timeout=timeout,
         )
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--upstream or --guard") from None
+        raise typer.BadParameter(
+            str(error), param_hint="--upstream, --guard, --role, --tag or --timeout"
+        ) from None
     uvicorn.run(app, host=host, port=port, access_log=False, ws="none", log_level="warning")

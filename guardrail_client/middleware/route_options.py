@@ -363,8 +363,21 @@ def _not_taken(_name: str, _seconds: float) -> None:
     """Take no times."""
 
 
+def is_route(found: object) -> bool:
+    """Return whether it is a route or stands for one."""
+    return isinstance(found, Route | str)
+
+
 def routes_of(given: Sequence[Route | str]) -> list[Route]:
-    """Return routes; a text is a path whose replies have an `answer`."""
+    """Return routes; a text is a path whose replies have an `answer`.
+
+    Raises:
+        TypeError: If it is a text itself, of which every letter would be a path, or holds others.
+    """
+    wrong = [given] if isinstance(given, str) else [r for r in given if not is_route(r)]
+    if wrong:
+        found = type(wrong[0]).__name__
+        raise TypeError(f"routes: found {found}, expected a list of paths and Routes")
     return [Route(route) if isinstance(route, str) else route for route in given]
 
 

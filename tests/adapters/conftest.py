@@ -54,14 +54,24 @@ class Ground:
 
 
 @contextmanager
-def proxied(upstream: str, guard: str, key: str, folder: Path) -> Iterator[str]:
+def proxied(upstream: str, guard: str, key: str, folder: Path, *more: str) -> Iterator[str]:
     """Run `guardrail proxy` on a free port; no key may be in what it writes."""
     from tests.integration.conftest import COMMAND, environment, until
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = ["--upstream", upstream, "--guard", guard, "--port", str(port), "--timeout", "240"]
+    options = [
+        "--upstream",
+        upstream,
+        "--guard",
+        guard,
+        "--port",
+        str(port),
+        "--timeout",
+        "240",
+        *more,
+    ]
     log = folder / "proxy.log"
     with log.open("wb") as out:
         process = subprocess.Popen(

@@ -31,7 +31,7 @@ PAID = "How was the deposit paid?"
 
 
 def litellm_settings(guard: str, key: str) -> dict[str, Any]:
-    """Return the settings of docs/integrations/litellm.md, with models that say what they should."""
+    """Return the settings of LiteLLM's page, with models that say what their names say."""
     page = Path(__file__).resolve().parents[2] / "docs" / "integrations" / "litellm.md"
     (block, *_) = re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     shown = yaml.safe_load(block)

@@ -14,6 +14,7 @@ import flask
 import httpx
 from django.conf import settings as django_settings
 from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
+from django.test import override_settings
 from django.urls import path as django_path
 from django.views.decorators.csrf import csrf_exempt
 from fastapi import Depends, FastAPI
@@ -89,17 +90,20 @@ def django_async(ground: Ground, said: str, streamed: bool) -> Seen:
         return _asked(url, said, streamed)
 
 
+def set_up() -> None:
+    """Set up the one project that a process can have; its guard is told by each test."""
+    if not django_settings.configured:
+        django_settings.configure(ROOT_URLCONF=__name__, SECRET_KEY="x", ALLOWED_HOSTS=["*"])
+        django.setup()
+
+
 @contextmanager
 def project(ground: Ground) -> Iterator[None]:
-    """Set up the one project that a process can have; the key is in the environment."""
-    if not django_settings.configured:
-        routes = [*map(_patiently, ["/ask", "/stream"])]
-        guardrail = {"url": ground.guard, "routes": routes}
-        django_settings.configure(
-            ROOT_URLCONF=__name__, SECRET_KEY="x", ALLOWED_HOSTS=["*"], GUARDRAIL=guardrail
-        )
-        django.setup()
-    with patch.dict(os.environ, {"GUARDRAIL_API_KEY": ground.key}):
+    """Guard the project; the key is in the environment."""
+    set_up()
+    guardrail = {"url": ground.guard, "routes": [*map(_patiently, ["/ask", "/stream"])]}
+    key = {"GUARDRAIL_API_KEY": ground.key}
+    with patch.dict(os.environ, key), override_settings(GUARDRAIL=guardrail):
         yield
 
 

@@ -12,7 +12,16 @@ import typer
 from rich.table import Table
 
 from guardrail_offline.evaluation_commands import EXIT_INCOMPLETE
-from guardrail_service.commands.console import AsJson, command, err, late_progress_bar, out, plain
+from guardrail_service.commands.console import (
+    AsJson,
+    PackOption,
+    command,
+    err,
+    late_progress_bar,
+    out,
+    plain,
+    settings_from,
+)
 from guardrail_service.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -178,6 +187,59 @@ def generate_command(
     raise typer.Exit(0 if statistics.cases else EXIT_INCOMPLETE)
 
 
+@grammar_app.command("score")
+@command
+def score_command(
+    lab: Annotated[
+        Path, typer.Argument(help="Answered lab, or the folder of a run that had -e grammar.")
+    ],
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the run; a lab needs it.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    pack: PackOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score answers to generated questions: gaps, robustness by style, and who is to blame.
+
+    It is `guardrail evaluate -e grammar` with tables of its own; any run that had the evaluator
+    has them, too. Ends with 3 if no generated case has an answer.
+    """
+    from guardrail_offline.runs.grammar_groups import GRAMMAR
+
+    folder = lab
+    if lab.is_dir() and (lab / "manifest.json").exists():
+        if out_dir is not None:
+            raise ConfigurationError("--out", "a folder", "nothing: the run is written already")
+    elif out_dir is None:
+        raise ConfigurationError("--out", "nothing", "a folder for the run")
+    else:
+        folder = out_dir
+        _evaluate(lab, folder, workers, pack)
+    path = folder / GRAMMAR
+    if not path.exists():
+        out.print("no generated case: its categories have `grammar`")
+        raise typer.Exit(EXIT_INCOMPLETE)
+    content = json.loads(path.read_text("utf-8"))
+    if as_json:
+        out.print_json(json.dumps(content))
+    else:
+        _show_scores(content)
+    judged = any(one["groups"] for one in content["models"])
+    raise typer.Exit(0 if judged else EXIT_INCOMPLETE)
+
+
+def _evaluate(lab: Path, folder: Path, workers: int, pack: str | None) -> None:
+    from guardrail_offline.datasets.labs import open_lab
+    from guardrail_offline.evaluators.configured import configure
+    from guardrail_offline.runs.execution import RunOptions, evaluate_lab
+
+    chosen = settings_from(model_pack=pack).model_pack
+    with late_progress_bar("scoring") as (begin, advance):
+        options = RunOptions(folder, chosen, workers, begin=begin, advance=advance)
+        evaluate_lab(open_lab(lab), configure(["grammar"]), options)
+
+
 @contextmanager
 def _opened(
     database: Path, labels: Path | None, seconds: float, rows: int
@@ -329,3 +391,44 @@ def _show_statistics(statistics: FillStatistics, path: Path) -> None:
     out.print(
         f"{statistics.queries} queries{unknown}, {statistics.cases} cases in {plain(str(path))}"
     )
+
+
+def _show_scores(content: dict[str, Any]) -> None:
+    """Print what `grammar.json` holds, model by model."""
+    for one in content["models"]:
+        out.print(f"[bold]{plain(one['name'] or '(no model)')}[/bold]: {_counted(one)}")
+        if not one["groups"]:
+            continue
+        table = Table("", "groups", "accuracy", "robustness", "gap", "robust", "non-robust")
+        for name, scores in (("answers", one), ("retrieval", one["retrieval"])):
+            kinds = (str(scores[kind]) for kind in ("gap", "robust", "non_robust"))
+            table.add_row(name, str(one["groups"]), *_shares(scores), *kinds)
+        for style in one["styles"]:
+            counted = f"style {style['style'] or '(none)'}"
+            table.add_row(plain(counted), str(style["groups"]), *_shares(style), "", "", "")
+        out.print(table)
+        for kind, blame in one["blame"].items():
+            told = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in blame.items() if n)
+            if told:
+                out.print(f"wrong answers in {kind.replace('_', '-')} groups, to blame: {told}")
+        rungs = ", ".join(f"{name} {n['right'] + n['wrong']}" for name, n in one["levels"].items())
+        out.print(f"decided by: {rungs}", soft_wrap=True)
+
+
+def _counted(one: dict[str, Any]) -> str:
+    """Return how many cases a model has, and of which the groups say nothing."""
+    told = f"{one['cases']} cases"
+    if one["unanswered"]:
+        told += f", {one['unanswered']} without an answer"
+    if one["unknown"]["cases"]:
+        told += f"; admits {one['unknown']['admitted']} of {one['unknown']['cases']} unknown ones"
+    return told
+
+
+def _shares(scores: dict[str, Any]) -> tuple[str, str]:
+    found = []
+    for name in ("accuracy", "robustness"):
+        value, ends = scores[name], scores["intervals95"][name]
+        shown = "-" if value is None else f"{value:.3f}"
+        found.append(shown if ends is None else f"{shown} ({ends[0]:.3f} to {ends[1]:.3f})")
+    return found[0], found[1]

@@ -25,7 +25,7 @@ EVALUATORS = [
     one for one in CATALOGUE if "expected" in one.spec.inputs and not one.spec.needs_judge
     and "causal_lm" not in one.spec.roles
 ]  # fmt: skip
-NOTHING_TO_JUDGE = ("no_entity", "no_label", "no_value", "per_model")
+NOTHING_TO_JUDGE = ("no_entity", "no_label", "no_value", "per_model", "answer_known")
 OF_THE_QUESTION = {"ragas.ragas", "ragas.answer_relevancy"}
 """Closeness to the question, which the expected answer need not have."""
 OF_PASSAGES = {
@@ -33,6 +33,7 @@ OF_PASSAGES = {
     "context_entities_recall.context_entities_recall", "ragas.context_precision",
     "ragas.context_recall", "ragchecker.claim_recall", "ragchecker.context_precision",
     "ragchecker.self_knowledge",
+    "grammar.answer_retrieved",
     # What no passage supports is wrong, but no noise.
     "noise_sensitivity.noise_sensitivity_relevant",
     "noise_sensitivity.noise_sensitivity_irrelevant",
@@ -81,7 +82,8 @@ def models() -> PackModels:
 def judged(answer: str | None) -> list[dict[str, Result]]:
     """Return every evaluator's result of each question for one answer; None for the expected."""
     return _judged([
-        Case(name, question, expected if answer is None else answer, expected, (Passage(text),))
+        Case(name, question, expected if answer is None else answer, expected, (Passage(text),),
+             categories=("grammar",))
         for name, question, expected, text in QUESTIONS
     ])  # fmt: skip
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -178,6 +178,8 @@ class Evaluator(ABC, Generic[P]):
 
     spec: EvaluatorSpec
     parameters: type[P]
+    has_classes: ClassVar[bool] = True
+    """What it tallies for `per_model` are pairs of an expected and a predicted class."""
 
     @abstractmethod
     def judge(self, view: CaseView, parameters: P) -> Result | Mapping[str, float]:
@@ -196,7 +198,7 @@ class Evaluator(ABC, Generic[P]):
         return None
 
     def per_model(self, tallies: Counter[tuple[str, ...]]) -> Mapping[str, float]:
-        """Return the metrics that exist only for a model's cases together."""
+        """Return the metrics that exist only for a model's cases together, where they do."""
         return {}
 
     def guarded(self, compute: Callable[[], Result | Mapping[str, float]]) -> Result:

@@ -19,6 +19,12 @@ from guardrail_offline.datasets.labs import LabSource
 from guardrail_offline.evaluators.configured import Configured, config_sha256
 from guardrail_offline.hosts.chat import ChatHost
 from guardrail_offline.runs.fair_averages import in_averages, why_unanswered
+from guardrail_offline.runs.grammar_groups import (
+    GRAMMAR,
+    GrammarGroups,
+    grammar_markdown,
+    grammar_problems,
+)
 from guardrail_offline.runs.insights import NotableCases, insights
 from guardrail_offline.runs.judge_runs import (
     JudgeCounts,
@@ -283,12 +289,13 @@ def _findings(
     """Write what takes the cases of a question together, then problems, insights and summary."""
     flips, notes = _flip_tally(configured), NotableCases(configured)
     conversations, runs = Conversations(configured), 1
-    reruns = RunConsistency(configured)
+    reruns, grammar = RunConsistency(configured), GrammarGroups()
     worst, figures = WorstCases(configured), ModelFigures()
     common = [CommonQuestions(tally, missing) for tally in tallies]
     silent: dict[str, Counter[str]] = {}
     for whole in _groups(layout, plan):
         flips.add(whole)
+        grammar.add(whole)
         group = [in_averages(scored, configured) for scored in whole]
         worst.add(group)
         figures.add(group)
@@ -310,6 +317,7 @@ def _findings(
 
     flipped = flips.as_json()
     found = [*problems(tallies, plan.models, worst, figures), *flip_problems(flipped)]
+    found += _grammar(layout, plan, grammar)
     write_json(layout.out / "flips.json", flipped)
     write_json(layout.out / "problems.json", found)
     if conversations.records:
@@ -322,6 +330,18 @@ def _findings(
     summary = replace(counts, unanswered=by_model)
     write_json(layout.out / SUMMARY, asdict(summary))
     return summary
+
+
+def _grammar(layout: Layout, plan: ShardPlan, groups: GrammarGroups) -> list[dict[str, Any]]:
+    """Write what is known of groups of generated cases, where there are any; return problems."""
+    content = groups.as_json(plan.models)
+    if content is None:
+        return []
+    write_json(layout.out / GRAMMAR, content)
+    boards = (layout.out / "leaderboards.md").read_text("utf-8")
+    with whole_file(layout.out / "leaderboards.md") as stream:
+        stream.write(f"{boards}\n{grammar_markdown(content)}")
+    return list(grammar_problems(content))
 
 
 def _flip_tally(configured: Sequence[Configured]) -> Any:

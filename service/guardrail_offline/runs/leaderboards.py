@@ -148,7 +148,7 @@ _NOTE = (
 
 def _kind(tally: EvaluatorTally) -> str:
     spec = tally.evaluator.spec
-    if spec.per_model:
+    if spec.per_model and tally.evaluator.has_classes:
         return "classification"
     return "boolean" if all(metric.boolean for metric in spec.metrics) else "heatmap"
 

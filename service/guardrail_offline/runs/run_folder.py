@@ -20,8 +20,8 @@ TIMINGS = "timings.json"
 OUTPUTS = frozenset({
     MANIFEST, SUMMARY, TIMINGS, "scores.parquet", "open_rag_eval.csv", "leaderboards.json",
     "leaderboards.md", "flips.json", "problems.json", "insights.json",
-    "conversations.json", "run_consistency.json", "cases.jsonl", "report.html", "judge.json",
-    "transcripts.sqlite",
+    "conversations.json", "run_consistency.json", "grammar.json", "cases.jsonl", "report.html",
+    "judge.json", "transcripts.sqlite",
 })  # fmt: skip
 """Files of a run, beside its result files and shards."""
 _WANTED = "an empty folder, or a run to go on with"

@@ -112,7 +112,7 @@ class EvaluatorTally:
         """Return a model's value of one metric: its mean, or what exists per model only."""
         if key in self.evaluator.spec.per_model:
             labels = self._labels.get(model)
-            return self.evaluator.per_model(labels)[key] if labels else None
+            return self.evaluator.per_model(labels).get(key) if labels else None
         return self.metrics[model][key].mean
 
     def adjusted(self, model: str, key: str | None = None) -> float | None:

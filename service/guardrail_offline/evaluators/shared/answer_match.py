@@ -408,14 +408,15 @@ def _initials(text: str) -> str:
 def _items(expected: str, actual: str, question: str) -> AnswerMatch | None:
     if _ORDERED.search(encodable(question)):
         return None
-    wanted, given = _listed(expected), _listed(actual)
+    wanted, given = items_of(expected), items_of(actual)
     if len(wanted) > 1 and sorted(wanted) == sorted(given):
         return AnswerMatch(True, "same_items")
     return None
 
 
 @lru_cache(maxsize=512)
-def _listed(text: str) -> tuple[tuple[str, ...], ...]:
+def items_of(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the words of each item of a list: lines, or what commas and "and" keep apart."""
     plain = encodable(text)
     pieces = _BETWEEN_ITEMS.split(_BULLET.sub("", plain))
     return tuple(found for piece in pieces if piece and (found := canonical(piece)))

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_offline.evaluators.shared.grammar_scores import (
+    cluster_intervals,
+    compare_contexts,
     group_scores,
     select_variants,
     text_queries,
@@ -75,3 +77,38 @@ def test_no_answer_has_no_scores_and_bad_groups_are_refused() -> None:
         group_scores([])
     with pytest.raises(ValueError, match="right answers"):
         group_scores([(4, 3)])
+
+
+def test_intervals_draw_groups_and_not_answers() -> None:
+    """Answers to one question are one draw: ten times the wordings make no interval narrower."""
+    few = [(1, 1, True), (0, 1, False)] * 20
+    many = [(10, 10, True), (0, 10, False)] * 20
+    one, other = cluster_intervals(few), cluster_intervals(many)
+    assert one == other == cluster_intervals(few)
+    assert one["accuracy"] is not None
+    assert one["accuracy"][0] == pytest.approx(0.35, abs=0.05)
+    assert one["accuracy"][1] == pytest.approx(0.65, abs=0.05)
+    assert one["robustness"] == (1.0, 1.0)
+    assert set(cluster_intervals(few[:1]).values()) == {None}
+    assert cluster_intervals([(0, 1, False)] * 3)["robustness"] is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "blame"),
+    [
+        ("a", ["a", "a"], "language_model"),
+        ("b", ["a", "a"], "retrieval"),
+        ("abc", ["ab", "ac"], "language_model"),
+        ("bc", ["ab", "ac"], "retrieval"),
+        ("ad", ["ab", "ac"], "language_model"),
+        ("b", ["a", "c"], "undecidable"),
+        ("ax", ["ab", "ab"], "undecidable"),
+        ("a", [], "undecidable"),
+        ("a", [""], "undecidable"),
+    ],
+)
+def test_contexts_are_compared_by_what_right_answers_share(
+    wrong: str, right: list[str], blame: str
+) -> None:
+    """With one document each it is the paper's rule; several sufficient ones decide nothing."""
+    assert compare_contexts(frozenset(wrong), [frozenset(one) for one in right]) == blame

@@ -18,6 +18,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = ROOT / "models" / "training" / "safety" / "written.json"
+PAIRS = WRITTEN.with_name("pairs.json")
+IN_A_ROW = 5
+"""Words that no minimal pair shares with a case."""
 CLASSES = {
     "negation", "counter_speech", "quoted_abuse", "reclaimed", "emoji_hateful", "emoji_harmless",
     "leetspeak", "spacing", "zero_width", "neutral_mention", "medical", "legal", "historical",
@@ -49,7 +52,12 @@ NEUTRAL = ROOT / "tests" / "golden" / "neutral"
 
 def key(text: str) -> str:
     """Return a text without case and punctuation."""
-    return " ".join(re.findall(r"\w+", text.lower())) or text
+    return " ".join(words_of(text)) or text
+
+
+def words_of(text: str) -> list[str]:
+    """Return a text's words in lower case, every emoji as a word."""
+    return re.findall(r"\w+|[^\w\s.,;:!?'\"]", text.lower().replace("\u2019", "'"))
 
 
 def training_texts() -> list[str]:
@@ -59,7 +67,27 @@ def training_texts() -> list[str]:
     for pattern in content["patterns"].values():
         groups = content[pattern["slot"]] if pattern["slot"] else [""]
         found += [text.replace("{g}", group) for text in pattern["texts"] for group in groups]
-    return found
+    return found + pair_texts()
+
+
+def pair_texts() -> list[str]:
+    """Return both texts of every minimal pair, with every word of every slot once."""
+    content = json.loads(PAIRS.read_text(encoding="utf-8"))
+    slots = content["slots"]
+    found = []
+    for number in range(max(map(len, slots.values()))):
+        fill = {name: words[number % len(words)] for name, words in slots.items()}
+        fill |= {f"{name}s": f"{word}s" for name, word in fill.items()}
+        fill |= {f"a{name}": f"a {word}" for name, word in fill.items()}
+        for kind in content["kinds"].values():
+            found += [text.format_map(fill) for pair in kind["texts"] for text in pair]
+    return list(dict.fromkeys(found))
+
+
+def rows_of_words(text: str) -> set[tuple[str, ...]]:
+    """Return every so many words in a row, emoji as words."""
+    words = words_of(text)
+    return {tuple(words[at : at + IN_A_ROW]) for at in range(len(words) - IN_A_ROW + 1)}
 
 
 def test_every_case_has_a_text_a_class_and_known_labels() -> None:
@@ -93,6 +121,15 @@ def test_no_case_is_in_the_training_texts() -> None:
     trained = {key(text) for text in training_texts()}
     assert not [row["text"] for row in (*SUITE,) if key(row["text"]) in trained]
     assert not [row["answer"] for row in ANSWERS if key(row["answer"]) in trained]
+
+
+def test_no_pair_shares_five_words_in_a_row_with_a_case() -> None:
+    """So that the suite measures what a model makes of other wordings."""
+    abuse = read(ROOT / "tests" / "golden" / "abuse_cases.jsonl")
+    cases = [row["text"] for row in (*SUITE, *abuse, *read(NEUTRAL / "open.jsonl"))]
+    cases += [row["answer"] for row in ANSWERS]
+    taken = {words for text in cases for words in rows_of_words(text)}
+    assert [text for text in pair_texts() if not taken.isdisjoint(rows_of_words(text))] == []
 
 
 def test_every_bad_answer_has_an_innocent_twin() -> None:

@@ -105,6 +105,7 @@ _RULES: dict[str, Any] = {
     # Fiction and opinion are among these: they are not framed neutrally.
     "prose_mixed": lambda _row: {k: v for k, v in _NOTHING.items() if k != "framing"},
     "written": _written,
+    "pairs": _written,
 }
 
 

@@ -1,21 +1,26 @@
 """Trains the safety branch on a prepared cache: `train.py CONFIG --cache DIR --run DIR`.
 
-Seeded; a checkpoint every five minutes, and a run that is started again goes on from it.
-Development texts only choose the checkpoint that is kept. Learning curves are written as PNG.
+Seeded; a checkpoint every five minutes and at SIGTERM, and a run that is started again goes on from
+it. With `shares` in the configuration every source is drawn as often as its share says, and minimal
+pairs come together and are pulled apart by a hinge. Development texts only choose the checkpoint
+that is kept. Learning curves are written as PNG.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from data import SentenceBatch, SentenceSampler, TextSource, batches, collate
+from data import SentenceBatch, SentenceSampler, TextSource, batches, collate, collate_units
 from network import open_branch
+from start import start_branch
 from texts import BIAS, TRAINED
 from torch import Tensor
 from torch.nn import functional as F
@@ -26,6 +31,8 @@ from precision import autocast
 from progress import draw_curves, kept_share, rate_at
 
 CHECKPOINT_S = 300
+MARGIN = 2.0
+"""Log-odds by which the bad text of a minimal pair should be above its twin."""
 EMA = 0.998
 BIAS_AT = [TRAINED.index(name) for name in BIAS]
 DEV = {
@@ -34,6 +41,7 @@ DEV = {
     "convabuse": ("toxicity",), "edos": ("gender", "fairness_bias"),
     "redditbias": ("group", "fairness_bias"), "stereoset": ("group", "fairness_bias"),
     "wiki_npov": ("framing", "fairness_bias"), "written": ("toxicity", "hate", "fairness_bias"),
+    "pairs": ("toxicity", "fairness_bias"),
 }  # fmt: skip
 """Labels to measure on each source's development texts."""
 
@@ -68,6 +76,14 @@ def loss_of(odds: Tensor, batch: SentenceBatch, scale: Tensor) -> Tensor:
     loud, silent = fairness(odds)
     fair = -(batch.fair * loud + (1 - batch.fair) * silent)
     return total + 0.5 * fair[batch.fair >= 0].sum() / len(odds)
+
+
+def twin_loss(odds: Tensor, batch: SentenceBatch, margin: float) -> Tensor:
+    """Return by how much log-odds of minimal pairs are less than `margin` apart, on average."""
+    if not len(batch.twins):
+        return torch.zeros(())
+    bad, good, label = batch.twins.unbind(1)
+    return F.relu(margin - (odds[bad, label] - odds[good, label])).mean()
 
 
 _RARE = {"toxicity": 1.3, "hate": 1.3, "threat": 2.0, "severe_toxicity": 2.0}
@@ -123,7 +139,10 @@ def development(branch: Branch, sources: dict[str, TextSource]) -> dict[str, flo
 class SafetyRun:
     """One training run with its state on disk."""
 
-    def __init__(self, config: dict[str, Any], cache: Path, folder: Path, source: Path) -> None:
+    def __init__(
+        self, config: dict[str, Any], cache: Path, folder: Path, source: Path,
+        start: Path | None = None,
+    ) -> None:  # fmt: skip
         torch.manual_seed(config["seed"])
         torch.set_num_threads(config["threads"])
         self.config, self.folder = config, folder
@@ -137,9 +156,11 @@ class SafetyRun:
         print(f"loaded after {time.monotonic() - started:.0f} s", flush=True)
         shape = (source, config["hidden"], config["dropout"])
         self.branch, self.average = open_branch(*shape), open_branch(*shape)
+        if start:
+            start_branch(self.branch, start)
         self.average.load_state_dict(self.branch.state_dict())
         groups = [
-            {"params": self.branch.layers.parameters(), "top": config["layers_rate"]},
+            {"params": self._trained_layers(), "top": config["layers_rate"]},
             {"params": self.branch.tail.parameters(), "top": config["tail_rate"]},
         ]
         self.optimizer = torch.optim.AdamW(groups, lr=1e-4, weight_decay=0.01)
@@ -148,6 +169,12 @@ class SafetyRun:
         self.best = 0.0
         self.history: list[dict[str, Any]] = []
         self._resume()
+
+    def _trained_layers(self) -> list[torch.nn.Parameter]:
+        frozen = self.config.get("frozen_layers", 0)
+        for layer in self.branch.layers[:frozen]:
+            layer.requires_grad_(requires_grad=False)
+        return [p for layer in self.branch.layers[frozen:] for p in layer.parameters()]
 
     def _resume(self) -> None:
         path = self.folder / "state.pt"
@@ -181,6 +208,7 @@ class SafetyRun:
         odds = sentence_odds(self.branch, batch)
         odds = comment_odds(odds, batch.owner, len(batch.values), self.config["sharpness"])
         loss = loss_of(odds, batch, self.scale)
+        loss = loss + self.config.get("twins", 0.0) * twin_loss(odds, batch, MARGIN)
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.branch.parameters(), 1.0)
@@ -203,17 +231,21 @@ class SafetyRun:
         (self.folder / "history.json").write_text(text, encoding="utf-8")
 
     def go(self) -> None:
-        """Train until the steps or the minutes of the configuration are used up."""
+        """Train until the steps or the minutes of the configuration are used up, or SIGTERM."""
         started = saved = time.monotonic()
         losses: list[float] = []
+        minutes = self.config.get("minutes", math.inf)
         tokens, before = 0, self.step / self.config["steps"]
         done = self.step >= self.config["steps"]
-        while not done:
+        ended: list[int] = []
+        signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
+        while not done and not ended:
             drawn = self.sampler.batches(self.number)
             for places in drawn[self.place :]:
-                used = min(1.0, (time.monotonic() - started) / 60 / self.config["minutes"])
-                losses.append(self.one_step(collate(places), before + (1 - before) * used))
-                tokens += sum(source.size(row) for source, row in places)
+                used = min(1.0, (time.monotonic() - started) / 60 / minutes)
+                batch = collate_units(places)
+                losses.append(self.one_step(batch, before + (1 - before) * used))
+                tokens += sum(source.size(row) for unit in places for source, row in unit)
                 self.place += 1
                 now = time.monotonic()
                 if self.step % 50 == 0:
@@ -229,7 +261,7 @@ class SafetyRun:
                 if now - saved > CHECKPOINT_S:
                     self.save()
                     saved = now
-                if done:
+                if done or ended:
                     break
             else:
                 self.number, self.place = self.number + 1, 0
@@ -244,12 +276,13 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="what prepare.py wrote")
     parser.add_argument("--run", type=Path, required=True, help="folder of this run")
     parser.add_argument("--source", type=Path, required=True, help="the original encoder's weights")
+    parser.add_argument("--start", type=Path, help="an exported branch to go on from")
     parser.add_argument("--steps", type=int, help="instead of the configuration's, for smoke runs")
     arguments = parser.parse_args()
     config = json.loads(arguments.config.read_text(encoding="utf-8"))
     if arguments.steps:
         config = {**config, "steps": arguments.steps, "evaluate_every": arguments.steps}
-    SafetyRun(config, arguments.cache, arguments.run, arguments.source).go()
+    SafetyRun(config, arguments.cache, arguments.run, arguments.source, arguments.start).go()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Prepares, encodes, trains, exports and ships the safety branch; started again, it goes on.
 # usage: train.sh --data FILE... --dev FILE... [--qa FILE] [--pairs FILE] [--held-out FILE...]
-#        --source DIR --work DIR [--subset N] [--config FILE] [--pack DIR]
+#        --source DIR --work DIR [--subset N] [--config FILE] [--start FILE] [--pack DIR]
+# --start: an exported branch to go on from, such as models/embedded/safety/model.onnx
 # --source: the original encoder's weights. environment: EXPORT_PYTHON (torch), PYTHON (the service's)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
-config="$here/base.json" pack="$root/models/embedded" work="" subset="" source="" data="" dev="" others="" held=""
+config="$here/base.json" pack="$root/models/embedded" work="" subset="" source="" start="" data="" dev="" others="" held=""
 while [ $# -gt 0 ]; do
     name=$1
     shift
@@ -16,6 +17,7 @@ while [ $# -gt 0 ]; do
         --work) work=$1; shift ;;
         --subset) subset=$1; shift ;;
         --source) source=$1; shift ;;
+        --start) start=$1; shift ;;
         --qa | --pairs) others="$others $name $1"; shift ;;
         --data | --dev | --held-out)
             while [ $# -gt 0 ] && [ "${1#--}" = "$1" ]; do
@@ -41,7 +43,7 @@ mkdir -p "$work"
     --dev $dev "$work/written_dev.jsonl" $others ${held:+--held-out $held} \
     --out "$work/cache" --pack "$pack" ${subset:+--subset "$subset"}
 "$torch" "$here/train.py" "$config" --cache "$work/cache" --run "$work/run" --source "$source" \
-    ${subset:+--steps 20}
+    ${start:+--start "$start"} ${subset:+--steps 20}
 "$torch" "$here/export.py" "$config" --weights "$work/run/best.pt" --cache "$work/cache" \
     --source "$source" --out "$pack/safety/model.onnx"
 "$serve" "$here/ship.py" "$pack" --texts "$root/models/thresholds/safety_answers.jsonl" \

@@ -1,7 +1,8 @@
 """Makes the texts written for this project from their patterns: `written.py --out FILE --dev FILE`.
 
-Every fifth pattern and polite answer goes to the development file, with all groups filled in, so
-that no wording is in both. None is in `tests/golden/safety_functional.jsonl`.
+Every fifth pattern, pair and polite answer goes to the development file, with all groups filled in,
+so that no wording is in both. None is in `tests/golden/safety_functional.jsonl`, and no five words
+in a row of a pair are.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from texts import BIAS, TOXICITY
 
 SOURCE = Path(__file__).with_name("written.json")
+PAIRS = Path(__file__).with_name("pairs.json")
 GROUPS_EACH = 16
+FILLED_EACH = 10
+"""Times that a pair with slots is filled in."""
 GENDERED = ("women", "girls", "men", "mothers", "wives", "lesbians", "trans women")
 NOTHING = dict.fromkeys((*TOXICITY, *BIAS, "hate"), 0)
 
@@ -43,6 +49,40 @@ def made(content: dict[str, Any], seed: int) -> tuple[list[dict[str, Any]], list
     return rows
 
 
+def paired(content: dict[str, Any], seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return training and development rows of minimal pairs: a bad text, then its harmless twin.
+
+    `share` is how often a row is drawn beside the others, so that slots do not outweigh wordings.
+    """
+    rng = random.Random(seed)
+    rows: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    for kind, pairs in content["kinds"].items():
+        fair = {"bad": 1 if pairs["on"] in BIAS else -1, "good": 0}
+        for number, texts in enumerate(pairs["texts"]):
+            fills = _fills(" ".join(texts), content["slots"], rng)
+            for fill, (text, side) in product(fills, zip(texts, fair, strict=True)):
+                filled = text.format_map(fill)
+                rows[number % 5 == 4].append(
+                    {"text": filled[:1].upper() + filled[1:], "labels": pairs[side],
+                     "fair": fair[side], "label": int(side == "bad"), "kind": kind,
+                     "on": pairs["on"], "share": len(fills) ** -0.5, "source": "pairs",
+                     "task": "written"}
+                )  # fmt: skip
+    return rows
+
+
+def _fills(text: str, slots: dict[str, list[str]], rng: random.Random) -> list[dict[str, str]]:
+    names = [name for name in slots if re.search(rf"{{a?{name}s?}}", text)]
+    found: list[dict[str, str]] = []
+    for _ in range(FILLED_EACH if names else 1):
+        fill = {name: rng.choice(slots[name]) for name in names}
+        fill |= {f"{name}s": f"{value}s" for name, value in fill.items()}
+        fill |= {f"a{name}": _article(fill[name]) for name in names}
+        if fill not in found:
+            found.append(fill)
+    return found
+
+
 def _row(text: str, kind: str, pattern: dict[str, Any], group: str) -> dict[str, Any]:
     labels = dict(pattern["labels"])
     if kind in ("hate", "stereotype"):
@@ -64,9 +104,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=17)
     arguments = parser.parse_args()
     content = json.loads(SOURCE.read_text(encoding="utf-8"))
-    for path, rows in zip(
-        (arguments.out, arguments.dev), made(content, arguments.seed), strict=True
-    ):
+    pairs = json.loads(PAIRS.read_text(encoding="utf-8"))
+    parts = zip(made(content, arguments.seed), paired(pairs, arguments.seed), strict=True)
+    for path, (single, twins) in zip((arguments.out, arguments.dev), parts, strict=True):
+        rows = single + twins
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         path.write_text(text, encoding="utf-8")
         print(f"{path.name}: {len(rows)} rows")

@@ -91,6 +91,24 @@ def test_no_written_wording_is_in_training_and_development(modules: dict[str, Mo
     assert modules["written"].made(content, 17) == (train, dev)
 
 
+def test_minimal_pairs_stand_beside_each_other_and_no_wording_is_in_both_files(
+    modules: dict[str, ModuleType],
+) -> None:
+    """The bad text first; slots are filled alike in both, and the label says where they differ."""
+    content = json.loads((FOLDER / "pairs.json").read_text(encoding="utf-8"))
+    train, dev = modules["written"].paired(content, 17)
+    assert not {row["text"] for row in train} & {row["text"] for row in dev}
+    assert {row["kind"] for row in train} == {row["kind"] for row in dev} == set(content["kinds"])
+    for rows in (train, dev):
+        for bad, good in zip(rows[::2], rows[1::2], strict=True):
+            assert (bad["label"], good["label"]) == (1, 0)
+            assert bad["on"] == good["on"]
+            assert modules["texts"].known(bad)[bad["on"]][0] == 1
+            assert modules["texts"].known(good)[good["on"]][0] == 0
+            assert "{" not in bad["text"] + good["text"]
+    assert modules["written"].paired(content, 17) == (train, dev)
+
+
 def test_a_disguise_changes_words_and_is_the_same_for_the_same_seed(
     modules: dict[str, ModuleType],
 ) -> None:

@@ -26,6 +26,7 @@ from guardrail_offline.judge.results import Asks
 from guardrail_offline.runs.bounds import BoundCheck, bounds_of, checks
 from guardrail_offline.runs.judge_runs import ask_about
 from guardrail_offline.runs.leaderboards import leaderboard
+from guardrail_offline.runs.shards import by_group
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_offline.runs.worker import models_for, needs_models, score
 from guardrail_service.errors import MissingExtra
@@ -140,7 +141,8 @@ def evaluate(
     if asked is not None:
         if isinstance(asked, Judge):
             judged = [one for one in configured if one.judge is not None]
-            ask_about(numbered, judged, asked, len(numbered))
+            ordered = [one for group in by_group(numbered) for one in group]
+            ask_about(ordered, judged, asked, len(numbered))
         models.judge = asked
     found = score(numbered, configured, models)
     names = _names(configured)

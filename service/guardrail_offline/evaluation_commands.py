@@ -26,6 +26,7 @@ from guardrail_offline.judge_options import (
     backend_choice,
     judge_lines,
     judge_settings,
+    prompts_text,
 )
 from guardrail_service.commands.console import (
     EXIT_FLAGGED,
@@ -136,12 +137,18 @@ def evaluators_list(
 @command
 def evaluators_show(
     name: Annotated[str, typer.Argument(help="Our id, H2O's id, or suite:name.")],
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print what a judge is asked, with its schema.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show one evaluator: metrics with ranges and thresholds, inputs, parameters, origin."""
     from guardrail_offline.evaluators.description import describe, find
     from guardrail_offline.evaluators.grades import grade_line
 
+    if prompt:
+        typer.echo(prompts_text(find(name).id))
+        return
     about = describe(find(name), parameters=True)
     if as_json:
         out.print_json(json.dumps(about))
@@ -169,7 +176,10 @@ def evaluators_show(
         )
     out.print(table)
     parameters = Table("parameter", "default", "meaning")
-    for name_, field in about["parameters"].items():
+    with_judge = {
+        k: v for k, v in about["judge_parameters"].items() if k not in about["parameters"]
+    }
+    for name_, field in (about["parameters"] | with_judge).items():
         parameters.add_row(name_, plain(json.dumps(field["default"])), plain(field["description"]))
     out.print(parameters)
 

@@ -152,3 +152,19 @@ def judge_lines(folder: Path) -> Iterator[str]:
         cost = "" if one["cost"] is None else f", cost {one['cost']:.4g}"
         by = content["judge"]["model"]
         yield f"{name} by {by}: {one['calls']} calls, {told}, {tokens} tokens{cost}"
+
+
+def prompts_text(evaluator_id: str) -> str:
+    """Return what a judge is asked for an evaluator, prompt after prompt.
+
+    Raises:
+        ConfigurationError: If it has no form with a judge.
+    """
+    from guardrail_offline.evaluators.judge_forms import form_of
+    from guardrail_service.errors import ConfigurationError
+
+    form = form_of(evaluator_id)
+    if form is None:
+        found = f"{evaluator_id}, which has no form with a judge"
+        raise ConfigurationError("--prompt", found, "an evaluator that a judge can compute")
+    return "\n\n".join(f"# {task.name}\n\n{task.system()}" for task in form.tasks)

@@ -34,8 +34,7 @@ pytestmark = pytest.mark.timeout(600)
 """The whole lab with every model takes about 20 s of processor time; a busy machine needs more."""
 LAB = Path(__file__).parents[2] / "examples" / "lab" / "lab.json"
 ANSWERS = Path(__file__).parents[2] / "models" / "thresholds" / "answers.jsonl"
-DECLINE = {"fact_check", "byop"}
-"""What needs a judge: an agent, and the user's own prompt."""
+DECLINE = {spec.id for spec in CATALOGUE.specs() if spec.needs_judge}
 LANGUAGE = {spec.id for spec in CATALOGUE.specs() if "causal_lm" in spec.roles}
 
 

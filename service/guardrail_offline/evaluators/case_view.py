@@ -56,11 +56,13 @@ class CaseView:
     Args:
         case: The case.
         models: What can be asked.
+        group: All cases of the question: reruns, other models, the turns of a conversation.
     """
 
-    def __init__(self, case: Case, models: PackModels) -> None:
+    def __init__(self, case: Case, models: PackModels, group: Sequence[Case] = ()) -> None:
         self.case = case
         self.models = models
+        self.group = tuple(group)
 
     @property
     def question(self) -> str:

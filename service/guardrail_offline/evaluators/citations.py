@@ -99,7 +99,7 @@ class Citations(Evaluator[CitationParameters]):
         """Return the scores; not applicable to an answer that cites nothing at all."""
         answer = view.answer
         view.refuse_abstention()
-        places = _places(view)
+        places = passages_by_name(view)
         parts = [(text, cited(text, places)) for text in view.pieces(answer)]
         if not any(names for _, names in parts):
             raise Unavailable(State.NOT_APPLICABLE, "no_citation")
@@ -126,7 +126,7 @@ def _is_id(name: str) -> bool:
     return bool(_ID.fullmatch(name)) and any(map(str.isdigit, name))
 
 
-def _places(view: CaseView) -> dict[str, str]:
+def passages_by_name(view: CaseView) -> dict[str, str]:
     """Return the passages by their number from 1 and by their own id, which comes first."""
     passages = view.case.contexts or ()
     numbered = {str(number): passage.text for number, passage in enumerate(passages, start=1)}
@@ -140,7 +140,7 @@ def _part(
     places: dict[str, str],
     parameters: CitationParameters,
 ) -> list[tuple[str, float]]:
-    plain = _without(encodable(text), names)
+    plain = without_citations(text, names)
     scored = []
     for name in names:
         if name in places and plain.strip():
@@ -152,14 +152,14 @@ def _part(
     return scored
 
 
-def _without(text: str, names: Collection[str]) -> str:
+def without_citations(text: str, names: Collection[str]) -> str:
     """Return a text without the brackets that cite something."""
 
     def kept(found: Any) -> str:
         inside = {name.strip() for name in _BETWEEN.split(found[1])}
         return " " if inside & set(names) else found[0]
 
-    return str(_CITATION.sub(kept, text))
+    return str(_CITATION.sub(kept, encodable(text)))
 
 
 def _grade(supported: float, parameters: CitationParameters) -> float:

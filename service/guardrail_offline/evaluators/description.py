@@ -10,15 +10,16 @@ from functools import cache
 from inspect import getdoc
 from typing import Any, Literal
 
+from guardrail_offline.evaluators.backends import prompts_of
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     RUN_CLASSES,
-    AnyEvaluator,
     Common,
     EvaluatorSpec,
 )
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.evaluators.grades import grade_of, grades_page
+from guardrail_offline.evaluators.judge_forms import form_of
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.inference.pack import resolve
@@ -158,6 +159,7 @@ def describe(spec: EvaluatorSpec, *, parameters: bool = False) -> dict[str, Any]
         "same_as": dict(spec.same_as),
         "needs_judge": spec.needs_judge,
         "declines": declines(spec),
+        "prompts": prompts_of(spec.id),
         "grade": grade_of(spec),
         "deterministic": spec.deterministic,
         "inputs": sorted(spec.inputs),
@@ -169,7 +171,10 @@ def describe(spec: EvaluatorSpec, *, parameters: bool = False) -> dict[str, Any]
     }
     if parameters:
         about["definition"] = getdoc(type(getattr(evaluator, "detector", evaluator))) or ""
-        about["parameters"] = _parameters(evaluator)
+        about["parameters"] = _parameters(evaluator.parameters)
+        form = form_of(spec.id)
+        own = evaluator.parameters if form is None else form.parameters or evaluator.parameters
+        about["judge_parameters"] = _parameters(own) if form is not None else {}
     return about
 
 
@@ -189,9 +194,9 @@ def _plain(value: float) -> float | str:
     return value if math.isfinite(value) else "infinity"
 
 
-def _parameters(evaluator: AnyEvaluator) -> dict[str, dict[str, Any]]:
+def _parameters(own: type[Parameters]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    models: Sequence[type[Parameters]] = (evaluator.parameters, Common)
+    models: Sequence[type[Parameters]] = (own, Common)
     for model in models:
         defaults = model().model_dump(mode="json", by_alias=True)
         documented = documented_attributes(model)
@@ -243,6 +248,10 @@ def markdown() -> str:
         "",
         f"{len(away)} have no number with the pack that ships, for want of a judge or of a causal "
         f"language model: {', '.join(f'`{name}`' for name in away)}.",
+        "",
+        "By a judge, where one is named ([judge.md](judge.md)): "
+        + ", ".join(f"`{spec.id}`" for spec in specs if prompts_of(spec.id))
+        + ".",
         "",
         "Run classes: " + "; ".join(f"**{key}** {text}" for key, text in RUN_CLASSES.items()) + ".",
         "Weights differ from the suites', so their thresholds do not carry over: calibrate yours.",

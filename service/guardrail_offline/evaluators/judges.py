@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
@@ -10,6 +11,7 @@ from guardrail_offline.evaluators.catalogue import (
     LOWER,
     Evaluator,
     EvaluatorSpec,
+    Input,
     NoParameters,
     boolean_metrics,
     evaluator,
@@ -75,6 +77,80 @@ CATALOGUE.add(
             tags=("judge", "nist:valid-reliable"),
         )
     )
+)
+
+
+def _judge_only(
+    id: str, name: str, summary: str, metrics: tuple[MetricSpec, ...], *inputs: Input, **more: Any
+) -> None:
+    """Add an evaluator that has a form with a judge only."""
+    CATALOGUE.add(
+        NeedsJudge(
+            EvaluatorSpec(
+                id=id,
+                name=name,
+                summary=summary,
+                metrics=metrics,
+                inputs=frozenset(inputs),
+                run_class="J",
+                original="J",
+                needs_judge=True,
+                deterministic=False,
+                scores="0.2.0",
+                tags=("judge", "nist:valid-reliable"),
+                **more,
+            )
+        )
+    )
+
+
+_judge_only(
+    "rubric",
+    "Rubric",
+    "How well does a case do on criteria of one's own, all in one question?",
+    (MetricSpec("rubric"), MetricSpec("rubric_lowest")),
+    "question",
+    "answer",
+)
+_judge_only(
+    "decision_list",
+    "Decision list",
+    "Which is the first of one's own conditions that holds, and what is it worth?",
+    (MetricSpec("decision"),),
+    "question",
+    "answer",
+)
+_judge_only(
+    "conversation",
+    "Conversation",
+    "Does a conversation as a whole do what its user wants?",
+    (
+        MetricSpec("conversation_completeness"),
+        MetricSpec("knowledge_retention"),
+        MetricSpec("turn_relevancy"),
+        MetricSpec("role_adherence"),
+    ),
+    "question",
+    "answer",
+)
+_judge_only(
+    "self_check",
+    "SelfCheck-QA",
+    "Is the answer consistent with the model's other answers to the question?",
+    (MetricSpec("self_check"), MetricSpec("consistent_share")),
+    "question",
+    "answer",
+    "reruns",
+    problem="stability",
+)
+_judge_only(
+    "semantic_match",
+    "Semantic match",
+    "Does the answer mean what the expected answer means?",
+    (MetricSpec("semantic_match", boolean=True),),
+    "question",
+    "expected",
+    "answer",
 )
 
 

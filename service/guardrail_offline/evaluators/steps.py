@@ -145,7 +145,7 @@ class StepAlignment(Evaluator[StepParameters]):
         given = steps(view.answer)
         if not wanted:
             raise Unavailable(State.NOT_APPLICABLE, "no_steps")
-        similarity = _similarity(view, wanted, given)
+        similarity = step_similarity(view, wanted, given)
         found = align(similarity, parameters.same_step_threshold)
         return {
             **{key: float(value) for key, value in found._asdict().items()},
@@ -154,9 +154,10 @@ class StepAlignment(Evaluator[StepParameters]):
         }
 
 
-def _similarity(
+def step_similarity(
     view: CaseView, wanted: Sequence[str], given: Sequence[str]
 ) -> npt.NDArray[np.float64]:
+    """Return the cosines of two lists of steps, shape (wanted, given)."""
     if not given:
         return np.zeros((len(wanted), 0))
     return cosines(_vectors(view, wanted), _vectors(view, given))

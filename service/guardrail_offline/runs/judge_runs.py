@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from guardrail_offline.datasets.cases import Case
@@ -25,7 +25,7 @@ from guardrail_offline.judge.judge_client import Judge, JudgeUnusable, open_judg
 from guardrail_offline.judge.judge_settings import STORE
 from guardrail_offline.judge.limits import cost_of
 from guardrail_offline.judge.results import TokenUsage
-from guardrail_offline.runs.shards import Layout, ShardPlan, read_cases
+from guardrail_offline.runs.shards import Layout, ShardPlan, by_group, read_cases
 from guardrail_offline.runs.worker import judge_of
 from guardrail_service.policy.provenance import canonical
 
@@ -126,9 +126,11 @@ class JudgeRun:
                 store.close()
 
     def _left(self) -> Iterator[tuple[int, Case]]:
+        """Yield the cases of shards without scores, all of one question after each other."""
         for shard in range(self._plan.shards):
             if not self._layout.scores(shard).exists():
-                yield from read_cases(self._layout.cases(shard))
+                for group in by_group(read_cases(self._layout.cases(shard))):
+                    yield from group
 
 
 def ask_about(
@@ -141,7 +143,7 @@ def ask_about(
     """Ask everything that some evaluators need about some cases, several at the same time.
 
     Args:
-        cases: With their places in the lab.
+        cases: With their places in the lab, all of one question after each other.
         judged: Evaluators with a judge.
         judge: Who is asked.
         of: How many cases there are, for those who are told.
@@ -150,14 +152,14 @@ def ask_about(
     Raises:
         JudgeUnusable: If nothing can be asked, or nobody answered at all.
     """
-    done, rest = 0, iter(cases)
+    done, rest = 0, _with_group(cases)
     most = judge.settings.concurrency
     pool = ThreadPoolExecutor(most, "judge")
     asking: set[Future[None]] = set()
     try:
         while True:
-            for place, case in islice(rest, 2 * most - len(asking)):
-                asking.add(pool.submit(_ask_about, place, case, judged, judge))
+            for place, case, group in islice(rest, 2 * most - len(asking)):
+                asking.add(pool.submit(_ask_about, place, case, group, judged, judge))
             if not asking:
                 return
             finished, asking = wait(asking, return_when=FIRST_COMPLETED)
@@ -171,8 +173,23 @@ def ask_about(
         pool.shutdown(cancel_futures=True)
 
 
-def _ask_about(place: int, case: Case, judged: Sequence[Configured], judge: Judge) -> None:
-    view = CaseView(case, PackModels({}, judge=judge))
+def _with_group(cases: Iterable[tuple[int, Case]]) -> Iterator[tuple[int, Case, list[Case]]]:
+    """Yield each case with all of its question; those stand after each other."""
+    for _, found in groupby(cases, key=lambda one: one[1].group):
+        numbered = list(found)
+        group = [case for _, case in numbered]
+        for place, case in numbered:
+            yield place, case, group
+
+
+def _ask_about(
+    place: int,
+    case: Case,
+    group: Sequence[Case],
+    judged: Sequence[Configured],
+    judge: Judge,
+) -> None:
+    view = CaseView(case, PackModels({}, judge=judge), group)
     for one in judged:
         limit, evaluator = one.common.max_dataset_rows, one.evaluator
         if isinstance(evaluator, JudgeBacked) and (limit is None or place < limit):

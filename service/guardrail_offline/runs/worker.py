@@ -158,7 +158,8 @@ def score(
     """
     found: dict[int, dict[str, Result]] = {}
     for group in by_group(cases):
-        views = [CaseView(case, models) for _, case in group]
+        together = [case for _, case in group]
+        views = [CaseView(case, models, together) for case in together]
         places = [index for index, _ in group]
         found |= {place: {} for place in places}
         for number, one in enumerate(configured):

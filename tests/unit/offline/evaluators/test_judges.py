@@ -11,13 +11,17 @@ from guardrail_offline.evaluators.result import Score
 from guardrail_service.types import Passage, State
 from tests.unit.offline.stand_ins import models
 
+JUDGE_ONLY = (
+    "byop", "conversation", "decision_list", "fact_check", "rubric", "self_check", "semantic_match",
+)  # fmt: skip
 
-def test_only_the_agent_and_the_own_prompt_need_a_judge() -> None:
+
+def test_few_evaluators_need_a_judge() -> None:
     """Everything else has a judge-free form."""
-    assert {s.id for s in CATALOGUE.specs() if s.needs_judge} == {"fact_check", "byop"}
+    assert {s.id for s in CATALOGUE.specs() if s.needs_judge} == set(JUDGE_ONLY)
 
 
-@pytest.mark.parametrize("evaluator_id", ["fact_check", "byop"])
+@pytest.mark.parametrize("evaluator_id", JUDGE_ONLY)
 def test_without_a_judge_there_is_no_number(evaluator_id: str) -> None:
     """Whatever the case."""
     evaluator = CATALOGUE[evaluator_id]

@@ -21,11 +21,14 @@ from guardrail_offline.judge_options import (
     JudgeStore,
     JudgeTeller,
     JudgeUrl,
+    LanguageModelName,
+    LanguageModelUrl,
     Prices,
     Redact,
     backend_choice,
     judge_lines,
     judge_settings,
+    language_model_choice,
     prompts_text,
 )
 from guardrail_service.commands.console import (
@@ -219,6 +222,8 @@ def evaluate(
     prices: Prices = None,
     judge_file: JudgeFile = None,
     redact: Redact = False,
+    language_model: LanguageModelUrl = None,
+    language_model_name: LanguageModelName = None,
     no_judge: Annotated[
         bool, typer.Option("--no-judge", help="Say nothing of evaluators that need a judge.")
     ] = False,
@@ -291,7 +296,8 @@ def evaluate(
         redact=redact,
     )
     choice = backend_choice(asked_one, judge_for, backend)
-    configured = configure(names, (*(set_ or ()), *ranks), settings, choice)
+    served = language_model_choice(language_model, language_model_name)
+    configured = configure(names, (*(set_ or ()), *ranks), settings, choice, served)
     bounds = bounds_of(fail_under or (), [one.evaluator.spec for one in configured])
     counted = next((one for one in MISSING if one == missing), None)
     if counted is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from guardrail_service.commands.console import err, plain
 
 if TYPE_CHECKING:
     from guardrail_offline.evaluators.backends import BackendChoice
+    from guardrail_offline.hosts.opening import HostChoice
     from guardrail_offline.judge.judge_settings import JudgeSettings
     from guardrail_offline.runs.judge_runs import JudgeProgress
 
@@ -61,6 +63,19 @@ JudgeFile = Annotated[
         "--judge-settings", help="JSON: url, model, options, concurrency, limits, time-outs."
     ),
 ]
+LanguageModelUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--language-model",
+        metavar="URL",
+        help="Served model for perplexity and GPTScore: https://host/v1 with completions that "
+        "echo, or llamacpp+http://host:port. Its key: GUARDRAIL_LANGUAGE_MODEL_API_KEY.",
+    ),
+]
+LanguageModelName = Annotated[
+    str | None, typer.Option(help="The language model's name on its server.")
+]
+LANGUAGE_MODEL_KEY = "GUARDRAIL_LANGUAGE_MODEL_API_KEY"
 Redact = Annotated[bool, typer.Option("--redact", help="Keep no text in the judge's transcripts.")]
 
 
@@ -95,6 +110,23 @@ def judge_settings(
         mode=mode,
         budget=budget,
         keep_texts=False if redact else None,
+    )
+
+
+def language_model_choice(url: str | None, model: str | None) -> HostChoice | None:
+    """Return the served language model that options name; None if they name none."""
+    from guardrail_offline.hosts.opening import HostChoice
+
+    if url is None:
+        return None
+    key = LANGUAGE_MODEL_KEY if os.environ.get(LANGUAGE_MODEL_KEY) else None
+    return HostChoice(
+        url,
+        None,
+        model,
+        key,
+        option="--language-model",
+        model_option="--language-model-name",
     )
 
 

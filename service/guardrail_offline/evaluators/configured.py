@@ -20,6 +20,7 @@ from guardrail_offline.evaluators.catalogue import (
 )
 from guardrail_offline.evaluators.judge_forms import JUDGE
 from guardrail_offline.evaluators.tasks import PREFIX, of_task
+from guardrail_offline.hosts.opening import HostChoice
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.errors import ConfigurationError
@@ -46,6 +47,8 @@ class Configured:
     backend: Backend | None = None
     judge: JudgeSettings | None = None
     """Of the backend `judge` only."""
+    language_model: HostChoice | None = None
+    """A served one in the place of the pack's role `causal_lm`; of evaluators with that role."""
 
     @property
     def evaluator(self) -> AnyEvaluator:
@@ -95,6 +98,9 @@ class Configured:
             content["backend"] = self.backend
         if self.judge is not None:
             content |= {"judge": self.judge.as_json(), "prompts": prompts_of(self.id)}
+        if self.language_model is not None:
+            served = self.language_model
+            content["language_model"] = {"address": served.address, "model": served.model}
         return content
 
 
@@ -108,6 +114,7 @@ def configure(
     assignments: Iterable[str] = (),
     file: Path | None = None,
     backends: BackendChoice | None = None,
+    language_model: HostChoice | None = None,
 ) -> tuple[Configured, ...]:
     """Return the evaluators to run, in the order of the catalogue.
 
@@ -118,6 +125,7 @@ def configure(
             evaluator `*` stands for every one that has the key.
         file: JSON, {evaluator: {key: value}}; assignments come after it.
         backends: The judge, and what it computes; nobody and nothing if None.
+        language_model: A served one that gives log probabilities; None for the pack's.
 
     Raises:
         ConfigurationError: If a name, a key or a value is wrong, or an evaluator does not run.
@@ -138,6 +146,7 @@ def configure(
             _configured(evaluator, values[evaluator.spec.id]),
             backend=kinds[evaluator.spec.id],
             judge=choice.judge if kinds[evaluator.spec.id] == JUDGE else None,
+            language_model=language_model if "causal_lm" in evaluator.spec.roles else None,
         )
         for evaluator in wanted
     )

@@ -1,6 +1,7 @@
 """Perplexity and GPTScore: how likely a causal language model finds a text.
 
-The pack's role `causal_lm` gives log probabilities; without it these have no value. Thresholds of
+The pack's role `causal_lm` gives log probabilities, or a model that somebody serves; without either
+these have no value. Thresholds of
 the seed documents (0.5 for a number that is at least 1, infinity) can never or always pass, so
 there is no default: calibrate.
 """
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from guardrail_offline.evaluators.case_view import CaseView
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
     LOWER,
@@ -24,8 +25,9 @@ from guardrail_offline.evaluators.catalogue import (
     NoParameters,
     evaluator,
 )
+from guardrail_offline.hosts.errors import HostError
 from guardrail_service.errors import NotScorable
-from guardrail_service.types import MetricSpec, Role
+from guardrail_service.types import MetricSpec, Role, State
 
 _H2O = "h2o_sonar.evaluators."
 _ROLES: frozenset[Role] = frozenset({"causal_lm"})
@@ -75,7 +77,15 @@ class Perplexity(Evaluator[NoParameters]):
 
     def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return the perplexity of the answer."""
-        return {"perplexity": perplexity(view.models.log_probabilities("", view.answer))}
+        return {"perplexity": perplexity(_log_probabilities(view, "", view.answer))}
+
+
+def _log_probabilities(view: CaseView, prompt: str, text: str) -> npt.NDArray[Any]:
+    """Return what the model says; a served one that does not is the case's error, by its code."""
+    try:
+        return view.models.log_probabilities(prompt, text)
+    except HostError as error:
+        raise Unavailable(State.ERROR, error.code) from error
 
 
 Texts = Callable[[CaseView], Sequence[tuple[str, str]]]
@@ -113,7 +123,7 @@ class GptScore(Evaluator[NoParameters]):
         scores = []
         for first, target in pairs:
             start = self._frame.replace("{prompt}", prompt).replace("{first}", first)
-            scores.append(mean_nll(view.models.log_probabilities(start, target)))
+            scores.append(mean_nll(_log_probabilities(view, start, target)))
         return sum(scores) / len(scores)
 
 

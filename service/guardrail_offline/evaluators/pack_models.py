@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from guardrail_offline.hosts.log_probabilities import LanguageModelHost
 from guardrail_offline.judge.results import Asks
 from guardrail_service.detectors.hallucination.detector import OUTPUTS
 from guardrail_service.detectors.shared.comparison import vectors
@@ -79,6 +80,7 @@ class PackModels:
         judge: Asks | None = None,
     ) -> None:
         self.judge = judge
+        self.language_model: LanguageModelHost | None = None
         self._sessions = dict(sessions)
         self.fingerprints = dict(fingerprints or {})
         self._memory: OrderedDict[Row, RowOutput] = OrderedDict()
@@ -88,7 +90,8 @@ class PackModels:
     @property
     def roles(self) -> frozenset[Role]:
         """Return the roles the pack serves."""
-        return frozenset(self._sessions)
+        served = frozenset(self._sessions)
+        return served | {"causal_lm"} if self.language_model is not None else served
 
     @cached_property
     def windowers(self) -> dict[Role, Windower]:
@@ -196,8 +199,14 @@ class PackModels:
         """
         return float(self._run(Row(SIMILARITY, left, right, (SIMILARITY,)))[SIMILARITY])
 
-    def log_probabilities(self, prompt: str, text: str) -> npt.NDArray[np.float32]:
-        """Return the log probability of every token of a text that follows a prompt."""
+    def log_probabilities(self, prompt: str, text: str) -> npt.NDArray[np.floating[Any]]:
+        """Return the log probability of every token of a text that follows a prompt.
+
+        Raises:
+            HostError: If a served model is asked and does not say.
+        """
+        if self.language_model is not None:
+            return self.language_model.log_probabilities(prompt, text)
         session: Any = self._sessions["causal_lm"]
         found: npt.NDArray[np.float32] = session.log_probabilities(prompt, text)
         return found

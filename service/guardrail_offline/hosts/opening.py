@@ -3,6 +3,7 @@
     https://host/v1                          OpenAI-compatible: h2oGPT, vLLM, llama.cpp, LiteLLM ...
     azure+https://NAME.openai.azure.com      Azure OpenAI; the model is the deployment
     ollama+http://localhost:11434            Ollama
+    llamacpp+http://localhost:8080           llama.cpp, which also gives log probabilities of texts
     assistants+https://api.openai.com/v1     OpenAI Assistants; the model is the assistant's id
     bedrock:REGION                           Amazon Bedrock, Converse
     bedrock-rag:REGION?knowledge_base=ID     Amazon Bedrock, RetrieveAndGenerate
@@ -38,15 +39,17 @@ from guardrail_offline.hosts.openai_compatible import OpenAICompatible
 from guardrail_service.errors import ConfigurationError, choices
 
 HostKind = Literal[
-    "openai", "azure", "ollama", "assistants", "bedrock", "bedrock-rag", "template", "python"
-]
+    "openai", "azure", "ollama", "llamacpp", "assistants", "bedrock", "bedrock-rag", "template",
+    "python",
+]  # fmt: skip
 KINDS: tuple[HostKind, ...] = get_args(HostKind)
-EMBEDDING: tuple[HostKind, ...] = ("openai", "azure", "ollama")
+EMBEDDING: tuple[HostKind, ...] = ("openai", "azure", "ollama", "llamacpp")
 """Kinds that embed."""
 AZURE_VERSION = "2024-10-21"
 """The `api-version` that is asked for where the address names none."""
 _QUERIES: Mapping[HostKind, frozenset[str]] = {
     "azure": frozenset({"api-version"}),
+    "llamacpp": frozenset({"start"}),
     "bedrock": frozenset({"region"}),
     "bedrock-rag": frozenset({"region", "knowledge_base"}),
 }
@@ -83,6 +86,7 @@ class HostChoice:
         settings: H2O's advanced settings: fields of every request, sent as they are.
         limits: Time, tries and pace.
         option: The option that named it, for messages: `--target`, `--judge`.
+        model_option: The option of the model, where it is not that one with `-model` behind it.
     """
 
     address: str
@@ -92,6 +96,7 @@ class HostChoice:
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: Patience = field(default_factory=Patience)
     option: str = "--target"
+    model_option: str | None = None
 
     @property
     def parsed(self) -> HostAddress:
@@ -227,11 +232,21 @@ def _server(choice: HostChoice, found: HostAddress) -> OpenAICompatible | Ollama
         query = {"api-version": AZURE_VERSION, **found.query}
         endpoint = Endpoint(url, key, limits=limits, key_header="api-key", query=query)
         return OpenAICompatible(endpoint, model, in_path=True)
-    endpoint = Endpoint(found.place, key, limits=limits)
-    model = _model(choice, "the model's name on the server")
+    endpoint, model = server_endpoint(choice, found)
     if found.kind == "ollama":
         return OllamaHost(endpoint, model)
     return OpenAICompatible(endpoint, model)
+
+
+def server_endpoint(choice: HostChoice, found: HostAddress) -> tuple[Endpoint, str]:
+    """Return the endpoint and the model's name of a server.
+
+    Raises:
+        ConfigurationError: If the address cannot be used, or no model is named.
+    """
+    url = found.place.rstrip("/") + "/v1" if found.kind == "llamacpp" else found.place
+    endpoint = Endpoint(url, choice.key_variable, limits=choice.limits)
+    return endpoint, _model(choice, "the model's name on the server")
 
 
 def _assistant(choice: HostChoice, found: HostAddress) -> Assistant:
@@ -262,5 +277,6 @@ def _bedrock(choice: HostChoice, found: HostAddress) -> BedrockConverse | Bedroc
 
 def _model(choice: HostChoice, expected: str) -> str:
     if not choice.model:
-        raise ConfigurationError(f"{choice.option}-model", "nothing", expected)
+        option = choice.model_option or f"{choice.option}-model"
+        raise ConfigurationError(option, "nothing", expected)
     return choice.model

@@ -18,6 +18,7 @@ from typing import Any
 from guardrail_offline.datasets.labs import LabSource
 from guardrail_offline.evaluators.configured import Configured, config_sha256
 from guardrail_offline.hosts.chat import ChatHost
+from guardrail_offline.hosts.log_probabilities import open_language_model
 from guardrail_offline.runs.fair_averages import in_averages, why_unanswered
 from guardrail_offline.runs.grammar_groups import (
     GRAMMAR,
@@ -211,6 +212,7 @@ def _score(
     workers = min(options.workers, len(left))
     if not left:
         return
+    _say_something(configured)
     if workers == 1 and options.step_limit_s is None:
         models = models_for(configured, options.pack)
         for shard in left:
@@ -236,6 +238,17 @@ def _timings(layout: Layout, plan: ShardPlan) -> dict[str, dict[str, float]]:
             entry["cpu_s"] += seconds
             entry["cases"] += times["cases"]
     return dict(sorted(found.items(), key=lambda item: -item[1]["cpu_s"]))
+
+
+def _say_something(configured: Sequence[Configured]) -> None:
+    """Ask a served language model once, so that one that cannot be asked stops the run at once.
+
+    Raises:
+        HostError: If it does not say how likely a text is.
+    """
+    served = next((one.language_model for one in configured if one.language_model), None)
+    if served is not None:
+        open_language_model(served).log_probabilities("", "This is a sentence.")
 
 
 def _assemble(

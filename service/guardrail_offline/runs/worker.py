@@ -17,6 +17,7 @@ from guardrail_offline.evaluators.catalogue import EvaluatorSpec, unmet
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.evaluators.pack_models import PackModels, load_models
 from guardrail_offline.evaluators.result import Result, dumps, result_json
+from guardrail_offline.hosts.log_probabilities import open_language_model
 from guardrail_offline.judge.judge_client import open_reader
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.runs.shards import Layout, by_group, read_cases, whole_file, write_json
@@ -48,6 +49,9 @@ def models_for(configured: Sequence[Configured], pack: str) -> PackModels:
     settings = judge_of(configured)
     if settings is not None:
         models.judge = open_reader(settings)
+    served = next((one.language_model for one in configured if one.language_model), None)
+    if served is not None:
+        models.language_model = open_language_model(served)
     return models
 
 

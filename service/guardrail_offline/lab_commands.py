@@ -44,11 +44,11 @@ def convert(
 
     if to != "h2o" and to not in SUITE_FORMATS:
         raise ConfigurationError("--to", repr(to), f"h2o or one of {', '.join(SUITE_FORMATS)}")
-    source = _opened(lab, map_)
+    source = opened(lab, map_)
     cases = list(source.cases())
     without: list[str] = []
     if to == "h2o":
-        _write_lab(out_file, cases, source)
+        write_lab(out_file, cases, source)
     else:
         suite = SUITE_FORMATS[to]
         if out_file.suffix != suite.ending:
@@ -87,7 +87,7 @@ def perturb(
     from guardrail_offline.perturbation import lexicon as lexicons
     from guardrail_offline.perturbation import variants
 
-    source = _opened(lab, map_)
+    source = opened(lab, map_)
     levels = [level for level in variants.INTENSITIES if level in names_in(intensity)]
     if len(levels) != len(names_in(intensity)):
         expected = "low, medium or high, each once, with commas"
@@ -95,7 +95,7 @@ def perturb(
     chains = [variants.parse(name) for name in names_in(by)]
     known = lexicons.named(lexicon)
     made = variants.perturb(source.cases(), chains, levels, seed, known)
-    _write_lab(out_file, made.cases, source)
+    write_lab(out_file, made.cases, source)
     report = {
         "cases": len(made.cases),
         "added": made.added,
@@ -173,7 +173,7 @@ def ask(
     from guardrail_offline.hosts.prices import calls_meta, price_of, read_prices
     from guardrail_offline.hosts.targets import open_target
 
-    source = _opened(lab, map_)
+    source = opened(lab, map_)
     cases = list(source.cases())
     limits = Patience(timeout, retries, rate)
     settings = read_host_settings(target_settings, "--target-settings")
@@ -194,19 +194,20 @@ def ask(
             advance=advance,
         )
     meta = {} if found.model is None else {found.model: calls_meta(found.calls)}
-    _write_lab(out_file, found.cases, source, meta)
+    write_lab(out_file, found.cases, source, meta)
     _show_asked(found, out_file, as_json=as_json)
     raise typer.Exit(EXIT_INCOMPLETE if found.failed else 0)
 
 
-def _opened(lab: Path, mapping: Sequence[str] | None) -> LabSource:
+def opened(lab: Path, mapping: Sequence[str] | None = None) -> LabSource:
+    """Return a lab to read, its columns named as `--map` says."""
     from guardrail_offline.datasets.labs import open_lab
     from guardrail_offline.datasets.suites import RecordReader, mapping_of
 
     return open_lab(lab, RecordReader(mapping_of(mapping or ())))
 
 
-def _write_lab(
+def write_lab(
     path: Path,
     cases: Iterable[Case],
     source: LabSource,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from guardrail_offline.calibration import acceptance_command
 from guardrail_offline.calibration.command_parts import (
     THIRD,
     Adjudicator,
@@ -67,6 +68,8 @@ BaseOption = Annotated[
     typer.Option("--base", help="Guardrail JSON to calibrate; the shipped default if unset."),
 ]
 OutFolder = Annotated[Path, typer.Option("--out", help="Folder to write into.")]
+
+__all__ = ["acceptance_command", "calibrate_app"]
 
 
 @calibrate_app.command("lab")

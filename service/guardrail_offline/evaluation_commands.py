@@ -455,6 +455,11 @@ def _write_report(folder: Path, cases: int, *, wanted: bool) -> None:
         write_report([folder], folder / REPORT)
 
 
+def write_report_of(folder: Path, cases: int) -> None:
+    """Write the page of a run anew, if it has one."""
+    _write_report(folder, cases, wanted=(folder / "report.html").exists())
+
+
 def write_text(option: str, path: Path | None, text: str) -> None:
     """Write a file that an option names, whole or not at all; None writes none."""
     from guardrail_offline.runs.shards import whole_file

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from guardrail_offline.judge_run_commands import judge_estimate, judge_rejudge
 from guardrail_service.commands.console import AsJson, command, out, plain
 from guardrail_service.errors import ConfigurationError
 
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 
 judge_app = typer.Typer(
     add_completion=False,
-    help="Look at a judge: does it agree with people and with itself?",
+    help="Look at a judge: what does it cost, does it agree with people and with itself?",
     no_args_is_help=True,
 )
+judge_app.command("estimate")(judge_estimate)
+judge_app.command("rejudge")(judge_rejudge)
 
 
 @judge_app.command("check")

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -79,7 +79,14 @@ LANGUAGE_MODEL_KEY = "GUARDRAIL_LANGUAGE_MODEL_API_KEY"
 Redact = Annotated[bool, typer.Option("--redact", help="Keep no text in the judge's transcripts.")]
 
 
-def judge_settings(
+def judge_settings(url: str | None, model: str | None, **options: Any) -> JudgeSettings | None:
+    """Return the judge that options name, as `named_judge` does; None if they name none."""
+    if url is None and options.get("file") is None:
+        return None
+    return named_judge(url, model, **options)
+
+
+def named_judge(
     url: str | None,
     model: str | None,
     *,
@@ -89,8 +96,8 @@ def judge_settings(
     budget: float | None = None,
     prices: Path | None = None,
     redact: bool = False,
-) -> JudgeSettings | None:
-    """Return the judge that options name; None if they name none.
+) -> JudgeSettings:
+    """Return the judge that options and a file of settings name.
 
     Raises:
         ConfigurationError: If one of them cannot be used.
@@ -98,12 +105,9 @@ def judge_settings(
     from guardrail_offline.hosts.prices import read_prices
     from guardrail_offline.judge.judge_settings import read_settings
 
-    if url is None and file is None:
-        return None
-    table = {} if prices is None else read_prices(prices)
     return read_settings(
         file,
-        table,
+        {} if prices is None else read_prices(prices),
         url=url,
         model=model,
         store=store,

@@ -318,7 +318,7 @@ class Judge:
         failed = _Failed("error", "not_asked")
         for attempt in range(self.settings.tries):
             self._may_ask(deadline)
-            most = TokenUsage(_tokens_in(messages), int(options.get("max_tokens") or 0))
+            most = TokenUsage(tokens_in(messages), int(options.get("max_tokens") or 0))
             aside = self.purse.lay_aside(most)
             if aside is None:
                 raise _Failed("budget", "budget")
@@ -388,7 +388,7 @@ def _why(error: HostError) -> _Failed:
     return _Failed("error", error.code)
 
 
-def _tokens_in(messages: Sequence[Mapping[str, str]]) -> int:
+def tokens_in(messages: Sequence[Mapping[str, str]]) -> int:
     """Return a guess of the tokens of some messages, rather too high."""
     return sum(len(one["content"].encode("utf-8", "replace")) for one in messages) // (
         _LETTERS_PER_TOKEN

@@ -147,11 +147,22 @@ def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: RunO
         cut(lab, layout, options.shard_rows)
     asking = JudgeRun(layout, plan, configured, manifest_digest(manifest), options.host)
     asking.ask(options.asked)
-    _score(layout, plan, configured, options)
-    write_json(layout.out / TIMINGS, _timings(layout, plan))
-    summary = _assemble(layout, plan, configured, fingerprints, options)
+    summary = finished(layout, plan, configured, fingerprints, options)
     asking.close()
     return summary
+
+
+def finished(
+    layout: Layout,
+    plan: ShardPlan,
+    configured: Sequence[Configured],
+    fingerprints: Mapping[str, str],
+    options: RunOptions,
+) -> Summary:
+    """Score the shards that have no scores, put the results together and return the counts."""
+    _score(layout, plan, configured, options)
+    write_json(layout.out / TIMINGS, _timings(layout, plan))
+    return _assemble(layout, plan, configured, fingerprints, options)
 
 
 def fingerprints_of(configured: Sequence[Configured], pack: str) -> dict[str, str]:

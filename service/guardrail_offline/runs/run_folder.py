@@ -42,7 +42,7 @@ def planned(lab: LabSource, layout: Layout, manifest: dict[str, Any]) -> ShardPl
     _refuse_a_file(layout.out)
     path = layout.out / MANIFEST
     if path.exists():
-        found, plan = _recorded(path)
+        found, plan = recorded(path)
         if found != manifest:
             different = sorted(k for k in {**found, **manifest} if found.get(k) != manifest.get(k))
             raise ConfigurationError(
@@ -96,8 +96,12 @@ def _refuse_a_file(out: Path) -> None:
         raise ConfigurationError(str(nearest), "a file", "a folder")
 
 
-def _recorded(path: Path) -> tuple[dict[str, Any], ShardPlan]:
-    """Return what a manifest says beside the plan, and the plan."""
+def recorded(path: Path) -> tuple[dict[str, Any], ShardPlan]:
+    """Return what a manifest says beside the plan, and the plan.
+
+    Raises:
+        ConfigurationError: If it is no manifest.
+    """
     try:
         found = json.loads(path.read_text("utf-8"))
         plan = found.pop("plan")

@@ -251,3 +251,65 @@ def test_a_judge_has_a_model_and_an_address() -> None:
     """By name, before anything runs."""
     with pytest.raises(ConfigurationError, match="--judge-model"):
         JudgeSettings("http://x/v1", "")
+
+
+def judge_command(*words: str) -> Result:
+    """Run `guardrail judge`."""
+    return CliRunner().invoke(app, ["judge", *words], env={"COLUMNS": "250"})
+
+
+def test_what_has_no_answer_is_asked_again_and_nothing_else(lab: Path, tmp_path: Path) -> None:
+    """Not even the statements of the case; the run is then as if nothing had failed."""
+    out, limits = tmp_path / "out", tmp_path / "judge.json"
+    limits.write_text('{"concurrency": 1, "tries": 1}')
+    with judging(says, [None, "prose", "prose", None, "unavailable"]) as (script, url):
+        run(lab, out, url, "--judge-settings", str(limits))
+        assert rows(out) == {"q0": "judge_parse_failure", "q1": "judge_error", "q2": "abstention"}
+        first = len(script.seen)
+        ended = judge_command("rejudge", str(out))
+        assert ended.exit_code == 3, ended.output
+        assert [task for task, *_ in script.seen[first:]] == ["support"]
+        assert rows(out) == {"q0": "judge_parse_failure", "q1": 0.5, "q2": "abstention"}
+        ended = judge_command("rejudge", str(out), "--failed", "--json")
+        assert ended.exit_code == 0, ended.output
+        assert len(script.seen) == first + 2
+        run(lab, tmp_path / "other", url)
+    assert rows(out) == rows(tmp_path / "other")
+    one, two = (
+        json.loads((folder / "summary.json").read_text()) for folder in (out, tmp_path / "other")
+    )
+    assert one == two
+
+
+def test_only_a_run_with_a_judge_is_judged_again(tmp_path: Path) -> None:
+    """Anything else is refused by name."""
+    assert judge_command("rejudge", str(tmp_path)).exit_code == 2
+
+
+def test_calls_tokens_and_cost_are_foretold_without_a_call(lab: Path, tmp_path: Path) -> None:
+    """The calls are those that are made; transcripts are not counted again."""
+    prices, store = tmp_path / "prices.json", tmp_path / "t.sqlite"
+    prices.write_text('{"m": {"input": 1.0, "output": 10.0}}')
+    with judging(says) as (script, url):
+        words = ("estimate", str(lab), "-e", "faithfulness", "--judge", url, "--judge-model", "m")
+        shown = judge_command(*words, "--prices", str(prices), "--json")
+        assert shown.exit_code == 0, shown.output
+        assert not script.seen
+        run(lab, tmp_path / "out", url, "--judge-store", str(store))
+        made = len(script.seen)
+        after = judge_command(*words, "--judge-store", str(store), "--json")
+    found = json.loads(shown.output)
+    assert found["total"]["calls"] == made == 4
+    assert 0 < found["total"]["cost"] < found["total"]["most"]
+    assert found["total"]["constant_tokens"] < found["total"]["prompt_tokens"]
+    total = json.loads(after.output)["total"]
+    assert (total["calls"], total["remembered"], total["cost"]) == (0, 4, None)
+
+
+def test_every_evaluator_can_be_foretold(lab: Path) -> None:
+    """With one line each, and the sum; as a table, too."""
+    shown = judge_command("estimate", str(lab))
+    assert shown.exit_code == 0, shown.output
+    assert "ragchecker" in shown.output
+    assert "together" in shown.output
+    assert "--prices" in shown.output

@@ -287,16 +287,18 @@ def check_command(
     Ends with 0 if the promise stands, 1 if it is broken or scores have drifted, 2 on bad input.
     """
     from guardrail_offline.calibration.checkup import checkup
+    from guardrail_offline.calibration.judged_policy import policy_of_file
     from guardrail_offline.calibration.labels import read_labels, verdicts
     from guardrail_offline.calibration.scored_lab import read_lab
     from guardrail_service.policy.file import load_file
     from guardrail_service.policy.file_schema import read_json
 
     serving, _ = serving_at_hand(pack, config)
-    policy = load_file(config, serving).policy
     words = verdicts(read_labels(labels), str(labels), adjudicator=adjudicator)
-    block = read_json(config).get("calibration", {})
-    found = checkup(policy, block, read_lab(lab), words.passes, words.abstained)
+    content, scored = read_json(config), read_lab(lab)
+    policy = policy_of_file(content, scored) or load_file(config, serving).policy
+    block = content.get("calibration", {})
+    found = checkup(policy, block, scored, words.passes, words.abstained)
     if as_json:
         out.print_json(json.dumps(found.as_json()))
     else:

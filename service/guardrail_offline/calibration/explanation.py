@@ -20,7 +20,8 @@ def explain(content: Mapping[str, Any]) -> list[str]:
             "This file promises nothing: it has no record of a calibration.",
             "Its thresholds may come from anywhere: how often they flag a good answer is unknown.",
         ]
-    return [*_promise(block), *_basis(block), *_found(block), *_limits(block), *_metrics(block)]
+    parts = (_promise, _judge, _basis, _found, _limits, _metrics)
+    return [sentence for part in parts for sentence in part(block)]
 
 
 def _promise(block: Mapping[str, Any]) -> Iterator[str]:
@@ -67,6 +68,14 @@ def _promise(block: Mapping[str, Any]) -> Iterator[str]:
             else "A promise on average holds for a rule that no other look chose."
         )
         yield f"These labels were looked at {looks['count']} times. {together}"
+
+
+def _judge(block: Mapping[str, Any]) -> Iterator[str]:
+    for name, told in block.get("judge", {}).items():
+        yield (
+            f"The scores of {name} are those of the judge {told['model']} with the prompts of this "
+            "file; of another judge it promises nothing. No service can serve it."
+        )
 
 
 def _basis(block: Mapping[str, Any]) -> Iterator[str]:

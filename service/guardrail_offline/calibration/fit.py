@@ -15,6 +15,7 @@ from guardrail_offline.calibration.deciding_metrics import (
     used_fingerprints,
 )
 from guardrail_offline.calibration.fit_options import FitOptions
+from guardrail_offline.calibration.judged_policy import judged_policy
 from guardrail_offline.calibration.labels import (
     ADJUDICATOR,
     HumanVerdicts,
@@ -122,12 +123,14 @@ def run_fit(inputs: FitInputs, options: FitOptions, serving: Serving) -> FitResu
     Raises:
         ConfigurationError: If files do not fit together or labels cannot carry the promise.
     """
-    base = base_policy(inputs.base, serving)
     lab = read_lab(inputs.lab)
+    judged = judged_policy(lab, inputs.metrics)
+    base = judged or base_policy(inputs.base, serving)
     labels = read_labels(inputs.labels)
     words = verdicts(labels, str(inputs.labels), inputs.about, inputs.adjudicator)
     gates = deciding_metrics(base, lab, inputs.metrics)
-    refuse_mismatch(lab, gates, serving)
+    if judged is None:
+        refuse_mismatch(lab, gates, serving)
     weights, sampling = _sample(inputs.sample, lab, words)
     previous = _previous(inputs.previous, options)
     fitted = fit_thresholds(
@@ -146,6 +149,8 @@ def run_fit(inputs: FitInputs, options: FitOptions, serving: Serving) -> FitResu
         inputs=inputs.as_json(),
     )
     block = provenance_block(fitted, lab, words, sources)
+    if judged is not None:
+        block |= {"judge": {name: lab.judged[name].told for name in judged.rules}, "models": {}}
     name = inputs.name or f"{base.name}-calibrated"
     content = guardrail_file(fitted, block, base, name, inputs.version)
     if fitted.promising:  # a comparison promises nothing, so it spends nothing

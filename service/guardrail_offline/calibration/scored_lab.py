@@ -19,7 +19,7 @@ from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy
 from guardrail_service.policy.provenance import sha256_of
 from guardrail_service.text.language import identify
-from guardrail_service.types import State
+from guardrail_service.types import MetricSpec, State
 
 HEADER = "scored_lab"
 _LENGTHS = ((300, "under 300 characters"), (1000, "300 to 999 characters"))
@@ -51,6 +51,21 @@ class LabCase:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgeScores:
+    """An evaluator whose scores a judge gave.
+
+    Attributes:
+        metrics: The primary one first.
+        h2o_id: Its id in H2O Eval Studio, if it has one.
+        told: What the scores depend on: the judge's model and options, versions of prompts.
+    """
+
+    metrics: tuple[MetricSpec, ...]
+    h2o_id: str | None
+    told: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredLab:
     """Scored cases of one configuration of detectors.
 
@@ -59,12 +74,14 @@ class ScoredLab:
         cases: In the order of the lab.
         fingerprints: What the scores depend on: per model role, `segmenter`, `evidence`.
         parameters: Of each detector whose scores these are.
+        judged: The evaluators that a judge scored, by id.
     """
 
     where: str
     cases: tuple[LabCase, ...]
     fingerprints: Mapping[str, str]
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    judged: Mapping[str, JudgeScores] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:
@@ -169,7 +186,19 @@ def _from_run(folder: Path) -> ScoredLab:
             records.setdefault(row.key, row.record)
     cases = tuple(_from_record(key, records[key], scores) for key, scores in rows.items())
     parameters = {name: results.about.get("parameters", {}) for name, results in run.items()}
-    return ScoredLab(str(folder), cases, fingerprints, parameters)
+    judged = {name: _judge_scores(found) for name, found in run.items() if _by_judge(found)}
+    return ScoredLab(str(folder), cases, fingerprints, parameters, judged)
+
+
+def _by_judge(results: EvaluatorResults) -> bool:
+    return results.about.get("backend") == "judge" and bool(results.about.get("judge"))
+
+
+def _judge_scores(results: EvaluatorResults) -> JudgeScores:
+    """Return what a judge's scores are of; its address may change and says nothing about them."""
+    judge = {key: value for key, value in results.about["judge"].items() if key != "url"}
+    told = {**judge, "prompts": results.about.get("prompts", {})}
+    return JudgeScores(tuple(results.metrics.values()), results.h2o_id, told)
 
 
 def _once(folder: Path, results: EvaluatorResults) -> Iterator[Any]:

@@ -172,6 +172,9 @@ class _Reader:
         self._serving = serving
         self._file = file
         self._registry = serving.registry
+        if (file.calibration.model_extra or {}).get("judge"):
+            found = "thresholds of scores that a judge gives"
+            raise self._error("calibration.judge", found, "thresholds of detectors that run here")
         self._registry.load_plugins(file.evaluator_ids)
         self._specs = self._resolve_ids()
         self._serving = serving.including(self._specs)

@@ -427,25 +427,39 @@ def bench_guarding(
 @bench_app.command("grades")
 @command
 def bench_grades(
-    data: Annotated[
-        Path, typer.Option(help="Folder with grounding, safety, pii and qa.jsonl(.gz).")
-    ],
     out_file: Annotated[Path, typer.Option("--out", help="JSON file to write.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with grounding, safety, pii and qa.jsonl(.gz).")
+    ] = None,
+    only_constructed: Annotated[
+        bool,
+        typer.Option(
+            "--only-constructed",
+            help="Measure anew only what is right by construction; the rest of --out stays.",
+        ),
+    ] = False,
     limit: Annotated[int, typer.Option(min=2, help="Rows of each set at most.")] = 160,
     scores: Annotated[
         Path | None, typer.Option(help="Where to keep scores, so that a stopped run goes on.")
     ] = None,
     pack: PackOption = None,
 ) -> None:
-    """Compare the numbers of offline evaluators with labels of people.
+    """Compare the numbers of offline evaluators with labels of people, and with truth.
+
+    The truth is that of examples/grammar: answers that are right or wrong by construction.
 
     `service/guardrail_offline/evaluators/grades.json` is what this wrote for the pack that ships.
     """
-    from guardrail_bench import evaluator_grades
+    from guardrail_bench import constructed, evaluator_grades
 
     chosen = settings_from(model_pack=pack).model_pack
+    if data is None and not only_constructed:
+        raise ConfigurationError("--data", "nothing", "a folder, or --only-constructed")
     with err.status("measuring"):
-        report = evaluator_grades.run(data, limit, scores, chosen)
+        report = json.loads(out_file.read_text("utf-8")) if data is None else (
+            evaluator_grades.run(data, limit, scores, chosen)
+        )  # fmt: skip
+        report["by_construction"] = constructed.measure(chosen)
     out_file.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
     out.print(f"{len(report['grades'])} evaluators graded on {len(report['sets'])} sets")
 

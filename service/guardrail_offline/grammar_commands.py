@@ -12,6 +12,15 @@ import typer
 from rich.table import Table
 
 from guardrail_offline.evaluation_commands import EXIT_INCOMPLETE
+from guardrail_offline.judge_options import (
+    JudgeMode,
+    JudgeModel,
+    JudgeStore,
+    JudgeUrl,
+    backend_choice,
+    judge_lines,
+    judge_settings,
+)
 from guardrail_service.commands.console import (
     AsJson,
     PackOption,
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
     from guardrail_offline.grammar.fill import FillOptions, FillStatistics
     from guardrail_offline.grammar.schema import Schema
     from guardrail_offline.grammar.templates import TemplateSet
+    from guardrail_offline.judge.judge_settings import JudgeSettings
 
 grammar_app = typer.Typer(
     add_completion=False,
@@ -96,12 +106,17 @@ def templates_command(
     counts: Annotated[bool, typer.Option("--counts", help="Also ask how many rows.")] = False,
     multi: Several = False,
     overwrite: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+    judge: JudgeUrl = None,
+    judge_model: JudgeModel = None,
+    judge_store: JudgeStore = None,
+    judge_mode: JudgeMode = "read-write",
     max_seconds: Seconds = MAX_SECONDS,
     max_rows: Rows = MAX_ROWS,
     as_json: AsJson = False,
 ) -> None:
     """Make SQL templates that meet every criterion on the data, each with texts in six styles.
 
+    A judge, if one is named, words each text once more; what loses a placeholder is refused.
     Ends with 3 if no template is left; the reasons are shown and nothing is written.
     """
     from guardrail_offline.grammar.enumeration import EnumerationOptions
@@ -123,6 +138,9 @@ def templates_command(
             else:
                 found = read_templates(from_file, engine, schema, options, lambda: advance(1))
                 found = _next_edition(found)
+        asked = judge_settings(judge, judge_model, store=judge_store, mode=judge_mode)
+        if asked is not None:
+            found = _reworded(found, asked)
         content = templates_json(found, schema, engine.dialect)
     if found.templates:
         _write_json("--out", out_file, content)
@@ -197,13 +215,18 @@ def score_command(
         Path | None, typer.Option("--out", "-o", help="Folder of the run; a lab needs it.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    judge: JudgeUrl = None,
+    judge_model: JudgeModel = None,
+    judge_store: JudgeStore = None,
+    judge_mode: JudgeMode = "read-write",
     pack: PackOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Score answers to generated questions: gaps, robustness by style, and who is to blame.
 
     It is `guardrail evaluate -e grammar` with tables of its own; any run that had the evaluator
-    has them, too. Ends with 3 if no generated case has an answer.
+    has them, too. A judge is asked only about answers that no rule decides. Ends with 3 if no
+    generated case has an answer.
     """
     from guardrail_offline.runs.grammar_groups import GRAMMAR
 
@@ -215,7 +238,8 @@ def score_command(
         raise ConfigurationError("--out", "nothing", "a folder for the run")
     else:
         folder = out_dir
-        _evaluate(lab, folder, workers, pack)
+        asked = judge_settings(judge, judge_model, store=judge_store, mode=judge_mode)
+        _evaluate(lab, folder, workers, pack, asked)
     path = folder / GRAMMAR
     if not path.exists():
         out.print("no generated case: its categories have `grammar`")
@@ -229,15 +253,52 @@ def score_command(
     raise typer.Exit(0 if judged else EXIT_INCOMPLETE)
 
 
-def _evaluate(lab: Path, folder: Path, workers: int, pack: str | None) -> None:
+@grammar_app.command("study")
+@command
+def study_command(
+    run: Annotated[
+        Path, typer.Argument(help="Run of guardrail evaluate with -e grammar and others.")
+    ],
+    out_file: Annotated[
+        Path | None, typer.Option("--out", "-o", help="JSON file to write.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every metric, not only those that come first.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Hold every evaluator of a run against answers that are right or wrong by construction.
+
+    Precision: which share of what it calls right is right. Recall: which share of the right answers
+    it calls right. With exact 95 % intervals.
+    """
+    from guardrail_offline.grammar.study import study
+    from guardrail_offline.runs.result_files import read_run
+
+    found = study(read_run(run))
+    if out_file is not None:
+        _write_json("--out", out_file, found)
+    if as_json:
+        out.print_json(json.dumps(found))
+    else:
+        _show_study(found, everything=everything)
+
+
+def _evaluate(
+    lab: Path, folder: Path, workers: int, pack: str | None, asked: JudgeSettings | None
+) -> None:
     from guardrail_offline.datasets.labs import open_lab
     from guardrail_offline.evaluators.configured import configure
     from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 
+    choice = backend_choice(asked, None if asked is None else "grammar", None)
+
     chosen = settings_from(model_pack=pack).model_pack
     with late_progress_bar("scoring") as (begin, advance):
         options = RunOptions(folder, chosen, workers, begin=begin, advance=advance)
-        evaluate_lab(open_lab(lab), configure(["grammar"]), options)
+        evaluate_lab(open_lab(lab), configure(["grammar"], backends=choice), options)
+    for line in judge_lines(folder):
+        out.print(line, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -265,6 +326,22 @@ def _write_json(option: str, path: Path, content: Any) -> None:
     from guardrail_offline.evaluation_commands import write_text
 
     write_text(option, path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def _reworded(found: TemplateSet, asked: JudgeSettings) -> TemplateSet:
+    """Return templates with what a judge words anew beside the texts of the rules."""
+    from guardrail_offline.grammar.rewriting import rewriter_of
+    from guardrail_offline.grammar.templates import reworded
+    from guardrail_offline.judge.judge_client import open_judge
+
+    judge = open_judge(asked)
+    with late_progress_bar("rewording") as (begin, advance):
+        begin(_texts(found))
+        again = reworded(found, rewriter_of(judge), lambda: advance(1))
+    _note([f"{_texts(again) - _texts(found)} texts are the judge's ({asked.model})"])
+    if judge.stopped:
+        _note([f"the judge was not asked any more: {judge.stopped}"])
+    return again
 
 
 def _next_edition(found: TemplateSet) -> TemplateSet:
@@ -432,3 +509,33 @@ def _shares(scores: dict[str, Any]) -> tuple[str, str]:
         shown = "-" if value is None else f"{value:.3f}"
         found.append(shown if ends is None else f"{shown} ({ends[0]:.3f} to {ends[1]:.3f})")
     return found[0], found[1]
+
+
+def _show_study(found: dict[str, Any], *, everything: bool) -> None:
+    table = Table("predictor", "at", "precision", "recall", "area", "calls right", "unscored")
+    for one in found["predictors"]:
+        if not (one["primary"] or everything):
+            continue
+        called = one["right_called_right"] + one["wrong_called_right"]
+        table.add_row(
+            plain(one["metric"]),
+            "-" if one["threshold"] is None else f"{one['threshold']:g}",
+            _with_ends(one, "precision"),
+            _with_ends(one, "recall"),
+            "-" if one["area"] is None else f"{one['area']:.2f}",
+            "-" if one["threshold"] is None else str(called),
+            str(one["unscored"]),
+        )
+    out.print(table)
+    share = _with_ends(found["all_called_right"], "precision")
+    out.print(
+        f"{found['answers']} answers to {found['groups']} questions, {found['right']} right: "
+        f"whoever calls all of them right has precision {share} and recall 1"
+    )
+
+
+def _with_ends(one: dict[str, Any], name: str) -> str:
+    if one[name] is None:
+        return "-"
+    low, high = one[f"{name}_95"]
+    return f"{one[name]:.2f} ({low:.2f} to {high:.2f})"

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -178,7 +178,7 @@ class Evaluator(ABC, Generic[P]):
 
     spec: EvaluatorSpec
     parameters: type[P]
-    has_classes: ClassVar[bool] = True
+    has_classes: bool = True
     """What it tallies for `per_model` are pairs of an expected and a predicted class."""
 
     @abstractmethod
@@ -191,7 +191,12 @@ class Evaluator(ABC, Generic[P]):
 
     def evaluate(self, views: Sequence[CaseView], parameters: P) -> list[Result]:
         """Return a result per case; a case that fails does not stop the next one."""
-        return [self.guarded(partial(self.judge, view, parameters)) for view in views]
+        found = [self.guarded(partial(self.judge, view, parameters)) for view in views]
+        return self.finish(views, found)
+
+    def finish(self, views: Sequence[CaseView], results: Sequence[Result]) -> list[Result]:
+        """Return the results of one question's cases with what they say only together."""
+        return list(results)
 
     def tally(self, result: Result) -> tuple[str, ...] | None:
         """Return what a case adds to its model's counts, for the metrics of `per_model`."""

@@ -30,8 +30,9 @@ def grade_of(spec: EvaluatorSpec) -> dict[str, Any]:
     """
     found = measured()
     metrics = found["grades"].get(spec.id) if spec.backend != "judge" else None
+    built = _by_construction(spec)
     if not metrics:
-        return {"grade": UNKNOWN, "reason": _why_unknown(spec)}
+        return {"grade": UNKNOWN, "reason": _why_unknown(spec), **built}
     first = next(key for key in spec.keys if key in metrics)
     names = sorted({name for one in metrics.values() for name in one["sets"]})
     return {
@@ -41,7 +42,18 @@ def grade_of(spec: EvaluatorSpec) -> dict[str, Any]:
         "measured": found["measured"],
         "pack": "embedded",
         "sets": {name: found["sets"][name] for name in names},
+        **built,
     }
+
+
+def _by_construction(spec: EvaluatorSpec) -> dict[str, Any]:
+    """Return how an evaluator tells answers that are right by construction, where it was tried."""
+    found = measured().get("by_construction", {})
+    metrics = found.get("evaluators", {}).get(spec.id)
+    if not metrics or spec.backend == "judge":
+        return {}
+    about = {key: found[key] for key in ("measured", "answers", "right", "groups")}
+    return {"by_construction": {**about, "metrics": metrics}}
 
 
 def word(area: float) -> str:
@@ -52,14 +64,28 @@ def word(area: float) -> str:
 def grade_line(spec: EvaluatorSpec) -> str:
     """Return an evaluator's grade as one line for people."""
     found = grade_of(spec)
+    built = _constructed_line(spec, found)
     if found["grade"] == UNKNOWN:
-        return f"{UNKNOWN}: {found['reason']}"
+        return f"{UNKNOWN}: {found['reason']}{built}"
     one = found["metrics"][found["metric"]]
     kinds = sorted({found["sets"][name]["labels"] for name in one["sets"]})
     return (
         f"{found['grade']}: area {_between(one, 'area')}, kappa {_kappa(one)}; "
-        f"n {one['n']}, {', '.join(one['sets'])} (labels: {', '.join(kinds)}), {found['measured']}"
+        f"n {one['n']}, {', '.join(one['sets'])} (labels: {', '.join(kinds)}), "
+        f"{found['measured']}{built}"
     )
+
+
+def _constructed_line(spec: EvaluatorSpec, found: Mapping[str, Any]) -> str:
+    built = found.get("by_construction")
+    if built is None:
+        return ""
+    one = next(built["metrics"][key] for key in spec.keys if key in built["metrics"])
+    shares = [
+        f"{name} {_between(one, name)}" for name in ("precision", "recall") if one[name] is not None
+    ]
+    area = [] if one["area"] is None else [f"area {one['area']:.2f}"]
+    return f"; of {built['answers']} answers true by construction: {', '.join([*area, *shares])}"
 
 
 def _kappa(one: Mapping[str, Any]) -> str:
@@ -126,6 +152,7 @@ def grades_page(specs: Iterable[EvaluatorSpec]) -> list[str]:
         "Labels of `people`: they judged the text. `constructed`: good and bad texts were",
     ]
     lines += ["written to be so. `generated`: a generator placed what is to be found."]
+    lines += _constructed_page(found.get("by_construction"))
     lines += ["", "Not measured:", ""]
     lines += [f"- `{name}`: {why}" for name, why in found["not_measured"].items()]
     return lines
@@ -140,3 +167,34 @@ def _line(path: str, one: Mapping[str, Any]) -> str:
     shown = cut if isinstance(cut, str) else f"{cut:g}"
     n = f"{one['n']}, {one['unscored']}"
     return f"| `{path}` | {_between(one, 'area')} | {kappa} | {shown} | {n} | {sets} |"
+
+
+def _constructed_page(built: Mapping[str, Any] | None) -> list[str]:
+    """Return the table of what is right by construction, as lines."""
+    if built is None:
+        return []
+    lines = [
+        "",
+        "### Right by construction",
+        "",
+        f"{built['answers']} answers of {len(built['systems'])} systems of examples/grammar, of "
+        f"which {built['right']} are right, to {built['groups']} questions from a database, each "
+        "in six wordings ([grammar.md](grammar.md#study)). Precision is the share of right answers "
+        "among those that a metric calls right, recall the share of right answers that it calls "
+        f"right, with exact 95 % intervals: `{built['command']}`, {built['measured']}. Whoever "
+        f"calls all answers right has precision {built['right'] / built['answers']:.2f}.",
+        "",
+        "| metric | at | precision | recall | area | unscored |",
+        "|---|---|---|---|---|---|",
+    ]
+    for evaluator, metrics in sorted(built["evaluators"].items()):
+        for key, one in metrics.items():
+            cut = "-" if one["threshold"] is None else f"{one['threshold']:g}"
+            shares = " | ".join(
+                "-" if one[name] is None else _between(one, name)
+                for name in ("precision", "recall")
+            )
+            area = "-" if one["area"] is None else f"{one['area']:.2f}"
+            name = f"`{evaluator}.{key}`"
+            lines.append(f"| {name} | {cut} | {shares} | {area} | {one['unscored']} |")
+    return lines

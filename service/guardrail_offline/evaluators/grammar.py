@@ -8,8 +8,7 @@ them pass on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import Field
@@ -69,6 +68,20 @@ def correctness(view: CaseView, parameters: GrammarParameters) -> Correctness:
         Unavailable: If there is no answer, an error stands in its place, or only a model could
             tell and it does not read the language.
     """
+    found = ruled(view, parameters)
+    if found is not None:
+        return found
+    if not any(token_f1(one, view.answer) for one in view.right_answers):
+        return Correctness(False, "token_overlap")
+    return _by_model(view, parameters)
+
+
+def ruled(view: CaseView, parameters: GrammarParameters) -> Correctness | None:
+    """Return what rules say of an answer, or None where they pass on.
+
+    Raises:
+        Unavailable: If there is no answer, or an error stands in its place.
+    """
     answer, wanted = view.answer, view.right_answers
     found = best_match(wanted, answer, view.case.question)
     if found is not None and found.same:
@@ -83,10 +96,9 @@ def correctness(view: CaseView, parameters: GrammarParameters) -> Correctness:
         return Correctness(False, found.by)
     if all(_is_value(one) for one in wanted):
         return Correctness(False, "value")
-    overlap = max(token_f1(one, answer) for one in wanted)
-    if overlap >= parameters.least_overlap or overlap == 0:
-        return Correctness(overlap > 0, "token_overlap")
-    return _by_model(view, parameters)
+    if max(token_f1(one, answer) for one in wanted) >= parameters.least_overlap:
+        return Correctness(True, "token_overlap")
+    return None
 
 
 def _held(view: CaseView, answer: str, wanted: Sequence[str]) -> str | None:
@@ -188,6 +200,43 @@ def _ids(case: Case) -> frozenset[str]:
     return frozenset(passage.id for passage in case.contexts or () if passage.id is not None)
 
 
+def result_of(view: CaseView, decide: Callable[[], Correctness]) -> Result:
+    """Return the metrics of one case.
+
+    Args:
+        view: The case.
+        decide: Says whether the answer is right; asked only where something is.
+
+    Raises:
+        Unavailable: If the case was not generated, or has no answer.
+    """
+    case = view.case
+    refuse_others(case)
+    later = {key: Score.missing(State.NOT_APPLICABLE, "per_model") for key in PER_MODEL}
+    if UNKNOWN in case.categories:
+        _ = view.answer
+        none = Score.missing(State.NOT_APPLICABLE, "answer_unknown")
+        admits = Score(float(view.abstained))
+        scores = {"correct": none, "answer_retrieved": none, "admits_unknown": admits}
+        return Result(scores | later, (), _place(case) | {"unknown": True})
+    found, there = decide(), retrieved(case)
+    scores = {
+        "correct": Score(float(found.right)),
+        "answer_retrieved": _retrieval(case),
+        "admits_unknown": Score.missing(State.NOT_APPLICABLE, "answer_known"),
+    }
+    details = _place(case) | {"level": found.level, "right": found.right}
+    if there is not None:
+        details |= {"retrieved": there[0], "retrieved_by": there[1]}
+    return Result(scores | later, (), details)
+
+
+def refuse_others(case: Case) -> None:
+    """Raise Unavailable for a case that was not made from a database."""
+    if GENERATED not in case.categories:
+        raise Unavailable(State.NOT_APPLICABLE, "not_generated")
+
+
 @evaluator
 class Grammar(Evaluator[GrammarParameters]):
     """Correct answers outside gaps over answers outside gaps; a gap is right in no wording.
@@ -225,28 +274,10 @@ class Grammar(Evaluator[GrammarParameters]):
 
     def judge(self, view: CaseView, parameters: GrammarParameters) -> Result:
         """Return whether an answer is right, or admits that nothing is known where nothing is."""
-        case = view.case
-        if GENERATED not in case.categories:
-            raise Unavailable(State.NOT_APPLICABLE, "not_generated")
-        later = {key: Score.missing(State.NOT_APPLICABLE, "per_model") for key in PER_MODEL}
-        known = Score.missing(State.NOT_APPLICABLE, "answer_known")
-        if UNKNOWN in case.categories:
-            _ = view.answer
-            none = Score.missing(State.NOT_APPLICABLE, "answer_unknown")
-            admits = Score(float(view.abstained))
-            scores = {"correct": none, "answer_retrieved": none, "admits_unknown": admits}
-            return Result(scores | later, (), _place(case) | {"unknown": True})
-        found = correctness(view, parameters)
-        there = retrieved(case)
-        scores = {"correct": Score(float(found.right)), "answer_retrieved": _retrieval(case)}
-        details = _place(case) | {"level": found.level, "right": found.right}
-        if there is not None:
-            details |= {"retrieved": there[0], "retrieved_by": there[1]}
-        return Result(scores | {"admits_unknown": known} | later, (), details)
+        return result_of(view, lambda: correctness(view, parameters))
 
-    def evaluate(self, views: Sequence[CaseView], parameters: GrammarParameters) -> list[Result]:
-        """Return each case's result; wrong ones name the part that is to blame."""
-        results = [self.guarded(partial(self.judge, view, parameters)) for view in views]
+    def finish(self, views: Sequence[CaseView], results: Sequence[Result]) -> list[Result]:
+        """Return the results of one question's cases; wrong ones name the part that is to blame."""
         groups: dict[str, list[Answered]] = {}
         for view, result in zip(views, results, strict=True):
             if "right" in result.details:

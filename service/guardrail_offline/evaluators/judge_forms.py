@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -173,6 +173,7 @@ class JudgeBacked(Evaluator[Any]):
     def __init__(self, evaluator: AnyEvaluator, form: AnyForm) -> None:
         self.form = form
         self.without_judge = evaluator
+        self.has_classes = evaluator.has_classes
         self.parameters = form.parameters or evaluator.parameters
         self.spec = _spec(evaluator.spec, form)
 
@@ -200,6 +201,10 @@ class JudgeBacked(Evaluator[Any]):
             self.form.ask(view, Asking(view.models.judge), parameters)
         except (Unavailable, NotScorable):
             return
+
+    def finish(self, views: Sequence[CaseView], results: Sequence[Result]) -> list[Result]:
+        """Return what the form without a judge makes of one question's results together."""
+        return self.without_judge.finish(views, results)
 
     def tally(self, result: Result) -> tuple[str, ...] | None:
         """Return what the form without a judge counts."""

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from guardrail_bench import evaluator_grades, grade_sets
+from guardrail_bench import constructed, evaluator_grades, grade_sets
 from guardrail_offline.evaluators.catalogue import CATALOGUE
+from guardrail_offline.evaluators.grades import measured
 from guardrail_service.errors import InputError
 
 BAD = "Please contact Nora Becker at nora@example.org."
@@ -97,3 +98,18 @@ def test_rows_are_read_as_their_set_says() -> None:
     assert (cited.case.answer, cited.case.expected) == ("H. [1]", None)
     assert grade_sets.claim_of({**row, "split": "train"}) is None
     assert grade_sets.relevance_of({"src": "other"}) is None
+
+
+def test_what_says_whether_answers_are_right_is_graded_by_construction() -> None:
+    """The shipped measurement has all of them, and its counts are those of precision and recall."""
+    built = measured()["by_construction"]
+    wanted = {spec.id for spec in CATALOGUE.specs() if constructed.graded(spec)}
+    assert set(built["evaluators"]) == wanted
+    assert "faithfulness" in wanted
+    assert {"grammar", "secrets", "rouge"}.isdisjoint(wanted)
+    for metrics in built["evaluators"].values():
+        (one,) = metrics.values()
+        right, called = one["right_called_right"], one["wrong_called_right"]
+        if one["precision"] is not None:
+            assert one["precision"] == pytest.approx(right / (right + called), abs=0.001)
+            assert one["precision_95"][0] <= one["precision"] <= one["precision_95"][1]

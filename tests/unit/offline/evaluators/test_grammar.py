@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 
 from guardrail_offline.datasets.cases import Case
+from guardrail_offline.evaluators.backends import choice_of
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.grammar import PER_MODEL
 from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.evaluators.result import Result
+from guardrail_offline.judge.judge_settings import JudgeSettings
+from guardrail_offline.judge.stand_in import FakeJudge
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_offline.runs.worker import models_for, score
 from guardrail_service.types import Passage
 
 CONFIGURED = configure(["grammar"])
+CHOICE = choice_of(JudgeSettings("https://judge.example/v1", "j"), ["grammar"])
 
 
 @cache
@@ -160,3 +164,25 @@ def test_what_exists_for_groups_only_comes_from_the_tally() -> None:
     assert [tally.value("m", key) for key in PER_MODEL] == pytest.approx([0.5, 1 / 3, 0.5, 0.5])
     assert tally.value("n", "robustness") is None
     assert tally.value("n", "gap_share") == 1.0
+
+
+def test_a_judge_is_asked_where_rules_pass_on_and_the_group_is_judged_as_before() -> None:
+    """Of three answers one is equal, one is a value: only the third is asked about."""
+    judge = FakeJudge({"same_answer": {"reason": "r", "judgement": "Correct"}})
+    configured = configure(["grammar"], backends=CHOICE)
+    cases = [
+        case("Lisbon", key="1"),
+        case("The capital of Portugal.", key="2"),
+        case("Not in the capital.", key="3"),
+        case("I don't know.", None, "grammar:unknown", key="4"),
+    ]
+    found = score(list(enumerate(cases)), configured, PackModels({}, judge=judge))
+    results = [found[index]["grammar"] for index in range(4)]
+    assert [name for name, *_ in judge.asked] == ["same_answer"] * 2
+    assert [one.details.get("level") for one in results] == ["equal", "judge", "judge", None]
+    assert results[1].scores["correct"].value == 1.0
+    assert results[3].scores["admits_unknown"].value == 1.0
+    failing = FakeJudge(lambda *_: FakeJudge.failing("parse_failure"))
+    found = score(list(enumerate(cases)), configured, PackModels({}, judge=failing))
+    assert found[1]["grammar"].scores["correct"].reason == "judge_parse_failure"
+    assert not configured[0].evaluator.has_classes

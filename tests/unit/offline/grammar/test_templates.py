@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from guardrail_offline.grammar.engine import open_engine
 from guardrail_offline.grammar.enumeration import EnumerationOptions
 from guardrail_offline.grammar.queries import Wrong, read_query
+from guardrail_offline.grammar.rewriting import rewriter_of
 from guardrail_offline.grammar.schema import labelled, phrase_of, plural, read_schema, singular
 from guardrail_offline.grammar.templates import (
     TemplateOptions,
@@ -20,6 +22,7 @@ from guardrail_offline.grammar.templates import (
     templates_json,
 )
 from guardrail_offline.grammar.wording import STYLES, word
+from guardrail_offline.judge.stand_in import FakeJudge
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.grammar.conftest import Database, guardrail
 
@@ -271,3 +274,25 @@ def test_odd_names_are_no_obstacle(made: Callable[[str], Path]) -> None:
     found = make_templates(engine, read_schema(engine), TemplateOptions())
     assert not found.refused
     assert [one.proof.single for one in found.templates] == [1, 1]
+
+
+def test_a_judge_words_each_text_once_more(shop: Database) -> None:
+    """It is given the placeholders; a text without them is refused, no answer is said."""
+
+    def says(_: object, inputs: Mapping[str, Any], __: int) -> Any:
+        assert inputs["placeholders"] == [
+            inputs["text"].partition("[")[1] + _inside(inputs["text"])
+        ]
+        if inputs["style"] == "long":
+            return FakeJudge.failing("refused")
+        lost = inputs["style"] == "short"
+        return {"text": "Which?" if lost else f"Pray, {inputs['text']}"}
+
+    found = make_templates(shop.engine, shop.schema, TemplateOptions())
+    again = reworded(found, rewriter_of(FakeJudge(says)))
+    assert all(len(one.texts) == 10 for one in again.templates)
+    assert {why.criterion for _, why in again.refused} == {"text_placeholders", "duplicate"}
+
+
+def _inside(text: str) -> str:
+    return text.partition("[")[2].partition("]")[0] + "]"

@@ -17,7 +17,8 @@ from guardrail_service.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from guardrail_offline.calibration.judge_agreement import Estimate, GoodShare
+    from guardrail_offline.calibration.judge_agreement import Estimate
+    from guardrail_offline.calibration.prediction_powered import GoodShare
 
 judge_app = typer.Typer(
     add_completion=False,
@@ -70,6 +71,7 @@ def check_command(
     """
     from guardrail_offline.calibration import judge_agreement as trust
     from guardrail_offline.calibration.labels import read_labels, verdicts
+    from guardrail_offline.calibration.prediction_powered import good_shares
 
     words = verdicts(read_labels(labels), str(labels), about, adjudicator)
     judged = trust.read_judged(run, metric, threshold, words.passes)
@@ -82,7 +84,7 @@ def check_command(
         found["order"] = trust.order_effect(judged, other)
     found["length"] = {"slope": trust.verbosity(judged)}
     found["own"] = {"preference": trust.self_preference(judged, own)}
-    shares = trust.good_shares(judged) if ppi else []
+    shares = good_shares(judged) if ppi else []
     if as_json:
         content: dict[str, Any] = {
             "metric": judged.name,

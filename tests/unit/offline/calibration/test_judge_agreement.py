@@ -10,13 +10,12 @@ from guardrail_offline.calibration.judge_agreement import (
     JudgedRun,
     VerdictOnCase,
     agreement,
-    good_shares,
     order_effect,
-    prediction_powered,
     repeatability,
     self_preference,
     verbosity,
 )
+from guardrail_offline.calibration.prediction_powered import good_shares, prediction_powered
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Direction, MetricSpec
 

@@ -279,12 +279,14 @@ def evaluate(
     from guardrail_offline.runs.totals import MISSING
 
     names = names_in(evaluators or "") + ([f"{PREFIX}{task}"] if task else [])
+    assigned = list(set_ or ()) + ([] if k is None else [f"retrieval_labels.k={k}"])
     if settings is not None and settings.suffix.lower() in (".yaml", ".yml"):
         asked, settings = read_settings(settings), None
+        if not names or not {"all", "umbrela"}.isdisjoint(names):
+            assigned = [*asked.assignments, *assigned]
         names = names or list(asked.evaluators)
         _note(asked.notes)
     names = names or ["all"]
-    ranks = () if k is None else (f"retrieval_labels.k={k}",)
     asked_one = judge_settings(
         judge,
         judge_model,
@@ -297,7 +299,7 @@ def evaluate(
     )
     choice = backend_choice(asked_one, judge_for, backend)
     served = language_model_choice(language_model, language_model_name)
-    configured = configure(names, (*(set_ or ()), *ranks), settings, choice, served)
+    configured = configure(names, assigned, settings, choice, served)
     bounds = bounds_of(fail_under or (), [one.evaluator.spec for one in configured])
     counted = next((one for one in MISSING if one == missing), None)
     if counted is None:

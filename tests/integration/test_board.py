@@ -12,8 +12,10 @@ import pytest
 
 from guardrail_offline.datasets.labs import open_lab
 from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.evaluators.result import dumps
 from guardrail_offline.evaluators.tasks import HEADLINES
 from guardrail_offline.runs.execution import RunOptions, evaluate_lab
+from guardrail_offline.runs.result_files import read_results
 
 pytestmark = pytest.mark.timeout(900)
 """About 30 s of processor time for 360 rows; a busy machine needs more."""
@@ -23,10 +25,9 @@ CLOSENESS = ("answer_strings", "rouge", "answer_semantic_similarity", "groundedn
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The task's evaluators and all headlines on the board, once for all tests here."""
+    """All evaluators on the board, once for all tests here."""
     out = tmp_path_factory.mktemp("board") / "out"
-    configured = configure(["task:qa", *HEADLINES, "rag_triad", "context_utilization"])
-    evaluate_lab(open_lab(FOLDER / "board.jsonl"), configured, RunOptions(out, workers=1))
+    evaluate_lab(open_lab(FOLDER / "board.jsonl"), configure(["all"]), RunOptions(out, workers=1))
     return out
 
 
@@ -106,3 +107,24 @@ def test_closeness_does_not_see_a_wrong_not(run: Path, evaluator: str) -> None:
     assert order[0] == "gold"
     assert "negated" in order[:3]
     assert evaluator not in HEADLINES
+
+
+def test_results_are_ten_times_smaller_than_in_h2o_s_layout(run: Path) -> None:
+    """Together with the cases, which that layout writes into every row."""
+    small = (run / "cases.jsonl").stat().st_size
+    large = 0
+    for path in (run / "results").iterdir():
+        small += path.stat().st_size
+        for row in read_results(path).rows:
+            why = row.record["missing"]
+            record = {
+                **{key: score.value for key, score in row.scores.items()},
+                **row.record,
+                "missing": {
+                    key: why.get(key, why.get("*"))
+                    for key, score in row.scores.items()
+                    if score.value is None
+                },
+            }
+            large += len(dumps(record).encode())
+    assert large > 10 * small

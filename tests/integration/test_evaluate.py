@@ -285,6 +285,18 @@ def test_two_processes_write_the_same_bytes_as_one(
     assert contents(out) == undisturbed
 
 
+def test_ranks_of_retrieval_are_those_that_are_asked_for(tmp_path: Path) -> None:
+    """In results, boards and tables of a run whose workers have the evaluator by its id."""
+    configured = configure(["umbrela"], ["umbrela.k_values=[2]", "umbrela.max_dataset_rows=4"])
+    evaluate_lab(open_lab(LAB), configured, RunOptions(tmp_path, workers=1))
+    keys = ("umbrela", "mrr", "precision_at_2", "average_precision_at_2")
+    assert tuple(read_run(tmp_path)["umbrela"].metrics) == keys
+    (board,) = json.loads((tmp_path / "leaderboards.json").read_text("utf-8"))
+    assert set(board["rows"][0]["metrics"]) == set(keys)
+    table = parquet.read_table(tmp_path / "scores.parquet", columns=["metric"])
+    assert set(table["metric"].to_pylist()) == set(keys)
+
+
 def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
     """Results of two settings must not mix."""
     lab, out = open_lab(LAB), tmp_path / "out"

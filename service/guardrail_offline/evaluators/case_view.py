@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.pack_models import PackModels
@@ -63,6 +63,14 @@ class CaseView:
         self.case = case
         self.models = models
         self.group = tuple(group)
+        self._known: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what `compute` gave for this key the first time, if it did not raise."""
+        if key not in self._known:
+            self._known[key] = compute()
+        known: T = self._known[key]
+        return known
 
     @property
     def question(self) -> str:
@@ -229,6 +237,9 @@ class CaseView:
 
     def evidence(self, texts: Sequence[str]) -> tuple[str, ...]:
         """Return the distinct sentences of some texts, in order, as the model reads them."""
+        return self.once(("evidence", *texts), lambda: self._evidence(texts))
+
+    def _evidence(self, texts: Sequence[str]) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for text in texts:
             cut = self.text(text, self.case.question)

@@ -31,6 +31,7 @@ from guardrail_service.errors import (
     raised_at,
 )
 from guardrail_service.plugins import DETECTORS, EVALUATORS, installed, named_classes
+from guardrail_service.text.cached import cached_property
 from guardrail_service.types import Direction, MetricSpec, Role, State
 
 _LOG = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ _OTHERS_FAULT = frozenset({"model_retrieval_failures", "model_parse_failures"})
 """Not the fault of who should have answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EvaluatorSpec:
     """The description of an evaluator, which can be read without running it.
 
@@ -116,7 +117,7 @@ class EvaluatorSpec:
         """Return the metric that leaderboards sort by."""
         return self.metrics[0]
 
-    @property
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         """Return the metric keys."""
         return tuple(metric.key for metric in self.metrics)
@@ -188,6 +189,10 @@ class Evaluator(ABC, Generic[P]):
         Raises:
             Unavailable: If there is no value, with the state and the reason.
         """
+
+    def with_parameters(self, parameters: P) -> Evaluator[P]:
+        """Return the evaluator of a run: some have metrics that parameters name."""
+        return self
 
     def evaluate(self, views: Sequence[CaseView], parameters: P) -> list[Result]:
         """Return a result per case; a case that fails does not stop the next one."""

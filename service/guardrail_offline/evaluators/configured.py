@@ -52,8 +52,9 @@ class Configured:
 
     @property
     def evaluator(self) -> AnyEvaluator:
-        """Return the evaluator, with its backend."""
-        return backed(CATALOGUE.find(self.id), self.backend)
+        """Return the evaluator with its backend, and the metrics that its parameters ask for."""
+        found = CATALOGUE.find(self.id).with_parameters(self.parameters)
+        return backed(found, self.backend)
 
     def thresholds(self) -> dict[str, float | None]:
         """Return the cut of each metric: the run's, else the shipped one, else the suite's."""
@@ -241,7 +242,7 @@ def _configured(evaluator: AnyEvaluator, values: Mapping[str, Any]) -> Configure
         known = ", ".join(sorted(_keys(evaluator)))
         expected = f"one of {known}" if first["type"] == "extra_forbidden" else first["msg"]
         raise ConfigurationError(f"{evaluator.spec.id}.{key}", "a wrong value", expected) from error
-    _check_thresholds(evaluator, common)
+    _check_thresholds(evaluator.with_parameters(parameters), common)
     return Configured(evaluator.spec.id, common, parameters)
 
 

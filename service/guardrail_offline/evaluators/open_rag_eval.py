@@ -22,15 +22,20 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "consistency": ("consistency",),
     "goldenanswerevaluator": _GOLDEN,
 }
-K_VALUES = (1, 3, 5)
-"""Ranks at which `umbrela` gives precision and average precision."""
 
 
 class YamlSettings(NamedTuple):
-    """Settings of Open RAG Eval: evaluators by our ids, and what could not be followed."""
+    """Settings of Open RAG Eval as ours.
+
+    Attributes:
+        evaluators: By our ids.
+        notes: What is done otherwise.
+        assignments: Parameters, each `EVALUATOR.key=value` as `--set` takes them.
+    """
 
     evaluators: tuple[str, ...]
     notes: tuple[str, ...]
+    assignments: tuple[str, ...] = ()
 
 
 def read_settings(path: Path) -> YamlSettings:
@@ -55,6 +60,7 @@ def read_settings(path: Path) -> YamlSettings:
         raise ConfigurationError(f"{path}: evaluator", "another shape", "one or more with a type")
     names: dict[str, None] = {}
     notes: list[str] = []
+    ranks: set[int] = set()
     for entry in entries:
         kind = str(entry.get("type") or entry.get("name"))
         if kind.lower() not in _KINDS:
@@ -64,16 +70,23 @@ def read_settings(path: Path) -> YamlSettings:
         options = entry.get("options") or {}
         if not isinstance(options, dict):
             raise ConfigurationError(f"{path}: options", type(options).__name__, "an object")
+        ranks |= _ranks(path, options)
         notes += _followed(path, options)
-    return YamlSettings(tuple(names), tuple(dict.fromkeys(notes)))
+    assigned = (f"umbrela.k_values={sorted(ranks)}",) if ranks and "umbrela" in names else ()
+    return YamlSettings(tuple(names), tuple(dict.fromkeys(notes)), assigned)
+
+
+def _ranks(path: Path, options: Mapping[str, Any]) -> set[int]:
+    values = options.get("k_values", [])
+    ranks = values if isinstance(values, list) else [values]
+    if not all(type(rank) is int and rank > 0 for rank in ranks):
+        where = f"{path}: options.k_values"
+        raise ConfigurationError(where, repr(values)[:60], "a list of ranks from 1")
+    return set(ranks)
 
 
 def _followed(path: Path, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield notes on options that nothing here follows to the letter."""
-    values = options.get("k_values", [])
-    if not isinstance(values, list) or not set(values) <= set(K_VALUES):
-        where = f"{path}: options.k_values"
-        raise ConfigurationError(where, repr(values)[:60], "some of 1, 3 and 5")
     if options.get("run_consistency") or options.get("metrics_to_run_consistency"):
         yield "run_consistency.json has every metric of questions with three runs or more"
     metrics = options.get("metrics", [])

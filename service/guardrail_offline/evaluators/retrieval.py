@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
@@ -48,10 +51,14 @@ def grades(scores: Sequence[float], bins: Sequence[float]) -> list[int]:
     return [bisect_right(bins, score) for score in scores]
 
 
-def retrieval_scores(graded: Sequence[int]) -> dict[str, Score]:
-    """Return mean grade, precision and average precision at 1, 3 and 5, and reciprocal rank.
+def retrieval_scores(graded: Sequence[int], k_values: Sequence[int] = K_VALUES) -> dict[str, Score]:
+    """Return mean grade, precision and average precision at some ranks, and reciprocal rank.
 
     Where fewer than k passages were retrieved there is no precision at k; nothing is padded.
+
+    Args:
+        graded: A grade per passage, best rank first.
+        k_values: The ranks.
 
     Raises:
         NotScorable: If there is no passage.
@@ -63,7 +70,7 @@ def retrieval_scores(graded: Sequence[int]) -> dict[str, Score]:
         raise NotScorable("no passage")
     relevant = [grade >= RELEVANT for grade in graded]
     scores = {"umbrela": Score(sum(graded) / len(graded)), "mrr": Score(reciprocal_rank(relevant))}
-    for k in K_VALUES:
+    for k in k_values:
         if len(graded) < k:
             missing = Score.missing(State.NOT_APPLICABLE, "fewer_passages")
             scores |= {f"precision_at_{k}": missing, f"average_precision_at_{k}": missing}
@@ -73,8 +80,32 @@ def retrieval_scores(graded: Sequence[int]) -> dict[str, Score]:
     return scores
 
 
+class RankedParameters(UmbrelaParameters):
+    """The cuts, and the ranks that are looked at.
+
+    Attributes:
+        k_values: Ranks of precision and average precision; Open RAG Eval's option.
+    """
+
+    k_values: tuple[Annotated[int, Field(ge=1)], ...] = Field(K_VALUES, min_length=1, max_length=20)
+
+    @field_validator("k_values")
+    @classmethod
+    def _once_each(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(set(values)))
+
+
+def _metrics(k_values: Sequence[int]) -> tuple[MetricSpec, ...]:
+    return (
+        MetricSpec("umbrela", high=3.0),
+        MetricSpec("mrr"),
+        *(MetricSpec(f"precision_at_{k}") for k in k_values),
+        *(MetricSpec(f"average_precision_at_{k}") for k in k_values),
+    )
+
+
 @evaluator
-class Umbrela(Evaluator[UmbrelaParameters]):
+class Umbrela(Evaluator[RankedParameters]):
     """Grades passages by their best sentence's cosine with the question.
 
     Average precision at k is divided by the relevant passages among the first k, as Open RAG Eval
@@ -85,12 +116,7 @@ class Umbrela(Evaluator[UmbrelaParameters]):
         id="umbrela",
         name="UMBRELA and retrieval metrics",
         summary="How relevant is each passage, from 0 to 3, and are relevant ones ranked first?",
-        metrics=(
-            MetricSpec("umbrela", high=3.0),
-            MetricSpec("mrr"),
-            *(MetricSpec(f"precision_at_{k}") for k in K_VALUES),
-            *(MetricSpec(f"average_precision_at_{k}") for k in K_VALUES),
-        ),
+        metrics=_metrics(K_VALUES),
         inputs=frozenset({"question", "contexts"}),
         run_class="E",
         also=("open_rag_eval:umbrela",),
@@ -100,9 +126,21 @@ class Umbrela(Evaluator[UmbrelaParameters]):
         problem="retrieval",
         tags=("semantic-similarity", "nist:valid-reliable"),
     )
-    parameters = UmbrelaParameters
+    parameters = RankedParameters
 
-    def judge(self, view: CaseView, parameters: UmbrelaParameters) -> Result:
+    def with_parameters(self, parameters: RankedParameters) -> Umbrela:
+        """Return this evaluator with metrics at the ranks that are asked for."""
+        return self if parameters.k_values == K_VALUES else _at_ranks(parameters.k_values)
+
+    def judge(self, view: CaseView, parameters: RankedParameters) -> Result:
         """Return the metrics; the grades are in the details."""
         graded = grades(chunk_scores(view), parameters.umbrela_bins)
-        return Result(retrieval_scores(graded), details={"umbrela_scores": graded})
+        scores = retrieval_scores(graded, parameters.k_values)
+        return Result(scores, details={"umbrela_scores": graded})
+
+
+@lru_cache(16)
+def _at_ranks(k_values: tuple[int, ...]) -> Umbrela:
+    found = Umbrela()
+    found.spec = replace(Umbrela.spec, metrics=_metrics(k_values))
+    return found

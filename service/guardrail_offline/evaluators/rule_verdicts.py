@@ -11,6 +11,7 @@ from pydantic import Field
 from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import (
     CATALOGUE,
+    AnyEvaluator,
     Evaluator,
     EvaluatorSpec,
     NoParameters,
@@ -18,7 +19,7 @@ from guardrail_offline.evaluators.catalogue import (
     evaluator,
     verdict,
 )
-from guardrail_offline.evaluators.result import Details, Result
+from guardrail_offline.evaluators.result import Details, Result, Score
 from guardrail_service.detectors.pii import detector as pii
 from guardrail_service.detectors.pii.detector import PIIParameters
 from guardrail_service.detectors.registry import Parameters
@@ -200,6 +201,9 @@ def classifier_score(view: CaseView, detector: str, metric: str) -> float | None
     evaluator = CATALOGUE[detector]
     if not evaluator.spec.roles <= view.models.roles or metric not in evaluator.spec.keys:
         return None
+    return view.once(detector, lambda: _scores(view, evaluator))[metric].value
+
+
+def _scores(view: CaseView, evaluator: AnyEvaluator) -> Mapping[str, Score]:
     found = evaluator.judge(view, evaluator.parameters())
-    result = found if isinstance(found, Result) else Result.of(found)
-    return result.scores[metric].value
+    return (found if isinstance(found, Result) else Result.of(found)).scores

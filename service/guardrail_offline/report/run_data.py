@@ -14,7 +14,7 @@ import numpy as np
 from guardrail_offline.datasets.cases import Model
 from guardrail_offline.evaluators.case_view import UNANSWERED
 from guardrail_offline.evaluators.configured import COUNTS_RIGHT
-from guardrail_offline.runs.result_files import EvaluatorResults, read_results
+from guardrail_offline.runs.result_files import EvaluatorResults, read_cases, read_results
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.file import shipped_thresholds
 from guardrail_service.types import Direction, MetricSpec, State
@@ -163,7 +163,7 @@ def read_run_data(folder: Path) -> RunData:
     evaluators: dict[str, EvaluatorData] = {}
     cases: list[Mapping[str, Any]] = []
     models: tuple[Model, ...] = ()
-    stored = _stored_cases(folder)
+    stored = read_cases(folder)
     for path in paths:
         results = read_results(path, stored)
         if not cases:
@@ -210,17 +210,6 @@ def _json(path: Path, default: Any) -> Any:
     if not isinstance(content, type(default)):
         raise ConfigurationError(str(path), type(content).__name__, "a file of a run")
     return content
-
-
-def _stored_cases(folder: Path) -> dict[str, Mapping[str, Any]] | None:
-    path = folder / "cases.jsonl"
-    if not path.exists():
-        return {}
-    try:
-        with path.open(encoding="utf-8") as lines:
-            return {record["key"]: record for record in map(json.loads, lines)}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigurationError(str(path), type(error).__name__, "a case per line") from error
 
 
 def _case(record: Mapping[str, Any]) -> Mapping[str, Any]:

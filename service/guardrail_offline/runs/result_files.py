@@ -7,8 +7,10 @@ its two layouts: rows with the key of their case, or with the whole case.
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -68,7 +70,15 @@ ResultLayout = Literal["keys", "h2o"]
 LAYOUTS: tuple[ResultLayout, ...] = ("keys", "h2o")
 CASES = "cases.jsonl"
 """The file with the cases of a run whose rows have their keys only."""
+_REPEATED: Mapping[str, tuple[str, ...]] = {
+    "context_of": ("context",),
+    "question_of": ("input", "expected_output"),
+}
+"""What a line of `CASES` has in place of fields: the key of the case before with the same ones."""
+_RECENT = 20_000
 _EVERY = "*"
+USUAL = "missing"
+"""In `evaluator`: why a row that gives no reason lacks metrics."""
 _TEXTS = frozenset({
     "input", "corpus", "context", "expected_output", "output_condition", "output_schema",
     "actual_output", "actual_output_artifacts", "test_key", "test_case_key", *OPTIONAL,
@@ -109,7 +119,78 @@ def row_json(
         reasons = list(missing.values())
         alike = all(one == reasons[0] for one in reasons)
         row["missing"] = {_EVERY: reasons[0]} if alike else missing
-    return row | ({"actual_output_meta": spans} if spans else {})
+    return row | ({"actual_output_meta": _by_part(spans)} if spans else {})
+
+
+def _by_part(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return scored parts with one object for all metrics of a part, where that loses nothing.
+
+    Classifiers score each sentence by several metrics, each its own label.
+    """
+    parts: dict[tuple[Any, Any], dict[str, Any]] = {}
+    for span in spans:
+        if set(span) != _LABELLED or span["label"] != span["metric"]:
+            return spans
+        place = (span["start"], span["end"])
+        part = parts.setdefault(place, {"start": place[0], "end": place[1], "scores": {}})
+        part["scores"][span["metric"]] = span["score"]
+    found = list(parts.values())
+    return found if _by_metric(found) == spans else spans
+
+
+def _by_metric(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return scored parts with one object per metric, as evaluators give them."""
+    if not parts or "scores" not in parts[0]:
+        return parts
+    return [
+        {"label": metric, "metric": metric, "start": part["start"], "end": part["end"],
+         "score": part["scores"][metric]}
+        for metric in parts[0]["scores"]
+        for part in parts
+        if metric in part["scores"]
+    ]  # fmt: skip
+
+
+_LABELLED = {"label", "metric", "start", "end", "score"}
+
+
+_OFTEN_EMPTY = frozenset({
+    "corpus", "relationships", "output_condition", "output_schema", "actual_output_artifacts",
+    "actual_duration", "cost", "test_key", "test_case_key",
+})  # fmt: skip
+_EMPTY = {key: value for key, value in case_json(Case("", "")).items() if key in _OFTEN_EMPTY}
+
+
+class CaseWriter:
+    """Writes the cases of a run, a line each, without what is empty.
+
+    Passages stand where they come first.
+    """
+
+    def __init__(self, stream: IO[str], *, texts: bool) -> None:
+        self._stream = stream
+        self._texts = texts
+        self._known: OrderedDict[str, str] = OrderedDict()
+
+    def add(self, case: Case) -> None:
+        """Write one case."""
+        row = case_row(case, texts=self._texts)
+        row = {
+            key: value
+            for key, value in row.items()
+            if key not in _OFTEN_EMPTY or value not in (None, [])
+        }
+        for pointer, fields in _REPEATED.items():
+            values = {name: row[name] for name in fields if name in row}
+            if not any(values.values()):
+                continue
+            digest = sha256(json.dumps(values).encode()).hexdigest()
+            if (first := self._known.setdefault(digest, case.key)) != case.key:
+                row = {key: value for key, value in row.items() if key not in fields}
+                row[pointer] = first
+            elif len(self._known) > _RECENT:
+                self._known.popitem(last=False)
+        self._stream.write(dumps(row, compact=True) + "\n")
 
 
 def read_run(folder: Path) -> dict[str, EvaluatorResults]:
@@ -121,20 +202,30 @@ def read_run(folder: Path) -> dict[str, EvaluatorResults]:
     paths = sorted((folder / "results").glob("*.json"))
     if not paths:
         raise ConfigurationError(str(folder), "no results/*.json", "a folder of guardrail evaluate")
-    cases = _read_cases(folder)
+    cases = read_cases(folder)
     files = [read_results(path, cases) for path in paths]
     return {results.evaluator: results for results in files}
 
 
-def _read_cases(folder: Path) -> dict[str, Mapping[str, Any]]:
-    """Return the cases of a run by key; none where its rows have them."""
+def read_cases(folder: Path) -> dict[str, Mapping[str, Any]]:
+    """Return the cases of a run by key; none where its rows have them.
+
+    Raises:
+        ConfigurationError: If the file is no such one.
+    """
     path = folder / CASES
     if not path.exists():
         return {}
     try:
         with path.open(encoding="utf-8") as lines:
-            records = [json.loads(line) for line in lines]
-        return {record["key"]: record for record in records}
+            found: dict[str, Mapping[str, Any]] = {}
+            for record in map(json.loads, lines):
+                for pointer, fields in _REPEATED.items():
+                    if pointer in record:
+                        same = found[record.pop(pointer)]
+                        record |= {name: same[name] for name in fields}
+                found[record["key"]] = {**_EMPTY, **record}
+            return found
     except (OSError, ValueError, KeyError, TypeError) as error:
         expected = "a case with a key per line"
         raise ConfigurationError(str(path), type(error).__name__, expected) from error
@@ -153,7 +244,7 @@ def read_results(
         ConfigurationError: If it is no JSON or lacks a key; the message names the key.
     """
     if cases is None:
-        cases = _read_cases(path.absolute().parent.parent)
+        cases = read_cases(path.absolute().parent.parent)
     where = str(path)
     try:
         content = json.loads(path.read_text("utf-8"))
@@ -178,12 +269,13 @@ def _results(
 ) -> EvaluatorResults:
     about = content["evaluator"]
     metrics = {meta["key"]: _metric(meta) for meta in about["metrics_meta"]}
+    usual = about.get(USUAL)
     return EvaluatorResults(
         evaluator=about["name"],
         h2o_id=about["h2o_id"],
         metrics=metrics,
         fingerprints=about["fingerprints"],
-        rows=tuple(_scored(row, cases, metrics) for row in content["results"]),
+        rows=tuple(_scored(row, cases, metrics, usual) for row in content["results"]),
         models=tuple(model_from_json(model) for model in content["models"]),
         about=about,
     )
@@ -214,12 +306,18 @@ def _metric(meta: Mapping[str, Any]) -> MetricSpec:
 
 
 def _scored(
-    row: Mapping[str, Any], cases: Mapping[str, Mapping[str, Any]], metrics: Iterable[str]
+    row: Mapping[str, Any],
+    cases: Mapping[str, Mapping[str, Any]],
+    metrics: Iterable[str],
+    usual: Mapping[str, Any] | None = None,
 ) -> ResultRow:
     if "group" not in row:  # a row with keys only
         if row["key"] not in cases:
             raise KeyError(f"{row['key']} in {CASES}")
-        row = {"missing": {}, "actual_output_meta": [], **cases[row["key"]], **row}
+        lacks = usual is not None and not all(column(key) in row for key in metrics)
+        why = {_EVERY: usual} if lacks else {}
+        row = {"missing": why, **cases[row["key"]], **row}
+        row["actual_output_meta"] = _by_metric(row.get("actual_output_meta", []))
     missing = row["missing"]
     every = missing.get(_EVERY, {})
     scores = {key: _score(row, column(key), missing.get(key, every)) for key in metrics}
@@ -238,17 +336,25 @@ class ResultWriter:
     def __init__(self, stream: IO[str], layout: ResultLayout = "h2o") -> None:
         self._write = stream.write
         self._compact = layout == "keys"
+        self._usual: Mapping[str, Any] | None = None
         self._write('{\n"results": [')
         self._between = "\n"
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Write one row."""
+        if self._compact and set(missing := row.get("missing", {})) == {_EVERY}:
+            self._usual = self._usual or missing[_EVERY]
+            if missing[_EVERY] == self._usual:
+                row = {key: value for key, value in row.items() if key != "missing"}
         self._write(self._between + dumps(row, compact=self._compact))
         self._between = ",\n"
 
     def close(self, models: Sequence[Mapping[str, Any]], evaluator: Mapping[str, Any]) -> None:
         """Write what follows the rows; the stream stays open."""
-        self._write(f'\n],\n"models": {dumps(models)},\n"evaluator": {dumps(evaluator)}\n}}\n')
+        if self._usual is not None:
+            evaluator = {**evaluator, USUAL: self._usual}
+        known, about = (dumps(one, compact=self._compact) for one in (models, evaluator))
+        self._write(f'\n],\n"models": {known},\n"evaluator": {about}\n}}\n')
 
 
 def column(key: str) -> str:

@@ -14,12 +14,11 @@ from guardrail_offline.datasets.cases import Model, model_json
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.evaluators.description import judge_free, tags_of
 from guardrail_offline.evaluators.grades import grade_line
-from guardrail_offline.evaluators.result import dumps
 from guardrail_offline.runs.result_files import (
     CASES,
+    CaseWriter,
     ResultLayout,
     ResultWriter,
-    case_row,
     metric_json,
     row_json,
 )
@@ -54,14 +53,15 @@ class ResultFiles:
             )
             for one in self._configured
         }
-        self._cases: IO[str] | None = None
+        self._cases: CaseWriter | None = None
         if layout == "keys":
-            self._cases = self._stack.enter_context(whole_file(folder.parent / CASES))
+            stream = self._stack.enter_context(whole_file(folder.parent / CASES))
+            self._cases = CaseWriter(stream, texts=texts)
 
     def add(self, scored: ScoredCase) -> None:
         """Write one case's row to every file."""
         if self._cases is not None:
-            self._cases.write(dumps(case_row(scored.case, texts=self._texts), compact=True) + "\n")
+            self._cases.add(scored.case)
         for one in self._configured:
             result = scored.results[one.id]
             row = row_json(scored.case, result, texts=self._texts, layout=self._layout)

@@ -181,13 +181,13 @@ def _classify(words: list[str]) -> Language | None:
 
 
 def _guess(text: str) -> Language | None:
-    ranked = _identifier().rank(text)
-    best = ranked[0][0]
+    best, probability = _identifier().classify(text)
     if len(best) != 2:
         return None
-    # Close languages share the probability of one text; "is it hr or bs?" is not the question.
-    close = _CLOSE.get(best, (best,))
-    probability = sum(p for code, p in ranked if code in close)
+    if best in _CLOSE:
+        # Close languages share the probability of one text; "hr or bs?" is not the question.
+        ranked = _identifier().rank(text)
+        probability = sum(p for code, p in ranked if code in _CLOSE[best])
     return Language(_named(best), min(1.0, probability))
 
 

@@ -1,8 +1,7 @@
 """Verdicts about claims: by the rules of the ladder, else by the pack's entailment model.
 
-Elsewhere a judge is asked. A rule that decides comes before the model, and two rules come
-after it: no claim is supported by texts that share nothing with it, or that say another number,
-date, unit or the opposite.
+Elsewhere a judge is asked. A rule that decides comes before the model. No claim is supported by
+texts that share nothing with it, or that say another number, date, unit or the opposite.
 """
 
 from __future__ import annotations
@@ -125,8 +124,13 @@ def _read(view: CaseView, claim: Claim, against: Against) -> Judged:
 
 def _asked(view: CaseView, claim: Claim, against: Against) -> Support:
     """Return what the model says; unavailable if it does not read the language."""
+    return view.models.support(claim.text, _evidence(view, claim, against))
+
+
+def _evidence(view: CaseView, claim: Claim, against: Against) -> tuple[str, ...]:
+    """Return what the model would read with a claim; unavailable as `_asked` is."""
     view.refuse_unreadable(claim.own)
-    return view.models.support(claim.text, against.evidence or view.evidence(against.texts))
+    return against.evidence or view.evidence(against.texts)
 
 
 def _certain(found: AnswerMatch) -> Support:
@@ -147,7 +151,8 @@ def supports(
     """Return P(supported) of claims as `judged_claims` does, where it is at least `least`.
 
     Of others it only says that they are below: whether something contradicts a claim that the
-    model does not find supported makes no difference, and costs more than the model.
+    model does not find supported makes no difference, and costs more than the model. Nor is the
+    model asked about a claim that shares nothing with the texts.
     """
     against = Against(tuple(texts), known_right=known_right)
     key = ("supports", view.case.question, against, least)
@@ -160,10 +165,13 @@ def supports(
 def _support(view: CaseView, claim: Claim, against: Against, least: float) -> float:
     if _stated(view, claim, against) is None:
         try:
-            found = _asked(view, claim, against)
+            evidence = _evidence(view, claim, against)
         except Unavailable:
             pass  # a contradiction is one in any language
         else:
+            if shares_nothing(claim.own, against.texts, view.case.question):
+                return 0.0
+            found = view.models.support(claim.text, evidence)
             if found.supported < least:
                 return found.supported
     return _judged(view, claim, against).support.supported

@@ -8,6 +8,7 @@ import pytest
 
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.open_rag_eval import read_settings
+from guardrail_offline.evaluators.retrieval import retrieval_scores
 from guardrail_service.errors import ConfigurationError
 
 TREC = """
@@ -48,6 +49,31 @@ def test_an_evaluator_of_theirs_is_those_of_ours_that_compute_it(tmp_path: Path)
     assert len(configure(found.evaluators)) == 5
 
 
+@pytest.mark.parametrize(
+    ("values", "ranks"), [("[1, 3, 5]", (1, 3, 5)), ("[10, 2, 2]", (2, 10)), ("4", (4,))]
+)
+def test_its_ranks_are_those_of_precision_and_average_precision(
+    tmp_path: Path, values: str, ranks: tuple[int, ...]
+) -> None:
+    """Whichever they are; where fewer passages were retrieved there is no value."""
+    text = f"evaluator: {{name: trecrag, options: {{k_values: {values}}}}}"
+    found = read_settings(written(tmp_path, text))
+    (umbrela,) = configure(["umbrela"], found.assignments)
+    names = [f"{name}_at_{k}" for name in ("precision", "average_precision") for k in ranks]
+    assert umbrela.evaluator.spec.keys == ("umbrela", "mrr", *names)
+    scores = retrieval_scores([3, 0, 2], ranks)
+    assert scores.keys() == set(umbrela.evaluator.spec.keys)
+    lacking = [k for k in ranks if scores[f"precision_at_{k}"].value is None]
+    assert lacking == [k for k in ranks if k > 3]
+
+
+@pytest.mark.parametrize("value", ["[]", "[0]", "3", "[1.5]"])
+def test_ranks_that_are_none_are_refused(value: str) -> None:
+    """Named with their field."""
+    with pytest.raises(ConfigurationError, match=r"umbrela\.k_values"):
+        configure(["umbrela"], [f"umbrela.k_values={value}"])
+
+
 def test_what_is_computed_otherwise_is_said(tmp_path: Path) -> None:
     """Another encoder without a baseline; the spread of every metric, not of some."""
     found = read_settings(written(tmp_path, BOTH))
@@ -63,7 +89,9 @@ def test_what_is_computed_otherwise_is_said(tmp_path: Path) -> None:
         ("evaluator: [x]", "expected one or more with a type"),
         ("results: 1", "expected one or more with a type"),
         ("- a", "expected one or more with a type"),
-        ("evaluator: {name: trecrag, options: {k_values: [10]}}", "expected some of 1, 3 and 5"),
+        ("evaluator: {name: trecrag, options: {k_values: [0]}}", "expected a list of ranks from 1"),
+        ("evaluator: {name: trecrag, options: {k_values: [yes]}}", "a list of ranks from 1"),
+        ("evaluator: {name: trecrag, options: {k_values: [2.5]}}", "a list of ranks from 1"),
         ("evaluator: {name: consistency, options: {metrics: [{bleu: {}}]}}", "bert_score or rouge"),
         ("evaluator: {name: trecrag, options: 3}", "options: found int"),
         ("evaluator: [", "settings in YAML"),

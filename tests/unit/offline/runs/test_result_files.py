@@ -14,10 +14,13 @@ from guardrail_offline.datasets.cases import Case, Model, case_json, model_json
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.result import Result, Score, dumps, result_from_json, result_json
 from guardrail_offline.runs.result_files import (
+    CaseWriter,
     EvaluatorResults,
     ResultLayout,
     ResultWriter,
+    case_row,
     metric_json,
+    read_cases,
     read_results,
     read_run,
     row_json,
@@ -25,7 +28,7 @@ from guardrail_offline.runs.result_files import (
 from guardrail_offline.runs.score_tables import ResultFiles
 from guardrail_offline.runs.shards import ScoredCase
 from guardrail_service.errors import ConfigurationError
-from guardrail_service.types import Direction, MetricSpec, NoValue, State
+from guardrail_service.types import Direction, MetricSpec, NoValue, Passage, State
 
 CASE = Case("k", "What?", "That.", model="m", group="g")
 METRICS = (
@@ -134,13 +137,66 @@ def test_both_layouts_are_read_as_the_same_run(tmp_path: Path) -> None:
             assert (row.key, row.model, row.group) == (same.key, same.model, same.group)
             keys = {*case_json(CASE), "actual_output_meta"}
             assert {k: row.record[k] for k in keys} == {k: same.record[k] for k in keys}
-    rows = json.loads((tmp_path / "a" / "results" / "bias.json").read_text())["results"]
-    assert rows[0]["missing"] == {"*": {"state": "unverified", "reason": "missing_input"}}
-    assert not {"input", "actual_output", "actual_output_meta"} & rows[0].keys()
+    written = json.loads((tmp_path / "a" / "results" / "bias.json").read_text())
+    assert written["evaluator"]["missing"] == {"state": "unverified", "reason": "missing_input"}
+    assert [set(row) for row in written["results"]] == [{"key", "model_key"}] * 2
     assert len((tmp_path / "a" / "cases.jsonl").read_text().splitlines()) == 2
     assert not (tmp_path / "b" / "cases.jsonl").exists()
     alone = read_results(tmp_path / "a" / "results" / "rouge.json")
     assert alone.rows[1].record["input"] == CASE.question
+
+
+PARTS = [
+    {"label": metric, "metric": metric, "start": start, "end": start + 9, "score": score}
+    for metric, score in (("toxicity", 0.25), ("insult", 0.5))
+    for start in (0, 10)
+]
+
+
+@pytest.mark.parametrize(
+    ("spans", "kept"),
+    [
+        (PARTS, 2),
+        (PARTS[:3], 2),
+        ([PARTS[0], PARTS[2], PARTS[1], PARTS[3]], 4),
+        ([PARTS[0], PARTS[0]], 2),
+        ([{**PARTS[0], "attributes": {}}], 1),
+        ([{**PARTS[0], "label": "other"}], 1),
+        ([], 0),
+    ],
+    ids=["all", "uneven", "another order", "twice", "attributes", "label", "none"],
+)
+def test_parts_scored_by_several_metrics_stand_once_and_are_read_as_they_were(
+    tmp_path: Path, spans: list[dict[str, Any]], kept: int
+) -> None:
+    """One object for all labels of a sentence, wherever that loses nothing."""
+    found = Result(MIXED.scores, spans)
+    row = row_json(CASE, found, layout="keys")
+    assert len(row.get("actual_output_meta", [])) == kept
+    path = write(tmp_path)
+    path.write_text(path.read_text().replace('"results": [\n]', f'"results": [{json.dumps(row)}]'))
+    (tmp_path / "cases.jsonl").write_text(json.dumps(case_json(CASE)))
+    assert read_results(path).rows[0].record["actual_output_meta"] == spans
+
+
+def test_a_case_stands_once_with_its_passages_and_what_it_says(tmp_path: Path) -> None:
+    """Passages of an earlier case are named; what is empty is left out; all of it comes back."""
+    asked = replace(CASE, contexts=(Passage("One.", "a"), Passage("Two.")), cost=0.0)
+    cases = [asked, replace(asked, key="k2", cost=None), replace(asked, key="k3", contexts=())]
+    for texts in (True, False):
+        with (tmp_path / "cases.jsonl").open("w", encoding="utf-8") as stream:
+            writer = CaseWriter(stream, texts=texts)
+            for case in cases:
+                writer.add(case)
+        lines = list(map(json.loads, (tmp_path / "cases.jsonl").read_text().splitlines()))
+        first = "k" if texts else None
+        assert [line.get("context_of") for line in lines] == [None, first, None]
+        assert [line.get("question_of") for line in lines] == [None, first, first]
+        assert [line.get("cost") for line in lines] == [0.0, None, 0.0]
+        assert "output_schema" not in lines[0]
+        back = read_cases(tmp_path)
+        for case in cases:
+            assert case_row(case, texts=texts).items() <= back[case.key].items()
 
 
 @pytest.mark.parametrize("content", ["no json\n", '{"no": "key"}\n', None])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from guardrail_offline.datasets.cases import Case
-from guardrail_offline.evaluators.pack_models import PackModels
+from guardrail_offline.evaluators.pack_models import PackModels, sentences_of
 from guardrail_offline.evaluators.shared.answer_match import match
 from guardrail_offline.evaluators.shared.error_answers import is_error
 from guardrail_offline.evaluators.shared.string_similarity import edit_similarity
@@ -15,7 +15,6 @@ from guardrail_service.detectors.no_answer.detector import abstains
 from guardrail_service.errors import ServiceError
 from guardrail_service.text.cached import cached_property
 from guardrail_service.text.sample import SegmentedSample, unverifiable
-from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import NoValue, Passage, Role, Sample, State
 
 T = TypeVar("T")
@@ -135,7 +134,7 @@ class CaseView:
                 return expected
         return max(known, key=lambda expected: edit_similarity(expected, self.answer))
 
-    @property
+    @cached_property
     def contexts(self) -> tuple[Passage, ...]:
         """Return the passages that are not blank; unavailable if there is none."""
         found = tuple(p for p in self.case.contexts or () if p.text.strip())
@@ -161,7 +160,7 @@ class CaseView:
 
     def segmented(self, sample: Sample) -> SegmentedSample:
         """Return any sample cut as this pack's models read it."""
-        return SegmentedSample(sample, self.models.windowers, self.models.languages)
+        return self.models.segmented(sample)
 
     def text(self, text: str, question: str | None = None) -> SegmentedSample:
         """Return a lone text, cut; each text is cut once for all cases that have it."""
@@ -178,6 +177,9 @@ class CaseView:
         Raises:
             Unavailable: If the model does not read the language.
         """
+        return self.once(("pieces", text), lambda: self._pieces(text))
+
+    def _pieces(self, text: str) -> tuple[str, ...]:
         cut = self.text(text, self.case.question)
         self._readable(cut, "embedding")
         windows = cut.answer_windows("embedding")
@@ -201,8 +203,11 @@ class CaseView:
         Of an answer short sentences are read with a neighbour, so that an invented one does not
         hide; of a reference none is invented.
         """
-        found = self.claims_or_whole(self.expected if expected is None else expected)
-        return tuple(part for claim in found for part in _sentences(claim))
+        text = self.expected if expected is None else expected
+        return self.once(("expected claims", text), lambda: self._expected_claims(text))
+
+    def _expected_claims(self, text: str) -> tuple[Claim, ...]:
+        return tuple(part for claim in self.claims_or_whole(text) for part in _sentences(claim))
 
     def claims_or_whole(self, text: str) -> tuple[Claim, ...]:
         """Return what a text claims with the case's question, or all of it as one claim.
@@ -224,6 +229,9 @@ class CaseView:
         return len(windower.tokens(text)) <= windower.max_tokens
 
     def _claims(self, text: str, question: str | None) -> tuple[Claim, ...]:
+        return self.once(("claims", text, question), lambda: self._cut_claims(text, question))
+
+    def _cut_claims(self, text: str, question: str | None) -> tuple[Claim, ...]:
         cut = self.text(text, question)
         windows = cut.windows_of("embedding", claims_of(cut).judged)
         texts = claim_texts(cut)
@@ -258,7 +266,7 @@ class CaseView:
 
 def _sentences(claim: Claim) -> Iterator[Claim]:
     """Yield the sentences of a claim, or the claim itself where one has hardly a word."""
-    parts = split_sentences(claim.own)
+    parts = sentences_of(claim.own)
     if len(parts) < 2 or min(len(part.text.split()) for part in parts) < _LEAST_WORDS:
         yield claim
         return

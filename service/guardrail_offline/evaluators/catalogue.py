@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
@@ -190,9 +191,18 @@ class Evaluator(ABC, Generic[P]):
             Unavailable: If there is no value, with the state and the reason.
         """
 
+    def metrics_with(self, parameters: P) -> tuple[MetricSpec, ...]:
+        """Return the metrics of a run: some are named by parameters."""
+        return self.spec.metrics
+
     def with_parameters(self, parameters: P) -> Evaluator[P]:
-        """Return the evaluator of a run: some have metrics that parameters name."""
-        return self
+        """Return the evaluator with the metrics of a run."""
+        metrics = self.metrics_with(parameters)
+        if metrics == self.spec.metrics:
+            return self
+        other = copy(self)
+        other.spec = replace(self.spec, metrics=metrics)
+        return other
 
     def evaluate(self, views: Sequence[CaseView], parameters: P) -> list[Result]:
         """Return a result per case; a case that fails does not stop the next one."""

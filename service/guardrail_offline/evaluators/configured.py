@@ -53,8 +53,8 @@ class Configured:
     @property
     def evaluator(self) -> AnyEvaluator:
         """Return the evaluator with its backend, and the metrics that its parameters ask for."""
-        found = CATALOGUE.find(self.id).with_parameters(self.parameters)
-        return backed(found, self.backend)
+        found = backed(CATALOGUE.find(self.id), self.backend)
+        return found.with_parameters(self.parameters)
 
     def thresholds(self) -> dict[str, float | None]:
         """Return the cut of each metric: the run's, else the shipped one, else the suite's."""

@@ -14,9 +14,9 @@ from guardrail_offline.evaluators.catalogue import (
     NoParameters,
     evaluator,
 )
+from guardrail_offline.evaluators.pack_models import sentences_of
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.patterns.search import encodable
-from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import MetricSpec, State
 
 _WORD = r"\p{Lu}[\p{L}\p{N}'\x{2019}-]*"
@@ -57,7 +57,7 @@ def entities(texts: Iterable[str]) -> frozenset[str]:
     """
     found: set[str] = set()
     for text in texts:
-        for sentence in split_sentences(text):
+        for sentence in sentences_of(text):
             plain = encodable(sentence.text)
             found.update(_names(plain))
             found.update(" ".join(n.split()).casefold() for n in _NUMBER.findall(plain))

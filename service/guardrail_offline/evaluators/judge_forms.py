@@ -177,6 +177,10 @@ class JudgeBacked(Evaluator[Any]):
         self.parameters = form.parameters or evaluator.parameters
         self.spec = _spec(evaluator.spec, form)
 
+    def metrics_with(self, parameters: Parameters) -> tuple[MetricSpec, ...]:
+        """Return the form's own, else those of the evaluator without a judge."""
+        return self.form.metrics or self.without_judge.metrics_with(parameters)
+
     def judge(self, view: CaseView, parameters: Parameters) -> Result:
         """Return the metrics with what the judge was asked, or why there are none."""
         if view.models.judge is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from guardrail_service.errors import PackError
 from guardrail_service.inference.models.encoder import TOKENS, VECTOR
 from guardrail_service.text.cached import cached_property
 from guardrail_service.text.sample import SegmentedSample, Windower
+from guardrail_service.text.segmentation.sentences import Sentence, split_sentences
 from guardrail_service.types import Role, Row, RowOutput, Sample
 
 T = TypeVar("T")
@@ -109,12 +111,16 @@ class PackModels:
         """Return whether the pack can say if a text supports a claim."""
         return bool({"nli", "grounding"} & self.roles)
 
+    def segmented(self, sample: Sample) -> SegmentedSample:
+        """Return a sample cut as the pack's models read it."""
+        return _KnownSample(sample, self.windowers, self.languages)
+
     def cut(self, text: str, question: str | None = None) -> SegmentedSample:
         """Return a lone text as the pack's models read it; cut once while it is remembered."""
         key = (text, question or None)
         known = self._texts.get(key)
         if known is None:
-            known = SegmentedSample(Sample(text, question), self.windowers, self.languages)
+            known = self.segmented(Sample(text, question))
             self._texts[key] = known
             if len(self._texts) > MEMORY_TEXTS:
                 self._texts.popitem(last=False)
@@ -241,6 +247,21 @@ class PackModels:
         if len(self._memory) > MEMORY_ROWS:
             self._memory.popitem(last=False)
         return outputs
+
+
+@lru_cache(MEMORY_TEXTS)
+def sentences_of(text: str) -> tuple[Sentence, ...]:
+    """Return the sentences of a text, very short ones included as they are."""
+    return split_sentences(text)
+
+
+class _KnownSample(SegmentedSample):
+    """A sample whose answer may have been cut before: with a question, alone or with passages."""
+
+    @cached_property
+    def raw_answer_sentences(self) -> tuple[Sentence, ...]:
+        """Return the answer's sentences, very short ones included as they are."""
+        return sentences_of(self.sample.answer)
 
 
 def _fixed(values: Array) -> Array:

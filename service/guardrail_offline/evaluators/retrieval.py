@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
 from typing import Annotated
 
 from pydantic import Field, field_validator
@@ -80,8 +78,8 @@ def retrieval_scores(graded: Sequence[int], k_values: Sequence[int] = K_VALUES) 
     return scores
 
 
-class RankedParameters(UmbrelaParameters):
-    """The cuts, and the ranks that are looked at.
+class Ranks(Parameters):
+    """The ranks that are looked at.
 
     Attributes:
         k_values: Ranks of precision and average precision; Open RAG Eval's option.
@@ -93,6 +91,10 @@ class RankedParameters(UmbrelaParameters):
     @classmethod
     def _once_each(cls, values: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(sorted(set(values)))
+
+
+class RankedParameters(UmbrelaParameters, Ranks):
+    """The cuts that turn cosines into grades, and the ranks that are looked at."""
 
 
 def _metrics(k_values: Sequence[int]) -> tuple[MetricSpec, ...]:
@@ -128,19 +130,13 @@ class Umbrela(Evaluator[RankedParameters]):
     )
     parameters = RankedParameters
 
-    def with_parameters(self, parameters: RankedParameters) -> Umbrela:
-        """Return this evaluator with metrics at the ranks that are asked for."""
-        return self if parameters.k_values == K_VALUES else _at_ranks(parameters.k_values)
+    def metrics_with(self, parameters: Ranks) -> tuple[MetricSpec, ...]:
+        """Return the metrics at the ranks that are asked for."""
+        ranks = parameters.k_values
+        return self.spec.metrics if ranks == K_VALUES else _metrics(ranks)
 
     def judge(self, view: CaseView, parameters: RankedParameters) -> Result:
         """Return the metrics; the grades are in the details."""
         graded = grades(chunk_scores(view), parameters.umbrela_bins)
         scores = retrieval_scores(graded, parameters.k_values)
         return Result(scores, details={"umbrela_scores": graded})
-
-
-@lru_cache(16)
-def _at_ranks(k_values: tuple[int, ...]) -> Umbrela:
-    found = Umbrela()
-    found.spec = replace(Umbrela.spec, metrics=_metrics(k_values))
-    return found

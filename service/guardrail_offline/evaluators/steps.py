@@ -19,10 +19,10 @@ from guardrail_offline.evaluators.catalogue import (
     evaluator,
 )
 from guardrail_offline.evaluators.embeddings import whole_vector
+from guardrail_offline.evaluators.pack_models import sentences_of
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.text.patterns.search import encodable
-from guardrail_service.text.segmentation.sentences import split_sentences
 from guardrail_service.types import MetricSpec, State
 
 _MARKER = re2.compile(
@@ -49,7 +49,7 @@ def steps(text: str) -> list[str]:
     A step is a sentence behind a number, a bullet, a letter, "Step 3:", or a word of order such as
     "Then". A lone one is no list.
     """
-    found = [step for s in split_sentences(text) if (step := _step(s.text))]
+    found = [step for s in sentences_of(text) if (step := _step(s.text))]
     return found if len(found) > 1 else []
 
 

@@ -82,10 +82,12 @@ def windows(sentence: Sentence, windower: Windower) -> tuple[Window, ...]:
     Raises:
         ValueError: If `max_tokens` is too small for some single code point.
     """
-    spans = windower.tokens(sentence.text)
-    if len(spans) <= windower.max_tokens:
-        return (_window(sentence, 0, len(sentence.text), spans),)
+    text = sentence.text
+    unread = (_known_unread if len(text) <= KEPT_SENTENCE_CHARS else _unread_whole)(windower, text)
+    if unread is not None:
+        return (Window(sentence.start, sentence.start + len(text), text, unread),)
     check_time()
+    spans = windower.tokens(text)
     cuts = _cut_points(sentence.text, spans)
     out: list[Window] = []
     start = 0
@@ -95,6 +97,17 @@ def windows(sentence: Sentence, windower: Windower) -> tuple[Window, ...]:
         out.append(piece)
         start = piece.end - sentence.start
     return tuple(out)
+
+
+def _unread_whole(windower: Windower, text: str) -> int | None:
+    """Return how many code points of a text a model does not know; None if it is too long."""
+    spans = windower.tokens(text)
+    return _unread(text, spans) if len(spans) <= windower.max_tokens else None
+
+
+KEPT_SENTENCES, KEPT_SENTENCE_CHARS = 1_024, 300
+"""Several detectors and evaluators cut the same sentence; these take at most 1 MB."""
+_known_unread = lru_cache(KEPT_SENTENCES)(_unread_whole)
 
 
 class _Cuts(NamedTuple):

@@ -14,7 +14,7 @@ from guardrail_offline.evaluators.entities import entity_recall
 from guardrail_offline.evaluators.judge_forms import Asking, JudgeForm, NoVerdict, judge_form
 from guardrail_offline.evaluators.judged.claim_tasks import NUMBER, passage_texts
 from guardrail_offline.evaluators.result import Result, Score
-from guardrail_offline.evaluators.retrieval import retrieval_scores
+from guardrail_offline.evaluators.retrieval import Ranks, retrieval_scores
 from guardrail_offline.evaluators.shared.claim_scores import average_precision, share
 from guardrail_offline.evaluators.shared.support import SupportParameters
 from guardrail_offline.judge.judge_tasks import (
@@ -284,22 +284,26 @@ def passage_grades(
     return found
 
 
+class RankedGradeParameters(GradeParameters, Ranks):
+    """The prompt that grades passages, and the ranks that are looked at."""
+
+
 @judge_form
-class UmbrelaForm(JudgeForm[GradeParameters, list[int | NoVerdict]]):
+class UmbrelaForm(JudgeForm[RankedGradeParameters, list[int | NoVerdict]]):
     """Grades by the judge; ranks need every passage, the mean takes those that have a grade."""
 
     evaluator = "umbrela"
     tasks: ClassVar[tuple[Task, ...]] = (PASSAGE_GRADE, PLAIN_PASSAGE_GRADE)
-    parameters = GradeParameters
+    parameters = RankedGradeParameters
 
     def ask(
-        self, view: CaseView, asking: Asking, parameters: GradeParameters
+        self, view: CaseView, asking: Asking, parameters: RankedGradeParameters
     ) -> list[int | NoVerdict]:
         """Return a grade per passage, or why it has none."""
         return passage_grades(view, asking, parameters.umbrela_prompt)
 
     def score(
-        self, view: CaseView, found: list[int | NoVerdict], parameters: GradeParameters
+        self, view: CaseView, found: list[int | NoVerdict], parameters: RankedGradeParameters
     ) -> Result:
         """Return the metrics; the grades are in the details, None for a passage without one."""
         known = [grade for grade in found if isinstance(grade, int)]
@@ -307,7 +311,7 @@ class UmbrelaForm(JudgeForm[GradeParameters, list[int | NoVerdict]]):
         details = {"umbrela_scores": [g if isinstance(g, int) else None for g in found]}
         if failed and not known:
             raise failed[0]
-        scores = retrieval_scores(known)
+        scores = retrieval_scores(known, parameters.k_values)
         if failed:
             missing = Score(None, failed[0].missing)
             scores = {key: one if key == "umbrela" else missing for key, one in scores.items()}

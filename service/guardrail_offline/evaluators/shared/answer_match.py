@@ -165,21 +165,37 @@ def shares_nothing(claim: str, texts: Sequence[str], question: str | None = None
 
     A claim of small words only ("Yes, it is.") says what the question asks: then its words count.
     """
-    own = set(_content(claim))
-    held = {word for text in texts for word in _content(text)}
-    if not own:
-        own = set(_content(question or "")) if held else set()
-    if not own or own & held or any(_akin(one, other) for one in own for other in held):
+    held = [_vocabulary(text) for text in texts]
+    own = _vocabulary(claim)
+    if not own.words and any(one.words for one in held):
+        own = _vocabulary(question or "")
+    if not own.words or any(own.words & one.words or _are_akin(own, one) for one in held):
         return False
     facts = read(claim).facts
     told = [fact for text in texts for fact in read(text).facts]
     return not any(agrees(fact, other) for fact in facts for other in told)
 
 
-def _akin(one: str, other: str) -> bool:
-    """Return whether two stems begin alike ("germany", "german")."""
-    least = min(len(one), len(other))
-    return least >= 4 and one[:least] == other[:least]
+class _Vocabulary(NamedTuple):
+    """The stems of a text's content, and those that begin some of them."""
+
+    words: frozenset[str]
+    beginnings: frozenset[str]
+
+
+@lru_cache(maxsize=512)
+def _vocabulary(text: str) -> _Vocabulary:
+    found = frozenset(_content(text))
+    parts = (word[:size] for word in found for size in range(_LEAST_ALIKE, len(word) + 1))
+    return _Vocabulary(found, frozenset(parts))
+
+
+_LEAST_ALIKE = 4
+
+
+def _are_akin(one: _Vocabulary, other: _Vocabulary) -> bool:
+    """Return whether a stem of one begins one of the other ("german", "germany")."""
+    return not (one.words.isdisjoint(other.beginnings) and other.words.isdisjoint(one.beginnings))
 
 
 @lru_cache(maxsize=512)
@@ -280,7 +296,7 @@ def _fact(expected: str, actual: str, question: str) -> AnswerMatch | None:
     """Compare the one value that the reference is with the one of its kind in the other text."""
     wanted, given = _says(expected), _says(actual)
     asked = set(_says(question).content)
-    if len(wanted.read.facts) != 1 or set(_beside_facts(wanted)) - asked:
+    if len(wanted.read.facts) != 1 or set(_beside_facts(expected)) - asked:
         return None
     fact = wanted.read.facts[0]
     alike = [other for other in given.read.facts if _same_kind(fact, other)]
@@ -291,7 +307,7 @@ def _fact(expected: str, actual: str, question: str) -> AnswerMatch | None:
         return None
     if _minuses(expected) != _minuses(actual):
         return AnswerMatch(False, by)
-    adds = set(_beside_facts(given)) - asked - set(wanted.content)
+    adds = set(_beside_facts(actual)) - asked - set(wanted.content)
     if len(adds) > (0 if same else _SHORT) or (same and len(given.read.facts) > 1):
         return None
     return AnswerMatch(same, by)
@@ -346,14 +362,16 @@ def has_values(expected: str, actual: str) -> bool | None:
     ) and _minuses(expected) <= _minuses(actual)
 
 
-def _beside_facts(said: _Said) -> list[str]:
+@lru_cache(maxsize=512)
+def _beside_facts(text: str) -> tuple[str, ...]:
     """Return the content of a text without its facts."""
+    said = _says(text)
     inside = {place for fact in said.read.facts for place in range(fact.token, max(fact.last, 1))}
     kept = [
         token.low for place, token in enumerate(said.read.tokens)
         if token.kind == "w" and place not in inside
     ]  # fmt: skip
-    return [stem(word) for word in kept if word not in _SILENT and word not in _ARTICLES]
+    return tuple(stem(word) for word in kept if word not in _SILENT and word not in _ARTICLES)
 
 
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -392,9 +410,14 @@ def _alias(expected: str, actual: str, question: str) -> AnswerMatch | None:
     if canonical(expected) == canonical(actual):
         return AnswerMatch(True, "alias")
     for short, long in ((expected, actual), (actual, expected)):
-        if _CAPITALS.fullmatch(encodable(short)) and short.strip() == _initials(long):
+        if _is_capitals(short) and short.strip() == _initials(long):
             return AnswerMatch(True, "alias")
     return None
+
+
+@lru_cache(maxsize=512)
+def _is_capitals(text: str) -> bool:
+    return _CAPITALS.fullmatch(encodable(text)) is not None
 
 
 @lru_cache(maxsize=512)
@@ -406,12 +429,10 @@ def _initials(text: str) -> str:
 
 
 def _items(expected: str, actual: str, question: str) -> AnswerMatch | None:
-    if _ORDERED.search(encodable(question)):
-        return None
     wanted, given = items_of(expected), items_of(actual)
-    if len(wanted) > 1 and sorted(wanted) == sorted(given):
-        return AnswerMatch(True, "same_items")
-    return None
+    if len(wanted) < 2 or len(wanted) != len(given) or sorted(wanted) != sorted(given):
+        return None
+    return None if _ORDERED.search(encodable(question)) else AnswerMatch(True, "same_items")
 
 
 @lru_cache(maxsize=512)
@@ -425,23 +446,30 @@ def items_of(text: str) -> tuple[tuple[str, ...], ...]:
 def _same_words(expected: str, actual: str, question: str) -> AnswerMatch | None:
     """Compare what two texts say beyond their question, word for word and in one order."""
     wanted, given = _says(expected), _says(actual)
-    asked = set(_says(question).content) - {"or"}
-    ours = [word for word in wanted.content if word not in asked]
-    theirs = [word for word in given.content if word not in asked]
-    if ours or theirs:
+    ours, theirs = _beyond(expected, question), _beyond(actual, question)
+    has_more = bool(ours or theirs)
+    if not has_more:
+        ours, theirs = wanted.content, given.content
+    if not ours or not (ours == theirs or _is_turned(ours, theirs)):
+        return None
+    if has_more:
+        asked = set(_says(question).content) - {"or"}
         dropped, other = set(wanted.content) & asked, set(given.content) & asked
         if not (dropped <= other or other <= dropped):
             return None
-    else:
-        ours, theirs = list(wanted.content), list(given.content)
-    if not ours or not (ours == theirs or _is_turned(ours, theirs)):
-        return None
     ways, others = _ways(expected), _ways(actual)
     if any(others.get(word, way) != way for word, way in ways.items()):
         return None
     if (wanted.denials - given.denials) % 2:
         return AnswerMatch(False, "denied")
     return AnswerMatch(True, "same_words") if wanted.denials == given.denials else None
+
+
+@lru_cache(maxsize=512)
+def _beyond(text: str, question: str) -> tuple[str, ...]:
+    """Return what a text says beyond its question, in order."""
+    asked = set(_says(question).content) - {"or"}
+    return tuple(word for word in _says(text).content if word not in asked)
 
 
 @lru_cache(maxsize=512)

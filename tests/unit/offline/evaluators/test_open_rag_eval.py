@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_offline.evaluators.configured import configure
+from guardrail_offline.evaluators.judge_forms import judge_backed
 from guardrail_offline.evaluators.open_rag_eval import read_settings
 from guardrail_offline.evaluators.retrieval import retrieval_scores
 from guardrail_service.errors import ConfigurationError
@@ -61,6 +62,10 @@ def test_its_ranks_are_those_of_precision_and_average_precision(
     (umbrela,) = configure(["umbrela"], found.assignments)
     names = [f"{name}_at_{k}" for name in ("precision", "average_precision") for k in ranks]
     assert umbrela.evaluator.spec.keys == ("umbrela", "mrr", *names)
+    judged = judge_backed("umbrela")
+    assert judged.with_parameters(judged.parameters(k_values=ranks)).spec.keys == (
+        "umbrela", "mrr", *names,
+    )  # fmt: skip
     scores = retrieval_scores([3, 0, 2], ranks)
     assert scores.keys() == set(umbrela.evaluator.spec.keys)
     lacking = [k for k in ranks if scores[f"precision_at_{k}"].value is None]

@@ -197,6 +197,8 @@ def _confusion(tally: EvaluatorTally, model: str) -> list[dict[str, Any]]:
 def _table(board: Mapping[str, Any]) -> str:
     keys = list(board["rows"][0]["metrics"]) if board["rows"] else []
     lines = [f"## {board['name']}", ""]
+    if board.get("backend"):
+        lines += [f"Backend: {board['backend']}.", ""]
     if board["surrogate"]:
         lines += [f"Surrogate: {board['surrogate']}. Agreement with labels: {board['grade']}.", ""]
     lines += ["| model | n | " + " | ".join(keys) + " |", "|---|---|" + "---|" * len(keys)]

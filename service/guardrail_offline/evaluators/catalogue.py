@@ -47,8 +47,9 @@ RUN_CLASSES: Mapping[RunClass, str] = {
     "A": "agent",
 }
 Input = Literal[
-    "question", "answer", "expected", "contexts", "condition", "schema", "artifacts", "reruns"
-]
+    "question", "answer", "expected", "contexts", "condition", "schema", "artifacts", "reruns",
+    "images",
+]  # fmt: skip
 HIGHER, LOWER = Direction.HIGHER, Direction.LOWER
 
 

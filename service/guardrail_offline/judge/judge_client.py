@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from guardrail_offline.datasets.images import split_content
 from guardrail_offline.hosts.chat import ChatHost, Completion
 from guardrail_offline.hosts.endpoint import Patience
 from guardrail_offline.hosts.errors import (
@@ -41,6 +42,8 @@ RUNGS: tuple[Rung, ...] = ("json_schema", "json_object", "text")
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 TOP_LOGPROBS = 10
 _LOGPROBS = ("logprobs", "top_logprobs")
+_TOKENS_PER_IMAGE = 1600
+"""Of a large picture at the large vendors, for the same guess."""
 _LETTERS_PER_TOKEN = 3
 """English has about four; a guess that is too high lays aside too much, and never too little by
 much. Used only before a call: what a call has cost is what the server says."""
@@ -198,7 +201,7 @@ class Judge:
         self,
         task: Task,
         inputs: Mapping[str, Any],
-        messages: list[dict[str, str]],
+        messages: list[dict[str, Any]],
         mark: str,
         vote: int,
     ) -> JudgeResult:
@@ -247,7 +250,7 @@ class Judge:
     def _completion(
         self,
         task: Task,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         options: Mapping[str, Any],
         tally: _Tally,
         deadline: float,
@@ -305,7 +308,7 @@ class Judge:
 
     def _tried(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         options: Mapping[str, Any],
         tally: _Tally,
         deadline: float,
@@ -388,11 +391,13 @@ def _why(error: HostError) -> _Failed:
     return _Failed("error", error.code)
 
 
-def tokens_in(messages: Sequence[Mapping[str, str]]) -> int:
+def tokens_in(messages: Sequence[Mapping[str, Any]]) -> int:
     """Return a guess of the tokens of some messages, rather too high."""
-    return sum(len(one["content"].encode("utf-8", "replace")) for one in messages) // (
-        _LETTERS_PER_TOKEN
-    ) + 8 * len(messages)
+    texts, images = 0, 0
+    for one in messages:
+        text, shown = split_content(one["content"])
+        texts, images = texts + len(text.encode("utf-8", "replace")), images + len(shown)
+    return texts // _LETTERS_PER_TOKEN + 8 * len(messages) + _TOKENS_PER_IMAGE * images
 
 
 def _usage(said: Completion, most: TokenUsage) -> TokenUsage:

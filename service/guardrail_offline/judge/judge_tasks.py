@@ -6,8 +6,9 @@ between two lines with a mark that nobody can guess, as JSON: they cannot end th
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +16,8 @@ Check = Callable[[Mapping[str, Any], Any], str | None]
 """Says of inputs and value what is wrong beyond the schema, or None."""
 MARK = "mark"
 """Key of the answer under which the judge repeats the mark that ends the data."""
+IMAGES = "images"
+"""Input with the images of a case, as data URIs or addresses; they are parts of the message."""
 _EXAMPLE_MARK = "3b9d61e0"
 _RULES = (
     "The data stands in the next message between two lines with the same mark, as `name: JSON` "
@@ -84,17 +87,23 @@ class Task:
 
     def messages(
         self, inputs: Mapping[str, Any], mark: str, *, marked: bool = True
-    ) -> list[dict[str, str]]:
-        """Return what is sent for some inputs.
+    ) -> list[dict[str, Any]]:
+        """Return what is sent for some inputs; with images the last message has parts.
 
         Args:
             inputs: Values that JSON has, by name; texts under test are among them.
             mark: Stands around them.
             marked: Whether the judge has to repeat it.
         """
+        images = inputs.get(IMAGES, ())
+        shown = {**inputs, IMAGES: len(images)} if images else inputs
+        content: Any = data_block(shown, mark)
+        if images:
+            parts = ({"type": "image_url", "image_url": {"url": url}} for url in images)
+            content = [{"type": "text", "text": content}, *parts]
         return [
             {"role": "system", "content": self.system(marked=marked)},
-            {"role": "user", "content": data_block(inputs, mark)},
+            {"role": "user", "content": content},
         ]
 
 
@@ -127,6 +136,22 @@ def _json(value: Any) -> str:
 
 _ESCAPED = frozenset({0x85, 0x2028, 0x2029, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF})
 """Ends of lines that JSON leaves as they are, and characters that nobody sees."""
+
+
+def texts_only(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages with the digest of each image in its place."""
+    return [{**message, "content": _texts_only(message["content"])} for message in messages]
+
+
+def _texts_only(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    return [part if part["type"] == "text" else _digest_of(part) for part in content]
+
+
+def _digest_of(part: Mapping[str, Any]) -> dict[str, str]:
+    url = part["image_url"]["url"]
+    return {"type": "image", "sha256": hashlib.sha256(url.encode()).hexdigest()}
 
 
 def an_object(**properties: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from guardrail_offline.judge.judge_tasks import Task
+from guardrail_offline.judge.judge_tasks import Task, texts_only
 from guardrail_offline.judge.results import FINAL, STATUSES, JudgeResult, JudgeStatus, TokenUsage
 from guardrail_service.errors import ConfigurationError
 
@@ -88,7 +88,7 @@ class TranscriptStore:
         self,
         key: str,
         task: Task,
-        messages: list[dict[str, str]],
+        messages: list[dict[str, Any]],
         vote: int,
         result: JudgeResult,
         *,
@@ -110,14 +110,14 @@ class TranscriptStore:
         return result if known is None or known.value == result.value else known
 
     def _row(
-        self, key: str, task: Task, messages: list[dict[str, str]], vote: int, result: JudgeResult
+        self, key: str, task: Task, messages: list[dict[str, Any]], vote: int, result: JudgeResult
     ) -> tuple[Any, ...]:
         texts = self._keep_texts
         return (
             key,
             task.name,
             vote,
-            json.dumps(messages) if texts else None,
+            json.dumps(texts_only(messages)) if texts else None,
             result.status,
             result.detail,
             json.dumps(result.value, sort_keys=True) if result.status == "ok" else None,

@@ -12,7 +12,8 @@ from guardrail_service.types import Passage, State
 from tests.unit.offline.stand_ins import models
 
 JUDGE_ONLY = (
-    "byop", "conversation", "decision_list", "fact_check", "rubric", "self_check", "semantic_match",
+    "byop", "conversation", "decision_list", "fact_check", "image_faithfulness", "image_relevancy",
+    "rubric", "self_check", "semantic_match",
 )  # fmt: skip
 
 

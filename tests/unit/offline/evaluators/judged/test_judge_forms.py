@@ -39,7 +39,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 LINK = (Relationship("conversation", "c"),)
 CASE = Case(
     "k", "What is it?", "It is red [1]. It is old.", "It is blue.", (Passage("Red.", "p1"),),
-    relationships=LINK, model="m", group="g",
+    relationships=LINK, model="m", group="g", images=("https://example.com/red.png",),
 )  # fmt: skip
 OTHER = Case("j", "What is it?", "It is green.", group="g", model="m")
 

@@ -25,8 +25,9 @@ JudgeUrl = Annotated[
     typer.Option(
         "--judge",
         metavar="URL",
-        help="OpenAI-compatible server of a judge. Its key: GUARDRAIL_JUDGE_API_KEY, else "
-        "OPENAI_API_KEY.",
+        help="Host of a judge: https://host/v1 (OpenAI-compatible), azure+https://..., "
+        "ollama+http://..., bedrock:REGION, python:MODULE:FUNCTION ... Its key: "
+        "GUARDRAIL_JUDGE_API_KEY, else OPENAI_API_KEY.",
     ),
 ]
 JudgeModel = Annotated[str | None, typer.Option(help="The judge's name on its server.")]

@@ -209,17 +209,21 @@ def _conversation(
 ) -> Iterator[Record]:
     """Yield a record per answer; the reference of the conversation is that of the last one.
 
+    Pictures that the user has shown so far belong to the question.
+
     Tools' outputs since the question are passages, and so is what the user said before; earlier
     answers of the system are not, for they would support themselves.
     """
     turns: list[dict[str, Any]] = []
     asked: list[str] = []
     passages: list[Any] = []
+    images: list[str] = []
     for message in messages:
         content = message.get("content")
         if _is(message, _USER):
             asked.append(_text(content, name, place))
             passages = []
+            images = [*images, *_images(content)]
         elif _is(message, _TOOLS):
             passages.append(_text(content, name, place))
         elif _is(message, _ANSWERS) and asked:
@@ -227,10 +231,10 @@ def _conversation(
                 continue
             own = message.get("retrieval_context") or []
             found = [*own, *passages] or None
-            answer = {"answer": _text(content, name, place), "contexts": found}
+            answer = {"answer": _text(content, name, place), "contexts": found, "images": images}
             turns.append({"question": asked[-1], "before": asked[:-1], **answer})
     if asked and (not turns or turns[-1]["question"] != asked[-1]):
-        turns.append({"question": asked[-1], "before": asked[:-1]})
+        turns.append({"question": asked[-1], "before": asked[:-1], "images": images})
     if not turns:
         raise place.refuse(name, messages, "messages of user and assistant")
     rest = {k: v for k, v in record.items() if k != name}
@@ -248,6 +252,14 @@ def _text(content: Any, name: str, place: RowPlace) -> str:
     return content
 
 
+def _images(content: Any) -> list[str]:
+    """Return the pictures among the parts of a message, as OpenAI has them."""
+    parts = content if isinstance(content, list) else []
+    found = [part.get("image_url") for part in parts if isinstance(part, Mapping)]
+    urls = [one.get("url") if isinstance(one, Mapping) else one for one in found]
+    return [url for url in urls if isinstance(url, str)]
+
+
 def _turn_records(
     turns: Sequence[Mapping[str, Any]], shared: Record, place: RowPlace
 ) -> Iterator[Record]:
@@ -260,6 +272,8 @@ def _turn_records(
         before = enumerate(turn["before"], start=1)
         record |= {NAMES["question"][0]: turn["question"], NAMES["answer"][0]: turn.get("answer")}
         record |= {k: turn[k] for k in ("expected_output", "reference_contexts") if k in turn}
+        if turn.get("images"):
+            record["images"] = turn["images"]
         if turn.get("contexts") is not None:  # else nothing is known about the passages
             said = [{"id": f"turn-{n}", "text": text} for n, text in before]
             record["retrieval_context"] = [*turn["contexts"], *said]

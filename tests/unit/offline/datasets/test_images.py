@@ -125,3 +125,22 @@ def test_a_lab_has_images_of_its_own_folder(tmp_path: Path) -> None:
         list(open_lab(lines).cases())
     with pytest.raises(ConfigurationError, match="relative path"):
         load_image("a.png", "images")
+
+
+def test_pictures_in_messages_belong_to_their_question(tmp_path: Path) -> None:
+    """As OpenAI's parts; a later turn still has them, and they are checked like any other."""
+    url = "https://example.com/a.png"
+    picture = {"type": "image_url", "image_url": {"url": url}}
+    asked = [{"type": "text", "text": "What is it?"}, picture]
+    said = [("user", asked), ("assistant", "A boat."), ("user", "Red?"), ("assistant", "Yes.")]
+    messages = [{"role": role, "content": content} for role, content in said]
+    path = tmp_path / "lab.jsonl"
+    path.write_text(json.dumps({"messages": messages}))
+    cases = list(open_lab(path).cases())
+    assert [(case.question, case.images) for case in cases] == [
+        ("What is it?", (url,)),
+        ("Red?", (url,)),
+    ]
+    path.write_text(json.dumps({"messages": messages}).replace(url, "http://10.0.0.1/a.png"))
+    with pytest.raises(ConfigurationError, match="private network"):
+        list(open_lab(path).cases())

@@ -32,6 +32,12 @@ WORD_FOR_REASON: Mapping[str, str] = {
     "no_entity": "no entity in the expected answer",
     "language_undetermined": "language not recognised",
     "too_few_sentences": "too few sentences",
+    "judge_parse_failure": "the judge gave no answer that can be read",
+    "judge_refused": "the judge declined",
+    "judge_timeout": "the judge did not answer in time",
+    "judge_rate_limited": "the judge was asked too often",
+    "judge_budget": "the budget did not allow for it",
+    "judge_error": "the judge could not be asked",
 }
 
 

@@ -119,6 +119,7 @@ class RunData:
         notes: What a reader has to know about the files.
         folders: Names of the runs' folders.
         timings: `timings.json` of each run: by evaluator, processor seconds and cases.
+        judges: `judge.json` of each run: calls, failures, tokens and cost by evaluator.
     """
 
     name: str
@@ -132,6 +133,7 @@ class RunData:
     notes: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     timings: tuple[Mapping[str, Mapping[str, float]], ...] = ()
+    judges: tuple[Mapping[str, Any], ...] = ()
 
     def title(self, model: str) -> str:
         """Return what a model is called."""
@@ -187,6 +189,7 @@ def read_run_data(folder: Path) -> RunData:
         notes=notes,
         folders=(folder.absolute().name,),
         timings=(_json(folder / "timings.json", {}),),
+        judges=(_json(folder / "judge.json", {}),),
     )
 
 
@@ -267,7 +270,8 @@ def deciding_cuts(
     """
     wanted = about.get("settings", {}).get("metric_threshold")
     own = wanted if isinstance(wanted, Mapping) else {metrics[0].key: wanted} if metrics else {}
-    is_rule = "run-class-D" in about.get("keywords", ())
+    is_judged = about.get("backend") == "judge"
+    is_rule = is_judged or "run-class-D" in about.get("keywords", ())
     found = {}
     for metric in metrics:
         cut = metric.threshold
@@ -275,7 +279,7 @@ def deciding_cuts(
             continue
         if own.get(metric.key) is not None:
             found[metric.key] = DecidingCut(cut, "yours")
-        elif shipped_thresholds().get(evaluator, {}).get(metric.key) == cut:
+        elif not is_judged and shipped_thresholds().get(evaluator, {}).get(metric.key) == cut:
             found[metric.key] = DecidingCut(cut, "fitted")
         elif is_rule and (metric.boolean or evaluator in COUNTS_RIGHT):
             found[metric.key] = DecidingCut(cut, "rule")

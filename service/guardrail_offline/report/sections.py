@@ -91,12 +91,14 @@ def section(
         heat(figures, data.metrics, data, scales),
         int(figures.failing(data).sum()),
         {**(data.about.get("parameters") or {}), **settings},
-        _grade(data.id),
+        _grade(data),
     )
 
 
-def _grade(evaluator: str) -> str | None:
-    spec = next((spec for spec in CATALOGUE.specs() if spec.id == evaluator), None)
+def _grade(data: EvaluatorData) -> str | None:
+    if data.about.get("backend") == "judge":
+        return str(data.about.get("grade"))
+    spec = next((spec for spec in CATALOGUE.specs() if spec.id == data.id), None)
     return None if spec is None else grade_line(spec)
 
 

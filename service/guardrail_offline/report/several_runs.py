@@ -10,6 +10,7 @@ import numpy as np
 
 from guardrail_offline.datasets.cases import Model
 from guardrail_offline.report.run_data import Column, EvaluatorData, RunData
+from guardrail_service.errors import ConfigurationError
 
 _MODEL_NAMES = ("model", "other")
 _CASE_NAMES = ("source", "variant", "case")
@@ -45,6 +46,7 @@ def side_by_side(runs: Sequence[RunData]) -> RunData:
         notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
         folders=tuple(names),
         timings=tuple(one for run in runs for one in run.timings),
+        judges=tuple(one for run in runs for one in run.judges),
     )
 
 
@@ -99,6 +101,9 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 def _joined(evaluator: str, runs: Sequence[RunData], names: Sequence[str]) -> EvaluatorData:
     having = [run.evaluators[evaluator] for run in runs if evaluator in run.evaluators]
+    if len({data.about.get("backend") == "judge" for data in having}) > 1:
+        found = "by a judge in one run and without in another"
+        raise ConfigurationError(f"report: {evaluator}", found, "runs with one backend")
     first = having[0]
     values: dict[str, Column] = {}
     reasons: dict[str, list[str | None]] = {}

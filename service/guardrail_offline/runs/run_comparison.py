@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -180,9 +180,11 @@ def _wanted(
 
 def _compared(one: Mapping[str, EvaluatorResults], after: Path, *, by_model: bool) -> Comparison:
     other = read_run(after)
-    shared = [name for name in one if name in other]
+    both = [name for name in one if name in other]
+    shared = [name for name in both if backend_of(one[name]) == backend_of(other[name])]
     if not shared:
-        raise ConfigurationError(str(after), "no evaluator of the other run", "one in common")
+        found = "another backend" if both else "no evaluator of the other run"
+        raise ConfigurationError(str(after), found, "one evaluator in common")
     rows = one[shared[0]].rows, other[shared[0]].rows
     matching, notes = _matching(*rows)
     notes += _nameless(after, *rows)
@@ -198,9 +200,26 @@ def _compared(one: Mapping[str, EvaluatorResults], after: Path, *, by_model: boo
         tuple(differences),
         tuple(sorted(set(one) - set(other))),
         tuple(sorted(set(other) - set(one))),
-        (*notes, *_warnings(one, other, shared)),
+        (*notes, *_not_compared(one, other, both), *_warnings(one, other, shared)),
         after.name,
     )
+
+
+def backend_of(results: EvaluatorResults) -> str:
+    """Return how an evaluator got its numbers, as far as that makes them others."""
+    return "judge" if results.about.get("backend") == "judge" else "no judge"
+
+
+def _not_compared(
+    one: Mapping[str, EvaluatorResults],
+    other: Mapping[str, EvaluatorResults],
+    both: Sequence[str],
+) -> Iterator[str]:
+    """Yield a note for each evaluator that two runs have by different backends."""
+    for name in both:
+        before, after = backend_of(one[name]), backend_of(other[name])
+        if before != after:
+            yield f"{name}: not compared, by {before} before and by {after} after"
 
 
 def _matching(
@@ -322,4 +341,7 @@ def _warnings(
             yield f"{name}: scored with other models or rules; the difference may be theirs"
         if before.about.get("parameters") != after.about.get("parameters"):
             yield f"{name}: scored with other parameters"
+        judges = [run.about.get(key) for run in (before, after) for key in ("judge", "prompts")]
+        if judges[:2] != judges[2:]:
+            yield f"{name}: scored by another judge or with other prompts"
     yield "an interval is for one metric; verdicts are corrected for all of them (Holm)"

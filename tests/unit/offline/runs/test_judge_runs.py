@@ -313,3 +313,51 @@ def test_every_evaluator_can_be_foretold(lab: Path) -> None:
     assert "ragchecker" in shown.output
     assert "together" in shown.output
     assert "--prices" in shown.output
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """One evaluator on one lab: by a judge of which one call failed, and by rules."""
+    folder = tmp_path_factory.mktemp("two")
+    rows_ = [{**row, "model": "m"} for row in ROWS]
+    (folder / "lab.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows_))
+    limits = folder / "judge.json"
+    limits.write_text('{"concurrency": 1}')
+    words = ("evaluate", str(folder / "lab.jsonl"), "-e", "sexism", "--workers", "1", "-o")
+    with judging(lambda *_: {"reason": "r", "verdict": "no"}, ["prose", "prose"]) as (_, url):
+        judge = ("--judge", url, "--judge-model", "m", "--backend", "sexism=judge")
+        ended = CliRunner().invoke(
+            app, [*words, str(folder / "judged"), *judge, "--judge-settings", str(limits)]
+        )
+        assert ended.exit_code == 0, ended.output
+    assert CliRunner().invoke(app, [*words, str(folder / "ruled")]).exit_code == 0
+    return folder / "judged", folder / "ruled"
+
+
+def test_two_backends_are_never_compared_nor_put_on_one_page(two: tuple[Path, Path]) -> None:
+    """They are two metrics under one name."""
+    judged, ruled = map(str, two)
+    for words in (("compare", judged, ruled), ("report", judged, ruled)):
+        ended = CliRunner().invoke(app, [*words], env={"COLUMNS": "200"})
+        assert ended.exit_code == 2, ended.output
+        assert "backend" in ended.output
+
+
+def test_the_page_says_who_judged_how_often_in_vain_and_for_how_much(
+    two: tuple[Path, Path],
+) -> None:
+    """And no grade that was measured without a judge."""
+    page = (two[0] / "report.html").read_text("utf-8")
+    assert "Judge: <bdi>m</bdi>" in page
+    assert "1 parse_failure" in page
+    assert "by a judge" in page
+    assert "the judge gave no answer that can be read" in page
+    assert "it depends on the judge" in page
+    assert "Judge:" not in (two[1] / "report.html").read_text("utf-8")
+
+
+def test_without_a_choice_a_run_says_nothing_of_backends(two: tuple[Path, Path]) -> None:
+    """Its files are those of a run before there were any."""
+    for name in ("manifest.json", "leaderboards.json", "results/sexism.json"):
+        assert "backend" not in (two[1] / name).read_text("utf-8")
+    assert not (two[1] / "judge.json").exists()

@@ -34,7 +34,7 @@ BOARD = "global_llm_heatmap_leaderboard"
 OURS = "rag_guardrail"
 OUR_FILES = ("manifest.json", "summary.json", "leaderboards.json", "problems.json",
              "insights.json", "flips.json", "timings.json", "run_consistency.json",
-             "open_rag_eval.csv")  # fmt: skip
+             "grammar.json", "open_rag_eval.csv")  # fmt: skip
 _DAMAGED = (
     OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
     NotImplementedError,  # a method of compression that Python lacks

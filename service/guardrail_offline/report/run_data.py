@@ -162,6 +162,8 @@ def read_run_data(folder: Path) -> RunData:
     if not paths:
         raise ConfigurationError(str(folder), _found_instead(folder), "a finished run")
     boards = {board["evaluator"]: board for board in _json(folder / "leaderboards.json", [])}
+    if "grammar" in boards:
+        boards["grammar"]["groups"] = _json(folder / "grammar.json", {"models": []})["models"]
     evaluators: dict[str, EvaluatorData] = {}
     cases: list[Mapping[str, Any]] = []
     models: tuple[Model, ...] = ()

@@ -101,10 +101,10 @@ def test_rows_are_read_as_their_set_says() -> None:
 
 
 def test_what_says_whether_answers_are_right_is_graded_by_construction() -> None:
-    """The shipped measurement has all of them, and its counts are those of precision and recall."""
+    """Counts are those of precision and recall. Short answers have no citations, steps, topics."""
     built = measured()["by_construction"]
     wanted = {spec.id for spec in CATALOGUE.specs() if constructed.graded(spec)}
-    assert set(built["evaluators"]) == wanted
+    assert wanted - set(built["evaluators"]) == {"citations", "step_alignment", "summarization"}
     assert "faithfulness" in wanted
     assert {"grammar", "secrets", "rouge"}.isdisjoint(wanted)
     for metrics in built["evaluators"].values():

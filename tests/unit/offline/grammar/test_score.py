@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from guardrail_offline.report.page import write_report
 from tests.unit.offline.grammar.conftest import guardrail
 
 MIXED = [(1, 3), (2, 3), (3, 3), (2, 3)]
@@ -109,3 +110,18 @@ def test_unanswered_cases_and_other_labs_are_not_scored(tmp_path: Path) -> None:
     assert ran.status == 3
     assert "no generated case" in ran.text
     assert guardrail("score", plain).status == 2
+
+
+def test_the_report_has_groups_styles_and_blame(tmp_path: Path) -> None:
+    """Beside what it has of every evaluator; names are escaped."""
+    rows = records([(3, 3), (1, 3), (0, 3)], "<b>m</b>")
+    for row in rows:
+        row["categories"][2] = row["categories"][2].replace("style:a", "style:<i>a</i>")
+    scored(rows, tmp_path)
+    page = tmp_path / "report.html"
+    write_report([tmp_path / "run"], page)
+    text = page.read_text("utf-8")
+    assert "3 questions, 1 right in no wording, 1 in all, 1 in some" in text
+    assert "2 wrong answers in non-robust groups, to blame: 2 undecidable" in text
+    assert "&lt;i&gt;a&lt;/i&gt;" in text
+    assert "<i>a</i>" not in text

@@ -119,6 +119,8 @@ def llm_guard(ground: Ground, said: str, _: bool) -> Seen:
     reply = requests.post(f"{ground.guard}/analyze/output", json=body, headers=headers, timeout=60)
     reply.raise_for_status()
     assert reply.json()["is_valid"] == (said == "good")
+    scanned = requests.post(f"{ground.guard}/scan/output", json=body, headers=headers, timeout=60)
+    assert scanned.json() == {k: v for k, v in reply.json().items() if k != "sanitized_output"}
     return Seen(reply.json()["sanitized_output"], reply.json())
 
 
@@ -129,7 +131,8 @@ GATEWAYS = [
         "litellm.md",
         litellm,
         (False, True),
-        "a stream leaves when it is judged whole; passages must stand in the messages",
+        "streams of other routes than chat completions leave unread; a stream leaves when it was "
+        "judged whole; passages must stand in the messages",
     ),
     Adapter(
         "openai",

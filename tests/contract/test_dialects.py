@@ -247,6 +247,44 @@ def test_bedrock_tells_what_was_found(http: TestClient) -> None:
     assert "1111" not in json.dumps(leaked)
 
 
+def test_bedrock_detects_without_acting_where_the_policy_only_observes(http: TestClient) -> None:
+    """`detected` is what was found, `action` what was done."""
+    texts = [*SOURCES, (["guard_content"], INVENTED)]
+    seen = applied(http, "observe/version/DRAFT", texts=texts).json()
+    assert (seen["action"], seen["outputs"]) == ("NONE", [])
+    (found,) = seen["assessments"][0]["contextualGroundingPolicy"]["filters"]
+    assert (found["type"], found["detected"], found["action"]) == ("GROUNDING", True, "NONE")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/beta/litellm_basic_guardrail_api",
+         {"input_type": "response",
+          "additional_provider_specific_params": {"policy": 7}}, "policy"),
+        ("/beta/litellm_basic_guardrail_api",
+         {"input_type": "request",
+          "additional_provider_specific_params": {"passages": {"roles": ["sytem"]}}}, "passages"),
+        ("/v1/moderations", {"input": TWIN, "model": "strct"}, "model"),
+        ("/guardrail/default/version/7/apply",
+         {"source": "OUTPUT", "content": [{"text": {"text": TWIN}}]}, "version"),
+        ("/guardrail/default/version/DRAFT/apply",
+         {"source": "ANSWER", "content": [{"text": {"text": TWIN}}]}, "source"),
+        ("/contentsafety/text:detectGroundedness",
+         {"text": TWIN, "groundingSources": [], "task": "Chat"}, "task"),
+        ("/contentsafety/text:detectGroundedness",
+         {"text": TWIN, "groundingSources": [], "correction": True}, "correction"),
+        ("/scan/output",
+         {"prompt": "", "output": TWIN, "scanners_suppress": ["Toxicity"]}, "scanners_suppress"),
+    ],
+)  # fmt: skip
+def test_a_wrong_option_is_named(path: str, body: Any, field: str, http: TestClient) -> None:
+    """Never judged as if it were not there."""
+    reply = http.post(path, json=body)
+    assert 400 <= reply.status_code < 500
+    assert field in reply.text
+
+
 @pytest.mark.parametrize(
     ("source", "text", "action"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -23,6 +24,7 @@ try:
     from haystack import Document, component, default_from_dict, default_to_dict
     from haystack.core.serialization import component_to_dict
     from haystack.dataclasses import ChatMessage, ChatRole, StreamingCallbackT, StreamingChunk
+    from haystack.dataclasses.streaming_chunk import ToolCallDelta
     from haystack.utils import deserialize_callable, serialize_callable
     from haystack.utils.deserialization import deserialize_component_inplace
 except ImportError as error:
@@ -84,7 +86,8 @@ class GuardedChatGenerator:
     """A chat generator that shows what the guard allows, in its replies and to its callback.
 
     Passages are the documents, and what tools returned since the user's last message, which is the
-    question unless `query` is. Thoughts and calls of tools reach the callback when all was judged.
+    question unless `query` is. Thoughts and calls of tools reach the callback as
+    they stand in the reply, when all was judged.
 
     Args:
         generator: The chat generator; it has no callback of its own.
@@ -214,23 +217,20 @@ class GuardedChatGenerator:
 
 
 class _Stream:
-    """One streamed reply: what came, what was shown, and what waits for the whole."""
+    """One streamed reply: what came, and what was shown of it."""
 
     def __init__(self) -> None:
         self._came: list[str] = []
         self._shown: list[str] = []
-        self._waiting: list[Any] = []
-        self._is_changed = self._is_stopped = False
+        self._is_stopped = False
 
     def taking(self, push: Callable[[str], None]) -> Callable[[Any], None]:
-        """Return the callback of the generator."""
+        """Return the callback of the generator; calls of tools and thoughts are in the reply."""
 
         def take(chunk: Any) -> None:
             if chunk.content:
                 self._came.append(chunk.content)
                 push(chunk.content)
-            elif chunk.tool_calls or chunk.tool_call_result or chunk.reasoning:
-                self._waiting.append(chunk)
 
         return take
 
@@ -252,8 +252,8 @@ class _Stream:
             stopped = ChatMessage.from_assistant("")
             return [(stopped, _asked(stopped, *about))]
         asked = [(reply, _asked(reply, *about)) for reply in result["replies"]]
-        if ["".join(reply.texts) for reply in result["replies"]] != ["".join(self._came)]:
-            self._shown.clear()
+        if ["".join(reply.texts) for reply, _ in asked] != ["".join(self._came)]:
+            self._shown.clear()  # another text came, or none: the replies are judged whole
             return asked
         ((reply, message),) = asked
         others = [part for part in message.value["content"] if "text" not in part]
@@ -262,21 +262,25 @@ class _Stream:
     def reply(self, reply: Any, asked: ModelMessage, found: ShownMessage) -> Any:
         """Return a reply with the text as it was shown."""
         changed = _replaced(reply, asked, found)
-        self._is_changed = self._is_changed or changed is not reply
         text = "".join(self._shown)
-        if found.instead is not None or not text or text == "".join(reply.texts):
+        if found.instead is not None or not text:
             return changed
+        if changed is reply and text == "".join(reply.texts):
+            return reply
         rest = [part for part in changed.to_dict()["content"] if "text" not in part]
         return _like(reply, [{"text": text}, *rest])
 
     def last(self, replies: Sequence[Any]) -> Iterator[Any]:
-        """Yield what follows the text: calls and thoughts if they may be shown, and the end."""
-        if not (self._is_changed or self._is_stopped):
-            yield from self._waiting
-        said = "".join(self._shown)
+        """Yield what follows the text: what stands in its place, thoughts, calls and the end."""
         for reply in replies:
-            if self._is_changed and reply.text and reply.text != said:
-                yield StreamingChunk(content=reply.text)
+            if (text := "".join(reply.texts)) != "".join(self._shown):
+                yield StreamingChunk(content=text)
+            for index, thought in enumerate(reply.reasonings):
+                yield StreamingChunk(content="", index=index, reasoning=thought)
+            for index, call in enumerate(reply.tool_calls):
+                said = json.dumps(call.arguments, ensure_ascii=False)
+                delta = ToolCallDelta(index, call.tool_name, said, call.id)
+                yield StreamingChunk(content="", index=index, tool_calls=[delta])
         ends = [reply.meta.get("finish_reason") for reply in replies]
         yield StreamingChunk(content="", finish_reason=next(filter(None, ends), None))
 

@@ -271,21 +271,21 @@ def plural(phrase: str) -> str:
 class _ColumnLabels(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     phrase: str | None = None
-    synonyms: list[str] = []
-    hidden: bool = False
+    synonyms: list[str] | None = None
+    hidden: bool | None = None
     why: str = ""
-    identifies: bool = False
-    unit: str = ""
-    aliases: dict[str, list[str]] = {}
+    identifies: bool | None = None
+    unit: str | None = None
+    aliases: dict[str, list[str]] | None = None
 
 
 class _TableLabels(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     phrase: str | None = None
     plural: str | None = None
-    hidden: bool = False
+    hidden: bool | None = None
     why: str = ""
-    documents: str = ""
+    documents: str | None = None
     columns: dict[str, _ColumnLabels] = {}
 
 
@@ -366,20 +366,30 @@ def _with(table: Table, labels: _TableLabels | None, path: Path) -> Table:
         columns=columns,
         phrase=labels.phrase or table.phrase,
         plural=labels.plural or plural(labels.phrase or table.phrase),
-        hidden=(labels.why or "hidden") if labels.hidden else "",
-        documents=labels.documents,
+        hidden=_hidden(labels, table.hidden),
+        documents=table.documents if labels.documents is None else labels.documents,
     )
+
+
+def _hidden(labels: _TableLabels | _ColumnLabels, before: str) -> str:
+    """Return why nothing is asked about a table or column; a file that does not say leaves it."""
+    if labels.hidden is None:
+        return before
+    return labels.why or before or "hidden" if labels.hidden else ""
 
 
 def _with_labels(column: TableColumn, labels: _ColumnLabels | None) -> TableColumn:
     if labels is None:
         return column
+    hidden = _hidden(labels, column.hidden)
+    identifies = column.identifies if labels.identifies is None else labels.identifies
+    known = column.aliases if labels.aliases is None else labels.aliases
     return replace(
         column,
         phrase=labels.phrase or column.phrase,
-        synonyms=tuple(labels.synonyms),
-        hidden=(labels.why or "hidden") if labels.hidden else "",
-        identifies=labels.identifies and not labels.hidden,
-        unit=labels.unit,
-        aliases={name: tuple(others) for name, others in labels.aliases.items()},
+        synonyms=column.synonyms if labels.synonyms is None else tuple(labels.synonyms),
+        hidden=hidden,
+        identifies=identifies and not hidden,
+        unit=column.unit if labels.unit is None else labels.unit,
+        aliases={name: tuple(others) for name, others in known.items()},
     )

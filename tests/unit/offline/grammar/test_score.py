@@ -83,6 +83,9 @@ def test_a_run_has_boards_problems_and_tables_of_each_model(tmp_path: Path) -> N
     assert "Groups of equivalent questions" in (run / "leaderboards.md").read_text("utf-8")
     again = guardrail("score", run, "--json")
     assert again.json["models"] == [one, other]
+    guardrail("score", tmp_path / "lab.jsonl", "-o", tmp_path / "twice")
+    for name in ("grammar.json", "leaderboards.json", "leaderboards.md", "problems.json"):
+        assert (tmp_path / "twice" / name).read_bytes() == (run / name).read_bytes()
 
 
 def test_styles_that_were_drawn_unevenly_are_compared_on_common_questions(tmp_path: Path) -> None:

@@ -244,6 +244,29 @@ def test_labels_hide_rename_and_add_synonyms(shop: Database, tmp_path: Path) -> 
         labelled(shop.schema, path)
 
 
+def test_labels_change_only_what_they_say(made: Callable[[str], Path], tmp_path: Path) -> None:
+    """A synonym for the column that names rows leaves it that; a view is asked about if wanted."""
+    path = made(
+        "CREATE TABLE t (Name TEXT PRIMARY KEY, a TEXT); INSERT INTO t VALUES ('x', 'y');"
+        "CREATE VIEW v AS SELECT Name, a FROM t;"
+    )
+    labels = tmp_path / "labels.json"
+    head = {"format": "guardrail-grammar-labels", "version": 1}
+    content = {"t": {"columns": {"Name": {"synonyms": ["title"]}}}, "v": {"phrase": "thing"}}
+    labels.write_text(json.dumps({**head, "tables": content}))
+    engine = open_engine(path)
+    schema = labelled(read_schema(engine), labels)
+    made_ = make_templates(engine, schema, TemplateOptions())
+    assert [one.id for one in made_.templates] == ["t.a by t.Name"]
+    content["v"] = {"hidden": False}
+    labels.write_text(json.dumps({**head, "tables": content}))
+    more = make_templates(engine, labelled(read_schema(engine), labels), TemplateOptions())
+    assert [one.id for one in more.templates] == ["t.a by t.Name", "v.a by v.Name"]
+    labels.write_text(json.dumps({**head, "tables": {"t": {"columns": {"Name": {"hidden": 1}}}}}))
+    with pytest.raises(ConfigurationError, match=r"tables\.t\.columns\.Name\.hidden"):
+        labelled(schema, labels)
+
+
 BAD: Sequence[tuple[str, str]] = (
     ("CREATE TABLE t (a TEXT PRIMARY KEY, b TEXT)", "nothing is written"),
     ("CREATE TABLE t (ID INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)", "nothing is written"),

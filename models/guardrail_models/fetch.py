@@ -184,7 +184,8 @@ def originals(
         code: Bring the code of the hub repository's own.
     """
     if local is not None:
-        if not (local / "config.json").is_file() and not list(local.glob("*.ckpt")):
+        named = (local / "config.json").is_file() or list(local.glob("*.ckpt"))
+        if not named and recipe.gguf is None:
             raise ConfigurationError(str(local), "no config.json", "a folder as the hub has it")
         return local, foundation or local
     base = recipe.foundation

@@ -14,7 +14,7 @@ from guardrail_service.errors import MissingExtra
 
 OPSET = 17
 TASKS = {"embedding": "feature-extraction", "causal_lm": "text-generation"}
-BY_OPTIMUM = ("bert", "distilbert", "roberta", "deberta-v2", "gpt2")
+BY_OPTIMUM = ("bert", "distilbert", "roberta", "deberta-v2", "gpt2", "llama")
 ATTENTION = {"bert": "bert", "distilbert": "bert", "roberta": "bert", "gpt2": "gpt2"}
 """ONNX Runtime's fusions by architecture; the other architectures keep their plain operators."""
 CONTRIB = "com.microsoft"

@@ -115,9 +115,15 @@ def load(
         raise MissingExtra("rag-guardrail-models[export]") from error
     transformers.logging.set_verbosity_error()
     _refuse_code(recipe, folder, allowed=trust_remote_code)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(
-        foundation, local_files_only=True, trust_remote_code=trust_remote_code
-    )
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            foundation,
+            local_files_only=True,
+            trust_remote_code=trust_remote_code,
+            **_single(recipe),
+        )
+    except ImportError as error:  # the library that reads a GGUF
+        raise MissingExtra("rag-guardrail-models[export]") from error
     if not tokenizer.is_fast:
         raise ConfigurationError(str(foundation), "a slow tokenizer", "one with a tokenizer.json")
     with warnings.catch_warnings():
@@ -256,6 +262,22 @@ def _hhem(recipe: Recipe, folder: Path, foundation: Path, _: bool) -> Loaded:
     return model, _written_labels(folder), path
 
 
+def _gguf(recipe: Recipe, folder: Path, _: Path, trust: bool) -> Loaded:
+    """Read llama.cpp's single file; its quantised weights become plain numbers."""
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    path = folder / str(recipe.gguf)
+    try:
+        model = _empty(recipe, folder, trust)
+        found = load_gguf_checkpoint(str(path), return_tensors=True, model_to_load=model)
+    except (ValueError, KeyError, OSError, NotImplementedError) as error:
+        expected = "a GGUF of an architecture that transformers reads"
+        raise ConfigurationError(str(path), type(error).__name__, expected) from error
+    fill(model, found["tensors"], path)
+    model.tie_weights()
+    return model.eval(), None, path
+
+
 def _detoxify(recipe: Recipe, folder: Path, foundation: Path, _: bool) -> Loaded:
     from guardrail_models.checkpoint_formats import load_checkpoint
 
@@ -268,10 +290,15 @@ def _detoxify(recipe: Recipe, folder: Path, foundation: Path, _: bool) -> Loaded
 
 _LOADERS = {
     "transformers": _transformers,
+    "gguf": _gguf,
     "tensorflow": _tensorflow,
     "hhem-t5": _hhem,
     "detoxify": _detoxify,
 }
+
+
+def _single(recipe: Recipe) -> dict[str, str]:
+    return {"gguf_file": recipe.gguf} if recipe.gguf else {}
 
 
 def _empty(recipe: Recipe, folder: Path, trust: bool) -> Any:
@@ -279,7 +306,7 @@ def _empty(recipe: Recipe, folder: Path, trust: bool) -> Any:
     import transformers
 
     config = transformers.AutoConfig.from_pretrained(
-        folder, local_files_only=True, trust_remote_code=trust
+        folder, local_files_only=True, trust_remote_code=trust, **_single(recipe)
     )
     if config.model_type != recipe.architecture:
         raise ConfigurationError(

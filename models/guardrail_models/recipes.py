@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,8 +17,9 @@ from guardrail_service.inference.models.pair import ONE, THREE
 from guardrail_service.types import Role
 
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
-Loader = Literal["transformers", "tensorflow", "detoxify", "hhem-t5"]
-Architecture = Literal["bert", "distilbert", "roberta", "deberta-v2", "t5", "gpt2"]
+Loader = Literal["transformers", "tensorflow", "detoxify", "hhem-t5", "gguf"]
+Architecture = Literal["bert", "distilbert", "roberta", "deberta-v2", "t5", "gpt2", "llama"]
+GGUF = ".gguf"
 SCHEMES: dict[Role, tuple[tuple[str, ...], ...]] = {"grounding": (ONE, THREE), "nli": (THREE,)}
 """Label schemes that a role knows. Classifiers name theirs; their detectors say what they need."""
 
@@ -48,6 +49,7 @@ class Recipe(_Frozen):
         revision: Commit of the hub repository; null: nobody pinned it yet, so a command must.
         original_labels: What the original calls its outputs, in its own order.
         labels: Ours in the order they are exported in, each with the original's name.
+        gguf: Name of the one file that is everything, where the loader is `gguf`.
     """
 
     name: str = Field(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -67,6 +69,7 @@ class Recipe(_Frozen):
     start_token: str | None = None
     foundation: Foundation | None = None
     checkpoint: Checkpoint | None = None
+    gguf: str | None = None
 
     @model_validator(mode="after")
     def _declares_what_its_role_needs(self) -> Recipe:
@@ -152,6 +155,8 @@ def recipe_for(
     named = shipped_recipes().get(model)
     if named is not None:
         return _named(named, declared), local
+    if Path(model).suffix == GGUF and Path(model).is_file():
+        return _of_gguf(Path(model), declared), Path(model).parent
     folder = local or (Path(model) if Path(model).is_dir() else None)
     if folder is None and model.count("/") != 1:
         names = ", ".join(shipped_recipes())
@@ -199,6 +204,15 @@ def _own(model: str, hub: str | None, folder: Path | None, declared: DeclaredMod
             "loader": "transformers",
         }
     )
+
+
+def _of_gguf(path: Path, declared: DeclaredModel) -> Recipe:
+    """Return the recipe of llama.cpp's single file, which says its architecture itself."""
+    if declared.role not in (None, "causal_lm"):
+        raise ConfigurationError("--role", repr(declared.role), "causal_lm: it is a language model")
+    named = replace(declared, role="causal_lm", architecture=declared.architecture or "llama")
+    recipe = _own(str(path.with_suffix("")), None, path.parent, named)
+    return own_recipe(**{**recipe.model_dump(), "loader": "gguf", "gguf": path.name})
 
 
 def _labels(given: Sequence[str] | None) -> dict[str, str] | None:

@@ -290,6 +290,22 @@ def bench_patterns(
         components.render_patterns(rows, out)
 
 
+@bench_app.command("judge")
+@command
+def bench_judge(
+    count: Annotated[int, typer.Option(min=1, help="Questions of each way.")] = 500,
+    as_json: AsJson = False,
+) -> None:
+    """Measure our own processor time per question to a judge: asked, kept, remembered."""
+    from guardrail_bench import judge_cost
+
+    rows = judge_cost.run(count)
+    if as_json:
+        out.print_json(json.dumps([asdict(row) for row in rows]))
+    else:
+        judge_cost.render(rows, out)
+
+
 @bench_app.command("models")
 @command
 def bench_models(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from jsonschema import Draft202012Validator
 
-from guardrail_offline.judge.judge_tasks import MARK, Task, answer_schema
+from guardrail_offline.judge.judge_tasks import MARK, Task
 
 LONGEST = 200_000
 """A longer message is no answer."""
@@ -44,7 +44,7 @@ def parse(text: str, task: Task, inputs: Mapping[str, Any], mark: str | None) ->
     found = list(_objects(text))
     if not found:
         return Parsed(None, "no_json", "the answer was no JSON object")
-    validator = Draft202012Validator(answer_schema(task.schema, marked=mark is not None))
+    validator = task.plain_validator if mark is None else task.marked_validator
     tried = [_checked(value, validator, task, inputs, mark) for value in found]
     good = [one for one in tried if one.why is None]
     if not good:

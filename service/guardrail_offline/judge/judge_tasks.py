@@ -12,6 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
+from guardrail_service.text.cached import cached_property
+
 Check = Callable[[Mapping[str, Any], Any], str | None]
 """Says of inputs and value what is wrong beyond the schema, or None."""
 MARK = "mark"
@@ -72,6 +76,27 @@ class Task:
 
     def system(self, *, marked: bool = True) -> str:
         """Return the constant message."""
+        return self._marked_system if marked else self._plain_system
+
+    @cached_property
+    def _marked_system(self) -> str:
+        return self._system(marked=True)
+
+    @cached_property
+    def _plain_system(self) -> str:
+        return self._system(marked=False)
+
+    @cached_property
+    def marked_validator(self) -> Draft202012Validator:
+        """Return what checks an answer with its mark."""
+        return Draft202012Validator(answer_schema(self.schema, marked=True))
+
+    @cached_property
+    def plain_validator(self) -> Draft202012Validator:
+        """Return what checks an answer without a mark."""
+        return Draft202012Validator(answer_schema(self.schema, marked=False))
+
+    def _system(self, *, marked: bool) -> str:
         answer = "Answer with one JSON object that follows this schema, and nothing else:"
         parts = [
             self.instruction.strip(),
@@ -123,19 +148,17 @@ def data_block(inputs: Mapping[str, Any], mark: str) -> str:
 
 def _json(value: Any) -> str:
     """Return JSON on one line, whatever a reader takes for the end of a line."""
-    text = json.dumps(value, ensure_ascii=False)
-    if any(ord(letter) in _ESCAPED or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):
-        return "".join(
-            json.dumps(letter)[1:-1]
-            if ord(letter) in _ESCAPED or 0xD800 <= ord(letter) <= 0xDFFF
-            else letter
-            for letter in text
-        )
-    return text
+    return json.dumps(value, ensure_ascii=False).translate(_ESCAPES)
 
 
-_ESCAPED = frozenset({0x85, 0x2028, 0x2029, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF})
-"""Ends of lines that JSON leaves as they are, and characters that nobody sees."""
+_ESCAPES = {
+    letter: json.dumps(chr(letter))[1:-1]
+    for letter in (
+        *(0x85, 0x2028, 0x2029, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF),
+        *range(0xD800, 0xE000),
+    )
+}
+"""Ends of lines that JSON leaves as they are, characters that nobody sees, and lone surrogates."""
 
 
 def texts_only(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

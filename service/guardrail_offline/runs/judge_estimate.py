@@ -142,6 +142,8 @@ def _value(schema: Mapping[str, Any], inputs: Mapping[str, Any]) -> Any:
     if kind == "array":
         items = schema["items"]
         if items.get("type") == "object":
+            if "i" not in items["properties"]:
+                return [_value(items, inputs)] * 3
             count = next((len(v) for v in inputs.values() if _is_listed(v)), 1)
             return [_value(items, inputs) | {"i": n} for n in range(1, count + 1)]
         return [1] if items.get("type") == "integer" else _sentences(inputs)

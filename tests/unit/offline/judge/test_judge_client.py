@@ -329,3 +329,26 @@ def test_usage_adds_up() -> None:
     """Over tries."""
     assert TokenUsage(1, 2, 3) + TokenUsage(4, 5, 6) == TokenUsage(5, 7, 9)
     assert JudgeResult("ok").usage == TokenUsage()
+
+
+def test_any_host_may_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function of one's own, for instance, which knows no JSON schema and needs no key."""
+    (tmp_path / "own_judge.py").write_text(
+        "def judge(messages):\n"
+        "    mark = messages[1]['content'].split('\\n')[0].split()[1]\n"
+        '    return \'{"mark": "\' + mark + \'", "verdict": "no"}\'\n'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up-for-this-test")
+    found = patient("python:own_judge:judge").ask(YES_NO, {"answer": "a"})
+    assert (found.status, found.value) == ("ok", {"verdict": "no"})
+
+
+def test_a_judge_without_a_key_of_its_own_gets_openais(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge's own comes first; neither is in the settings."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-second")
+    made = settings("http://x/v1")
+    assert made.key_variable == "OPENAI_API_KEY"
+    monkeypatch.setenv("GUARDRAIL_JUDGE_API_KEY", "sk-first")
+    assert made.key_variable == "GUARDRAIL_JUDGE_API_KEY"
+    assert "sk-" not in repr(made) + json.dumps(made.as_json())

@@ -100,9 +100,12 @@ def judged(evaluator: str, judge: FakeJudge) -> Result:
 
 
 @pytest.mark.parametrize("status", [status for status in STATUSES if status != "ok"])
-@pytest.mark.parametrize("evaluator", sorted(FORMS))
+@pytest.mark.parametrize("evaluator", sorted(FORMS.keys() - {"grammar"}))
 def test_without_an_answer_there_is_no_number(evaluator: str, status: JudgeStatus) -> None:
-    """Only a parse failure is a number, in the metric that counts it."""
+    """Only a parse failure is a number, in the metric that counts it.
+
+    `grammar` asks about generated questions only; its own tests have some.
+    """
     judge = FakeJudge(lambda *_: FakeJudge.failing(status))
     found = judged(evaluator, judge)
     assert len(judge.asked) >= 1

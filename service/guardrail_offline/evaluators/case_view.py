@@ -220,13 +220,9 @@ class CaseView:
         cut = self.text(text, question)
         windows = cut.windows_of("embedding", cut.answer_sentences)
         joined = f"{question} {text}"
-        if len(windows) == 1 and question.strip() and self._fits(joined):
+        if len(windows) == 1 and question.strip() and self.models.fits(joined):
             return (Claim(0, len(text), joined, text),)
         return tuple(Claim(w.start, w.end, w.text, w.text) for w in windows)
-
-    def _fits(self, text: str) -> bool:
-        windower = self.models.windowers["embedding"]
-        return len(windower.tokens(text)) <= windower.max_tokens
 
     def _claims(self, text: str, question: str | None) -> tuple[Claim, ...]:
         return self.once(("claims", text, question), lambda: self._cut_claims(text, question))

@@ -35,8 +35,12 @@ def whole_vector(view: CaseView, text: str) -> Array:
     A text longer than the model reads is the mean of its parts, each weighed by its length:
     nothing is cut off.
     """
+    return view.models.once(("whole vector", text), lambda: _whole_vector(view, text))
+
+
+def _whole_vector(view: CaseView, text: str) -> Array:
     cut = view.text(text)
-    pieces = [text] if _fits(view, text) else [w.text for w in cut.answer_windows("embedding")]
+    pieces = [text] if view.models.fits(text) else [w.text for w in cut.answer_windows("embedding")]
     unit = view.models.embed_whole(pieces)
     weights = np.array([len(piece) for piece in pieces], dtype=np.float64)
     mean: Array = weights @ unit / weights.sum()
@@ -128,13 +132,8 @@ def bert_score(expected: Array, actual: Array) -> BertScore:
 
 def token_vectors(view: CaseView, text: str) -> Array:
     """Return a text's token embeddings, shape (n, dim); a long text's windows one after another."""
-    pieces = [text] if _fits(view, text) else view.pieces(text)
+    pieces = [text] if view.models.fits(text) else view.pieces(text)
     return np.concatenate([view.models.token_vectors(piece) for piece in pieces])
-
-
-def _fits(view: CaseView, text: str) -> bool:
-    windower = view.models.windowers["embedding"]
-    return len(windower.tokens(text)) <= windower.max_tokens
 
 
 class SimilarityParameters(Parameters):

@@ -111,6 +111,11 @@ class PackModels:
         """Return whether the pack can say if a text supports a claim."""
         return bool({"nli", "grounding"} & self.roles)
 
+    def fits(self, text: str) -> bool:
+        """Return whether the embedding model reads a text whole."""
+        windower = self.windowers["embedding"]
+        return self.once(("fits", text), lambda: len(windower.tokens(text)) <= windower.max_tokens)
+
     def segmented(self, sample: Sample) -> SegmentedSample:
         """Return a sample cut as the pack's models read it."""
         return _KnownSample(sample, self.windowers, self.languages)

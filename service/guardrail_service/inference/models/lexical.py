@@ -8,7 +8,7 @@ fingerprint of every score that comes out.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -84,6 +84,7 @@ class Lexical(NamedTuple):
         number, stop, negation, capital, quantifier, inner, word: Flags; `inner` marks a token that
             continues a word, `word` one that holds a letter or a digit.
         rarity: Logarithm of the token's rank, 0 to 1.
+        marks: Six of the flags and the rarity as numbers, shape (tokens, 7).
     """
 
     ids: Ints
@@ -97,6 +98,7 @@ class Lexical(NamedTuple):
     inner: npt.NDArray[np.bool_]
     word: npt.NDArray[np.bool_]
     rarity: Floats
+    marks: Floats
 
 
 class _Word(NamedTuple):
@@ -137,9 +139,11 @@ def lexical(text: str, spans: Sequence[TokenSpan], ids: Sequence[int]) -> Lexica
     known = np.array(ids, dtype=np.int64)
     rarity = (np.log1p(known) / np.log1p(VOCABULARY)).astype(np.float32)
     number, stop, negation, capital, quantifier, inner, word = flags.T
+    marks = np.empty((len(known), len(_OF_CLAIM)), np.float32)
+    marks[:, :-1], marks[:, -1] = flags[:, :-1], rarity
     return Lexical(
         known, table[:, 0], table[:, 1], number, stop, negation, capital, quantifier, inner, word,
-        rarity,
+        rarity, marks,
     )  # fmt: skip
 
 
@@ -161,24 +165,25 @@ def pair_features(
     near = exact | same_stems.any(axis=1)
     follows = (_bigrams(claim.words)[:, None] == _bigrams(words)).any(axis=1)
     unsaid = ~exact
-    claim_columns = (
-        exact, near, False, False, claim.number, claim.number & exact, claim.number & unsaid,
-        claim.stop, claim.negation, claim.capital, claim.capital & ~near, claim.quantifier,
-        claim.quantifier & unsaid, claim.inner, claim.rarity,
-    )  # fmt: skip
-    claim_table = _table(len(exact), claim_columns)
+    claim_table = np.empty((len(exact), CLAIM_FEATURES), np.float32)
+    claim_table[:, _OF_CLAIM] = claim.marks
+    _fill(claim_table, {
+        0: exact, 1: near, _LEFT: False, _RIGHT: False, 5: claim.number & exact,
+        6: claim.number & unsaid, 10: claim.capital & ~near, 12: claim.quantifier & unsaid,
+    })  # fmt: skip
     claim_table[1:, _LEFT] = claim_table[:-1, _RIGHT] = follows
     lengths = [len(s.ids) for s in sentences]
-    marks = (_joined(sentences, name) for name in _MARKS)
-    passage_columns = (
-        same_words.any(axis=0), same_stems.any(axis=0), *marks,
-        np.repeat(np.asarray(cosines, np.float32), lengths),
-        np.repeat(np.arange(len(lengths), dtype=np.float32) / 6.0, lengths),
-    )  # fmt: skip
+    passage_table = np.empty((len(ids), PASSAGE_FEATURES), np.float32)
+    passage_table[:, _OF_PASSAGE] = _joined(sentences, "marks")
+    _fill(passage_table, {
+        0: same_words.any(axis=0), 1: same_stems.any(axis=0),
+        9: np.repeat(np.asarray(cosines, np.float32), lengths),
+        10: np.repeat(np.arange(len(lengths), dtype=np.float32) / 6.0, lengths),
+    })  # fmt: skip
     near_top = same_stems[:, : lengths[0]].any(axis=1)
     return PairFeatures(
         claim_table,
-        _table(len(ids), passage_columns),
+        passage_table,
         match,
         _pair(claim, sentences, cosines, _Overlap(exact, near, near_top, follows)),
     )
@@ -186,7 +191,8 @@ def pair_features(
 
 _LEFT, _RIGHT = 2, 3
 """Columns of the claim: whether a token and its neighbour on that side follow each other there."""
-_MARKS = ("number", "stop", "negation", "capital", "quantifier", "inner", "rarity")
+_OF_CLAIM, _OF_PASSAGE = (4, 7, 8, 9, 11, 13, 14), slice(2, 9)
+"""Columns of `Lexical.marks` in the table of the claim and in that of the passage."""
 
 
 def _joined(sentences: Sequence[Lexical], name: str) -> npt.NDArray[Any]:
@@ -197,12 +203,10 @@ def _joined(sentences: Sequence[Lexical], name: str) -> npt.NDArray[Any]:
     return np.concatenate([getattr(s, name) for s in sentences])
 
 
-def _table(rows: int, columns: Sequence[npt.NDArray[Any] | bool]) -> Floats:
-    """Return columns side by side, shape (rows, columns)."""
-    table = np.empty((rows, len(columns)), np.float32)
-    for number, values in enumerate(columns):
+def _fill(table: Floats, columns: Mapping[int, npt.NDArray[Any] | bool]) -> None:
+    """Write columns into a table."""
+    for number, values in columns.items():
         table[:, number] = values
-    return table
 
 
 class _Overlap(NamedTuple):

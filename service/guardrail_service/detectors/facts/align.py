@@ -126,7 +126,7 @@ class PassageFacts:
 
     def is_turned(self, claim: ReadSentence, fact: Fact) -> Held | None:
         """Return where "at most" stands in place of the claim's "at least", or the reverse."""
-        turned = {"least": ("most", "under"), "most": ("least", "over")}.get(fact.bound, ())
+        turned = _TURNED.get(fact.bound, ())
         equal = [
             one
             for one in in_time(self.held)
@@ -193,6 +193,10 @@ class PassageFacts:
         return shared / total if total else 0.0
 
 
+_TURNED = {
+    "least": ("most", "under"), "most": ("least", "over"), "after": ("before",),
+    "before": ("after",), "over": ("under", "most"), "under": ("over", "least"),
+}  # fmt: skip
 _TABLE_SCALES = frozenset(("thousands", "millions", "billions"))
 
 
@@ -537,3 +541,41 @@ def _computed(terms: Sequence[float], signs: Sequence[str]) -> float | None:
         else:
             sums.append(term if sign == "+" else -term)
     return sum(sums)
+
+
+def in_slot(
+    claim: ReadSentence, fact: Fact, source: PassageFacts, agreeing: Sequence[Held]
+) -> Held | None:
+    """Return the passage number between the same words as a claim's, in a sentence without it."""
+    if fact.is_range or fact.bound in words.LOOSE or fact.kind in ("date", "percentage"):
+        return None
+    ours = _neighbours(claim, fact)
+    if ours is None:
+        return None
+    every = alone(claim, fact)
+    for held in in_time(source.comparable(fact)):
+        if held.fact.kind != fact.kind or held.fact.unit != fact.unit or agrees(fact, held.fact):
+            continue
+        if held.fact.bound != fact.bound or _neighbours(held.read, held.fact) != ours:
+            continue
+        if any(one.read is held.read for one in agreeing) or len(every & held.read.content) < 2:
+            continue
+        if source.covered(every, held.read.content) >= _SAME_SENTENCE:
+            return held
+    return None
+
+
+_SAME_SENTENCE = 0.75
+
+
+def _neighbours(read: ReadSentence, fact: Fact) -> tuple[str, ...] | None:
+    """Return the two tokens before a number and the one behind it; None at either end."""
+    lows = [token.low for token in read.tokens[max(0, fact.token - 2) : fact.last + 1]]
+    before = min(2, fact.token)
+    if before < 2:
+        return None
+    behind = lows[before + fact.last - fact.token :]
+    return (*lows[:before], "" if not behind or behind[0] in _SIGNS_BEHIND else behind[0])
+
+
+_SIGNS_BEHIND = frozenset(".,;:!)(")

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from itertools import combinations
 
 from guardrail_service.detectors.facts import vocabulary as words
-from guardrail_service.detectors.facts.align import PassageFacts
+from guardrail_service.detectors.facts.align import PassageFacts, is_amount
 from guardrail_service.detectors.facts.amounts import Date, Fact
 from guardrail_service.detectors.facts.derive import (
     MONTH_S,
@@ -44,15 +44,23 @@ class Calculation:
         given: Sequence[ReadSentence],
         tells_sums: bool,
         shares: Sequence[tuple[float, float, str]],
+        in_english: bool = True,
     ) -> None:
         self.claim = claim
         self.source = source
         self.given = given
         self.tells_sums = tells_sums
         self.shares = shares
+        self.in_english = in_english
 
-    def derived(self, fact: Fact) -> str:
-        """Return how a number follows from numbers of passages, question and claim, or ""."""
+    def derived(self, fact: Fact, certain: bool = False) -> str:
+        """Return how a number follows from numbers of passages, question and claim, or "".
+
+        Args:
+            fact: The number.
+            certain: Whether a passage says another one among the same words. Then the claim must
+                speak of a calculation itself, or multiply by a number that it or the question says.
+        """
         if fact.is_range or fact.kind in ("weekday", "ordinal", "date"):
             return ""
         operands, multipliers = self._operands(fact)
@@ -60,7 +68,9 @@ class Calculation:
             return times_of_day(fact, operands)
         if self.shares and (told := scaled(fact, operands, self.shares)):
             return told
-        for value in fact.values:
+        if certain and not self._computes_itself:
+            return self._multiplied(fact, operands)
+        for value in fact.values[:1] if self.in_english else fact.values:
             told = derived(
                 replace(fact, raw=value / fact.factor), operands, multipliers, self.computes
             )
@@ -75,7 +85,11 @@ class Calculation:
         every = self.claim.content | self.source.known
         if self.source.question is not None:
             every |= self.source.question.content
-        return _one_step(fact, self._operands(fact)[0], not _TWOFOLD.isdisjoint(every))
+        operands, halves = self._operands(fact)[0], not _TWOFOLD.isdisjoint(every)
+        values = fact.values[1:] if not self.in_english and is_amount(fact) else ()
+        readings = (fact, *(replace(fact, raw=value / fact.factor) for value in values))
+        found = (_one_step(one, operands, halves, not self.in_english) for one in readings)
+        return next((told for told in found if told), "")
 
     @cached_property
     def computes(self) -> bool:
@@ -85,6 +99,28 @@ class Calculation:
             for one in self._nearby()
             for token in one.tokens
         )
+
+    @cached_property
+    def _computes_itself(self) -> bool:
+        """True if the claim by itself speaks of a calculation."""
+        return any(t.low in words.ARITHMETIC or t.text in "=+\u00d7" for t in self.claim.tokens)
+
+    def _multiplied(self, fact: Fact, operands: Sequence[ComputedFrom]) -> str:
+        """Return the product or quotient with a number that claim or question say, or ""."""
+        counts = {
+            one.fact.raw
+            for one in operands
+            if one.group < 0 and one.fact.kind in ("number", "duration") and one.fact.raw > 1
+        }
+        for one in operands:
+            if one.group < 0 or one.fact.unit != fact.unit or one.fact.kind in NO_AMOUNT:
+                continue
+            base = one.fact.values[0] / fact.factor
+            for count in sorted(counts):
+                for sign, result in (("\u00d7", base * count), ("/", base / count)):
+                    if _is_exactly(fact, result):
+                        return f"{shown(base)} {sign} {shown(count)} = {shown(fact.raw)}"
+        return ""
 
     def _operands(self, fact: Fact) -> tuple[list[ComputedFrom], list[float]]:
         """Return the numbers to compute with, those of the nearest sentences first."""
@@ -133,7 +169,9 @@ def _is_one(fact: Fact, said: Fact) -> bool:
     return fact.unit == said.unit and fact.values == said.values and fact.nouns == said.nouns
 
 
-def _one_step(fact: Fact, operands: Sequence[ComputedFrom], halves: bool) -> str:
+def _one_step(
+    fact: Fact, operands: Sequence[ComputedFrom], halves: bool, cycles: bool = False
+) -> str:
     """Return a single step by which a fact may follow though its claim speaks of none, or "".
 
     It proves nothing: of many numbers some fit. It only says that the fact need not be invented.
@@ -142,6 +180,7 @@ def _one_step(fact: Fact, operands: Sequence[ComputedFrom], halves: bool) -> str
         fact: The number or date to explain.
         operands: Numbers of the passages, the question and the claim, the nearest first.
         halves: Whether somebody speaks of a half or of two of a thing.
+        cycles: Whether a rate may be meant though none is read ("al mes").
     """
     near = operands[:_NEAREST]
     if fact.unit == "time":
@@ -150,7 +189,7 @@ def _one_step(fact: Fact, operands: Sequence[ComputedFrom], halves: bool) -> str
     if fact.date is not None:
         return _date_by_span(fact.date, near)
     same = [one for one in near if one.fact.unit == fact.unit and one.fact.kind not in NO_AMOUNT]
-    for told, result in _steps(fact, same, near, halves):
+    for told, result in _steps(fact, same, near, halves, cycles):
         if result > 0 and _is_exactly(fact, result):
             return f"{told} = {shown(fact.raw)}"
     return ""
@@ -164,12 +203,16 @@ _CYCLES = frozenset((12.0, 52.0, 365.0))
 
 
 def _steps(
-    fact: Fact, same: Sequence[ComputedFrom], near: Sequence[ComputedFrom], halves: bool
+    fact: Fact,
+    same: Sequence[ComputedFrom],
+    near: Sequence[ComputedFrom],
+    halves: bool,
+    cycles: bool,
 ) -> Iterator[tuple[str, float]]:
     counts = {one.fact.raw for one in near if one.fact.kind in ("number", "duration", "measure")}
     if halves:
         counts.add(2.0)
-    if fact.per or any(one.fact.per for one in same):
+    if cycles or fact.per or any(one.fact.per for one in same):
         counts |= _CYCLES
     shares = [one.fact.raw for one in near if one.fact.unit == "percent"]
     amounts = [(one.fact, one.fact.values[0] / fact.factor) for one in same]
@@ -218,7 +261,7 @@ _NEAR = 0.02
 def _date_by_span(wanted: Date, near: Sequence[ComputedFrom]) -> str:
     """Return how a date follows from another and a duration, give or take a day, or ""."""
     if wanted[1] is None:
-        return ""
+        return _year_by_span(wanted[0], near)
     spans = [one.fact for one in near if one.fact.unit == "duration"]
     starts = [one.fact.date for one in near if one.fact.date is not None]
     for start, span in ((start, span) for start in starts for span in spans):
@@ -227,6 +270,18 @@ def _date_by_span(wanted: Date, near: Sequence[ComputedFrom]) -> str:
             for end in _moved(start, sign, span):
                 if _is_same_day(wanted, end):
                     return f"{shown(span.raw)} from the other date"
+    return ""
+
+
+def _year_by_span(wanted: int | None, near: Sequence[ComputedFrom]) -> str:
+    """Return how a year follows from another and a number of years, or ""."""
+    if wanted is None:
+        return ""
+    years = {one.fact.date[0] for one in near if one.fact.date is not None}
+    for span in (one.fact for one in near if one.fact.unit == "duration"):
+        length = round(span.values[0] / (12 * MONTH_S), 2)
+        if length >= 1 and {wanted - length, wanted + length} & years:
+            return f"{shown(length)} years from the other date"
     return ""
 
 

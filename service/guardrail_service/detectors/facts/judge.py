@@ -16,6 +16,7 @@ from guardrail_service.detectors.facts.align import (
     dated_words,
     dates_agree,
     equations,
+    in_slot,
     is_amount,
     is_other_unit,
     labels,
@@ -27,6 +28,8 @@ from guardrail_service.detectors.facts.calculation import Calculation
 from guardrail_service.detectors.facts.derive import portions
 from guardrail_service.detectors.facts.languages import LATIN
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
+from guardrail_service.detectors.facts.roles import misattributed
+from guardrail_service.detectors.facts.sequence import disorders
 from guardrail_service.detectors.facts.statements import contradicted
 from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.cached import cached_property
@@ -81,7 +84,7 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     """Return what the passages say about each fact of some claims, in order."""
     asked = sample.sample.question or ""
     code = _language(sample)
-    in_english = not code
+    is_told = not code or code in LATIN
     claims, question, *passages = read_all(
         pieces, [Sentence(0, len(asked), asked)], *sample.context_sentences, language=code
     )
@@ -93,10 +96,21 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     for claim in claims:
         if claim.facts:
             found += FactJudge(claim, source, before, code, shares).verdicts()
-        if in_english and (claim.signals & told or "denial" in claim.signals | told):
+        if is_told and (claim.signals & told or "denial" in claim.signals | told):
             found += _statements(claim, source)
+        if is_told and "names" in claim.signals:
+            other = misattributed(claim, source, code)
+            found += [] if other is None else [_whole(claim, "role", other.place)]
         before = [claim]
+    if any("order" in one.signals for one in claims):
+        found += [_whole(one.claim, "order", one.place) for one in disorders(claims, source)]
     return found
+
+
+def _whole(claim: ReadSentence, kind: str, place: Place) -> FactVerdict:
+    """Return the verdict on a claim that passages contradict as a whole."""
+    end = claim.start + len(claim.text)
+    return FactVerdict(claim.start, end, kind, CONTRADICTED, _STATED, place)
 
 
 def _language(sample: SegmentedSample) -> str:
@@ -154,7 +168,9 @@ class FactJudge:
     @cached_property
     def calculation(self) -> Calculation:
         """The calculations that may give its numbers; most claims need none."""
-        return Calculation(self.claim, self.source, self.given, self.tells_sums, self.shares)
+        return Calculation(
+            self.claim, self.source, self.given, self.tells_sums, self.shares, self.in_english
+        )
 
     def verdicts(self) -> Iterator[FactVerdict]:
         """Yield a verdict for each fact, in order."""
@@ -171,6 +187,11 @@ class FactJudge:
 
     def _verdict(self, fact: Fact) -> FactVerdict:
         agreeing = self.source.agreeing(fact)
+        if self.words_read and (other := in_slot(self.claim, fact, self.source, agreeing)):
+            if self._is_taken(fact, other.fact) or self._is_of_another_time(fact, other):
+                pass
+            elif not self._is_asked(fact) or agreeing:
+                return self._say(fact, CONTRADICTED, _STATED, other.place)
         rival = self._rival(fact, agreeing)
         if agreeing:
             if (turned := self.source.is_turned(self.claim, fact)) is not None:
@@ -186,7 +207,8 @@ class FactJudge:
         if (other := self._in_foreign_unit(fact)) is not None:
             return self._say(fact, CONTRADICTED, _SURELY, other.place)
         swapped = rival is not None and is_other_unit(fact, rival[0].fact)
-        if not swapped and (told := self.calculation.derived(fact)):
+        certain = rival is not None and rival[1] < _SAME_WORDS and "|" not in self.claim.text
+        if not swapped and (told := self.calculation.derived(fact, certain)):
             return self._say(fact, SUPPORTED, 1.0, None, told)
         if (counted := self._counted_otherwise(fact, ())) is not None:
             return self._say(fact, CONTRADICTED, _LIKELY, counted.place)
@@ -433,7 +455,11 @@ class FactJudge:
                 countable = not fact.unit and fact.nouns and other.nouns
                 if fact.unit != other.unit or fact.values == other.values:
                     continue
-                if not (is_amount(fact) or (countable and fact.nouns != other.nouns)):
+                if not (
+                    is_amount(fact)
+                    or fact.kind in ("time", "date")
+                    or (countable and fact.nouns != other.nouns)
+                ):
                     continue
                 if fact.other in other.values:
                     continue
@@ -450,7 +476,10 @@ class FactJudge:
         ours = [held for held in of_unit if held.fact.values == fact.values]
         theirs = [held for held in of_unit if held.fact.values == other.values]
         if len(ours) != 1 or len(theirs) != 1:
-            return None
+            both = [(a, b) for a in ours for b in theirs if a.read is b.read]
+            if len(both) != 1:
+                return None
+            ours, theirs = [both[0][0]], [both[0][1]]
         nouns = fact.nouns[:1], other.nouns[:1]
         counted = theirs[0].fact.nouns[:1], ours[0].fact.nouns[:1]
         if not fact.unit and nouns[0] != nouns[1] and counted == nouns:

@@ -113,6 +113,49 @@ _CALCULATIONS: Final = words.listed(
 )
 """Words of other languages with which a claim may have computed its number."""
 LATIN: Final = frozenset(_NUMBERS)
+_STATED: Final = {
+    "de": "not: nicht kein keine keinen keinem keiner keines nie niemals; only: nur lediglich"
+    " ausschließlich; without: ohne; except: außer ausgenommen; if: wenn falls sofern; but: aber"
+    " sondern jedoch; or: oder; allowed: erlaubt gestattet zulässig; forbidden: verboten untersagt"
+    " unzulässig; open: geöffnet offen; closed: geschlossen; possible: möglich; impossible:"
+    " unmöglich; gratis: kostenlos kostenfrei gratis umsonst",
+    "fr": "not: pas jamais; only: seulement uniquement; without: sans; except: sauf excepté hormis;"
+    " if: si; but: mais; or: ou; allowed: autorisé autorisée autorisés autorisées permis permise;"
+    " forbidden: interdit interdite interdits interdites; open: ouvert ouverte ouverts ouvertes;"
+    " closed: fermé fermée fermés fermées; gratis: gratuit gratuite gratuits gratuites",
+    "es": "not: no nunca; only: solo sólo solamente únicamente; without: sin; except: excepto"
+    " salvo; if: si; but: pero sino; or: o; allowed: permitido permitida permitidos permitidas;"
+    " forbidden: prohibido prohibida prohibidos prohibidas; open: abierto abierta abiertos"
+    " abiertas; closed: cerrado cerrada cerrados cerradas; possible: posible; impossible:"
+    " imposible; gratis: gratis gratuito gratuita gratuitos gratuitas",
+    "it": "not: non; only: solo soltanto solamente; without: senza; except: tranne eccetto salvo;"
+    " but: ma però; or: o; allowed: permesso permessa consentito consentita; forbidden: vietato"
+    " vietata vietati vietate; open: aperto aperta aperti aperte; closed: chiuso chiusa chiusi"
+    " chiuse; possible: possibile; impossible: impossibile; gratis: gratis gratuito gratuita"
+    " gratuiti gratuite",
+    "pt": "not: não nunca; only: só somente apenas; without: sem; except: exceto salvo; but: mas"
+    " porém; or: ou; allowed: permitido permitida permitidos permitidas; forbidden: proibido"
+    " proibida proibidos proibidas; open: aberto aberta abertos abertas; closed: fechado fechada"
+    " fechados fechadas; possible: possível; impossible: impossível; gratis: grátis gratuito"
+    " gratuita gratuitos gratuitas",
+    "nl": "not: niet geen nooit; only: alleen slechts enkel; without: zonder; except: behalve"
+    " uitgezonderd; if: indien mits; but: maar; or: of; allowed: toegestaan; forbidden: verboden;"
+    " open: open geopend; closed: gesloten dicht; possible: mogelijk; impossible: onmogelijk;"
+    " gratis: gratis kosteloos",
+    "pl": "not: nie; only: tylko wyłącznie; without: bez; except: oprócz poza; if: jeśli jeżeli;"
+    " but: ale lecz; or: lub albo; allowed: dozwolone dozwolony dozwolona; forbidden: zabronione"
+    " zabroniony zabroniona; open: otwarte otwarty otwarta czynne czynny czynna; closed: zamknięte"
+    " zamknięty zamknięta; possible: możliwe; impossible: niemożliwe; gratis: bezpłatny bezpłatna"
+    " bezpłatne darmowy darmowa darmowe",
+}
+"""Words that deny, limit or turn a statement, by the English word that means as much."""
+_PHRASES: Final = {
+    ("al", "menos"): ("at", "least"), ("por", "lo"): ("the", "the"), ("pelo", "menos"): ("at",
+    "least"), ("au", "moins"): ("at", "least"), ("au", "plus"): ("at", "most"),
+    ("como", "máximo"): ("at", "most"), ("no", "máximo"): ("at", "most"), ("al", "massimo"): ("at",
+    "most"), ("ten", "minste"): ("at", "least"), ("ten", "hoogste"): ("at", "most"),
+    ("co", "najmniej"): ("at", "least"), ("co", "najwyżej"): ("at", "most"),
+}  # fmt: skip
 
 
 @cache
@@ -137,6 +180,9 @@ def meanings(language: str) -> dict[str, str]:
     found |= dict.fromkeys(_CALCULATIONS, "total")
     found |= dict.fromkeys(_TO.get(language, "").split(), "to")
     found |= dict(zip(_MORE_THAN[language].split(), ("over", "under"), strict=True))
+    for row in _STATED[language].split(";"):
+        put, _, own_words = row.partition(":")
+        found |= dict.fromkeys(own_words.split(), put.strip())
     return found
 
 
@@ -169,6 +215,7 @@ _KNOWN: Final = frozenset(
 ) | {word for name in words.UNITS for word in name} | {
     word for phrase, _ in words.BOUNDS for word in phrase
 }  # fmt: skip
+_ELIDED: Final = 3
 _LETTERS: Final = 6
 """Of a word in another language that are compared."""
 
@@ -185,6 +232,9 @@ def in_english(word: str, language: str, behind: str = "") -> str:
         return _PORTUGUESE[word]
     if (put := meanings(language).get(word)) is not None:
         return put
+    head, sign, rest = word.replace("\u2019", "'").partition("'")
+    if sign and len(head) < _ELIDED and rest:  # "l'affitto", "n'est"
+        return in_english(rest, language)
     return word if word in _KNOWN else word[:_LETTERS]
 
 
@@ -195,9 +245,16 @@ def weekday_of(before: str, numeral: str) -> str:
 
 def in_language(found: Sequence[Token], language: str) -> Iterator[Token]:
     """Yield tokens with the English words that they mean."""
+    phrase: tuple[str, ...] = ()
     for place, token in enumerate(found):
         if token.kind != "w" or token.text[0] >= "\u3040":
             yield token
+            continue
+        pair = (token.low, found[place + 1].low if place + 1 < len(found) else "")
+        phrase = phrase or _PHRASES.get(pair, ())
+        if phrase:
+            yield token._replace(low=phrase[0])
+            phrase = phrase[1:]
             continue
         behind = "".join(t.low for t in found[place + 1 : place + 3])
         low = in_english(token.low, language, behind)

@@ -93,6 +93,8 @@ def _signals(tokens: Sequence[Token]) -> frozenset[str]:
     found = {name for name, listed in words.SIGNALS.items() if not lows.isdisjoint(listed)}
     if sum(t.kind == "w" and t.text[0].isupper() for t in tokens) > 1:
         found.add("names")
+    if len(tokens) > 1 and tokens[0].kind == "n" and tokens[1].text in (".", ")"):
+        found.add("order")
     return frozenset(found)
 
 

@@ -1,4 +1,4 @@
-"""Compares statements without numbers: denied, for all or some, before or after, who did what.
+"""Compares statements without numbers: denied, or for all or some.
 
 A statement is compared only with a passage clause that says nearly the same words; whatever makes
 either of them conditional leaves both alone.
@@ -30,6 +30,7 @@ class Part(NamedTuple):
     content: frozenset[str]
     denials: int
     is_open: bool
+    placed: frozenset[str]
     amount: tuple[float, str] | None
 
     def place(self, context: int) -> Place:
@@ -72,15 +73,26 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
     denials = 0
     is_open = "?" in (read.tokens[-1].text, tokens[-1].text) or any(t.text == "|" for t in tokens)
     amounts: list[tuple[float, str]] = []
+    placed: set[str] = set()
+    denied_at = -1
     for at, token in enumerate(tokens):
         low = token.low.replace("\u2019", "'")
         is_not = low == "non" and _is_prefix(tokens, at)
+        if low == "no" and not at and len(tokens) > 1 and tokens[1].low in _BEHIND_NO:
+            continue  # "No. The service ..."
+        if low == "nor" and any(t.low == "neither" for t in tokens[:at]):
+            continue
         if is_not or low in words.NEGATORS or low in words.CONTRACTED:
             denials += 1
+            is_open |= tokens[at + 1 : at + 2] != () and tokens[at + 1].low == "to"
+            is_open |= low == "no" and at > 0 and tokens[at - 1].low in ("in", "under")
+            denied_at = at
             if low in words.AMOUNTS:
                 amounts.append((words.AMOUNTS[low], _next(tokens, at)))
+        elif low in words.PLACED:
+            placed.add(low)
         elif low in words.HEDGED:
-            is_open = True
+            is_open |= not (low == "longer" and at > 0 and tokens[at - 1].low in ("no", "not"))
         elif low in words.AMOUNTS:
             amounts.append((words.AMOUNTS[low], _next(tokens, at)))
         elif low in words.OPPOSITES:
@@ -90,14 +102,27 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
             content.add(stem(low))
         elif token.kind == "n":
             content.add("#" + token.text)
+    if (
+        denied_at > 0
+        and tokens[denied_at - 1].low in _VERBS
+        and not any(_next(tokens, at) for at in range(denied_at, len(tokens)))
+    ):
+        is_open = True  # "The party shall not,"
+    if denials and (tokens[-1].low in _ANEW | _UNFINISHED or tokens[0].low == "why"):
+        is_open = True  # "no information that (a) ..."
     amount = amounts[0] if len(amounts) == 1 else None
-    return Part(read, tokens, frozenset(content), denials, is_open, amount)
+    return Part(read, tokens, frozenset(content), denials, is_open, frozenset(placed), amount)
 
 
 def _is_prefix(tokens: Sequence[Token], place: int) -> bool:
     """Return whether "non" denies an ordinary word: "non-certified", not "non-ST"."""
     word = tokens[place + 2].text if place + 2 < len(tokens) else ""
-    return tokens[place + 1 : place + 2] != () and word.islower() and len(word) > _PREFIXED
+    is_quality = word.endswith(("able", "ible", "ed", "ing", "ual", "ous", "ive", "ent"))
+    return (
+        tokens[place + 1 : place + 2] != ()
+        and word.islower()
+        and (is_quality and len(word) > _PREFIXED)
+    )
 
 
 _PREFIXED = 4
@@ -127,7 +152,7 @@ def contradicted(claim: ReadSentence, source: PassageFacts) -> Iterator[Contradi
                     yield ContradictedStatement(
                         claim.start + start, claim.start + end, kind, other.place(context)
                     )
-        for kind in (_order(claim, one), _role(claim, one), _excepted(claim, one)):
+        for kind in (_excepted(claim, one), _excluded(claim, one)):
             if kind:
                 place = Place(context, one.start, one.start + len(one.text))
                 end = claim.start + len(claim.text)
@@ -143,17 +168,93 @@ def _shares(claim: ReadSentence, one: ReadSentence) -> bool:
 
 def _difference(part: Part, other: Part) -> str:
     """Return "negation" or "quantifier" if one clause denies the other or narrows it; else ""."""
-    if part.is_open or other.is_open or _begins_anew(other) or _begins_anew(part):
+    if part.is_open or _begins_anew(other) or _begins_anew(part):
+        return ""
+    if _speak_of_others(part, other):
+        return ""
+    if _too_wide(part, other):
+        return "quantifier"
+    if other.is_open:
         return ""
     if part.amount and other.amount and part.amount[1] == other.amount[1]:
         return _narrowed(part, other)
     if part.denials % 2 == other.denials % 2 or max(part.denials, other.denials) > 1:
         return ""
     denied, plain = (part, other) if part.denials else (other, part)
-    shared = len(denied.content & plain.content)
-    if shared < _LEAST or shared < len(denied.content) or shared + 1 < len(plain.content):
+    if plain.tokens[0].low in ("and", "or") and not _NEGATED.isdisjoint(
+        token.low for token in plain.read.tokens
+    ):
         return ""
-    return "negation" if shared > _LEAST or shared == len(plain.content) else ""
+    if not denied.placed <= plain.placed or _has_ended(denied, plain):
+        return ""
+    if (
+        denied is other
+        and "neither" in {token.low for token in denied.tokens}
+        and plain.content <= denied.content
+        and len(plain.content) >= _LEAST
+    ):
+        return "negation"
+    shared = len(denied.content & plain.content)
+    told = len(denied.content) if _has_common_word(denied) else 0
+    told -= sum(word.startswith("#") for word in denied.content)
+    if told < _LEAST or shared < len(denied.content):
+        return ""
+    if shared == _LEAST and len(plain.content) > shared + _FURTHER:
+        return ""
+    return "negation"
+
+
+_FURTHER = 6
+"""Words that a statement has beyond the two of its denial."""
+
+
+def _speak_of_others(part: Part, other: Part) -> bool:
+    """Return whether two clauses begin with "I" and "you"."""
+    pronouns = [next((t.low for t in one.tokens if t.kind == "w"), "") for one in (part, other)]
+    return pronouns[0] != pronouns[1] and set(pronouns) <= _PERSONS
+
+
+_PERSONS = frozenset(("i", "you", "we"))
+
+
+_NEGATED = words.NEGATORS | words.CONTRACTED
+
+
+def _has_ended(denied: Part, plain: Part) -> bool:
+    """Return whether one clause says "no longer" and the other that it was so once."""
+    if "longer" not in {token.low for token in denied.tokens}:
+        return False
+    return not _PAST.isdisjoint(token.low for token in plain.tokens)
+
+
+_PAST = frozenset(("was", "were", "had", "used", "once", "until"))
+
+
+def _has_common_word(part: Part) -> bool:
+    """Return whether a clause has a word in small letters: names alone deny nothing."""
+    small = (t.low for t in part.tokens if t.kind == "w" and t.text.islower())
+    return any(low not in words.STOP and low not in words.NEGATORS for low in small)
+
+
+_SIMPLE = 4
+"""Words of a statement about all of them that is simple enough to compare."""
+
+
+def _too_wide(part: Part, other: Part) -> bool:
+    """Return whether a clause says of all of them what another denies of some: "pay nothing"."""
+    if part.amount is None or part.amount[0] < 4 or part.denials or "?" in other.tokens[-1].text:
+        return False
+    lows = {token.low for token in other.tokens}
+    shared = part.content & other.content
+    return bool(
+        lows & {"nothing", "not", "never"}
+        and lows.isdisjoint(_INFIRM)
+        and part.amount[1] in other.content
+        and len(shared) >= _LEAST
+        and len(shared) >= len(part.content) - 1
+        and len(part.content) <= _SIMPLE
+        and len(other.content) > len(shared)
+    )
 
 
 def _narrowed(part: Part, other: Part) -> str:
@@ -170,14 +271,18 @@ def _narrowed(part: Part, other: Part) -> str:
     return "quantifier" if wrong else ""
 
 
-_CONDITIONS = frozenset(("if", "unless", "not", "never", "no", "or"))
 _ANEW = words.listed("it they he she this that these those which who")
+
+
+_BEHIND_NO = words.listed(". , : you i we it the that this they there he she")
+_UNFINISHED = words.listed("include includes mean means :")
+_WITHOUT_SUBJECT = words.listed("is are was were has had will would could should")
 
 
 def _begins_anew(part: Part) -> bool:
     """Return whether a clause leaves its subject to another one."""
     first = next((t.low for t in part.tokens if t.kind == "w"), "")
-    return first in _ANEW
+    return first in _ANEW or first in _WITHOUT_SUBJECT
 
 
 def _said_elsewhere(part: Part, other: Part, source: PassageFacts) -> bool:
@@ -196,6 +301,7 @@ _WITHOUT_EXCEPTION = (
     ("no", "exception"), ("regardless", "of"), ("under", "any", "circumstances"),
 )  # fmt: skip
 _EXCEPT = frozenset(("except", "unless", "excepted", "excluding"))
+_UNIVERSAL = frozenset(("all", "every", "both", "each", "everyone", "always", "any"))
 
 
 def _excepted(claim: ReadSentence, one: ReadSentence) -> str:
@@ -214,111 +320,59 @@ def _excepted(claim: ReadSentence, one: ReadSentence) -> str:
     return "quantifier" if len(claim.content & one.content) >= _LEAST else ""
 
 
-def _sides(read: ReadSentence) -> tuple[frozenset[str], frozenset[str]] | None:
-    """Return what a sentence says comes first, and what comes later."""
-    joints = [
-        at for at, t in enumerate(read.tokens) if t.low in words.EARLIER or t.low in words.LATER
-    ]
-    if len(joints) != 1 or any(t.low in _CONDITIONS or t.text == "?" for t in read.tokens):
-        return None
-    at = joints[0]
-    after = read.tokens[at + 1 :]
-    is_turned = read.tokens[at].low == "followed" and bool(after) and after[0].low == "by"
+def _excluded(claim: ReadSentence, one: ReadSentence) -> str:
+    """Return "negation" if a claim says of a thing what a passage says of others, "but not" of it.
+
+    "Quantifier" if it says so of all of them.
+    """
+    lows = [token.low for token in one.tokens]
+    at, size = next(((k, n) for k in range(len(lows)) if (n := _leaves_out(lows, k))), (0, 0))
+    if not size or claim.tokens[-1].text == "?" or not _is_firm(claim):
+        return ""
+    end = next((k for k in range(at + size, len(lows)) if lows[k] in _BREAKS or lows[k] == "."), -1)
+    main = frozenset(one.stems[:at]) - {""}
+    left_out = frozenset(one.stems[at + size : end]) - main - {""}
+    shared = claim.content & main
+    if not left_out or len(shared) < _LEAST:
+        return ""
+    said = {token.low for token in claim.tokens}
+    if words.PLACED & set(lows[at:end]) != words.PLACED & said - set(lows[:at]):
+        return ""
+    if left_out <= claim.content:
+        return "negation"
+    if not said & _UNIVERSAL or 2 * len(shared) < len(claim.content):
+        return ""
+    return "quantifier"
+
+
+_INFIRM = words.listed("if unless whether except excluding although but only hardly without nor")
+
+
+def _leaves_out(lows: Sequence[str], at: int) -> int:
+    """Return how many tokens begin an exclusion: "but not", "but are not", ", never by"; or 0."""
+    behind = lows[at + 1 : at + 4]
+    if lows[at] == "but":
+        for size in (1, 2):
+            is_verb = size == 1 or not _VERBS.isdisjoint(behind[:1])
+            if is_verb and behind[size - 1 : size] in (["not"], ["no"], ["never"]):
+                return size + 1
     if (
-        not after
-        or after[0].kind == "n"
-        or after[0].low in _REFERS
-        or any(at < fact.token <= at + 2 for fact in read.facts)
+        lows[at] == ","
+        and behind[:1] in (["not"], ["never"])
+        and behind[1:2]
+        and (behind[1] in _PREPOSITIONS)
     ):
-        return None
-    left = frozenset(filter(None, read.stems[:at]))
-    right = frozenset(filter(None, read.stems[at + 1 :]))
-    if not left:
-        comma = next((k for k in range(at, len(read.tokens)) if read.tokens[k].text == ","), None)
-        if comma is None:
-            return None
-        left = frozenset(filter(None, read.stems[comma:]))
-        right = frozenset(filter(None, read.stems[at + 1 : comma]))
-    is_first = is_turned or read.tokens[at].low in words.EARLIER
-    return (left, right) if is_first else (right, left)
+        return 2
+    return 0
 
 
-_REFERS = frozenset(("which", "being", "that", "this"))
+_VERBS = words.listed(
+    "is are was were do does did can could will would may must should shall has have"
+)
+_PREPOSITIONS = words.listed("by in on at for with to from during under")
 
 
-def _order(claim: ReadSentence, one: ReadSentence) -> str:
-    ours, theirs = _sides(claim), _sides(one)
-    if ours is None or theirs is None:
-        return ""
-    common = (ours[0] & ours[1]) | (theirs[0] & theirs[1])
-    first, later = ours[0] - common, ours[1] - common
-    their_first, their_later = theirs[0] - common, theirs[1] - common
-    straight = len(first & their_first) + len(later & their_later)
-    crossed_1, crossed_2 = len(first & their_later), len(later & their_first)
-    if straight or 2 * crossed_1 < min(len(first), len(their_later)):
-        return ""
-    return "order" if crossed_1 and 2 * crossed_2 >= min(len(later), len(their_first)) > 0 else ""
-
-
-class Deed(NamedTuple):
-    """A deed with doer and object: stems of two names and of the words between them."""
-
-    who: frozenset[str]
-    what: frozenset[str]
-    whom: frozenset[str]
-
-
-def _names(read: ReadSentence) -> list[tuple[int, int]]:
-    """Return the runs of capitalised words as tokens [first, last)."""
-    found: list[tuple[int, int]] = []
-    for at, token in enumerate(read.tokens):
-        if token.kind != "w" or not token.text[0].isupper() or token.low in words.STOP:
-            continue
-        if found and found[-1][1] == at:
-            found[-1] = (found[-1][0], at + 1)
-        else:
-            found.append((at, at + 1))
-    return found
-
-
-_BETWEEN = 7
-_PREPOSITIONS = frozenset(["of", "at", "in", "from", "on", "for", "into", "under", "by"])
-"""Before the second name they make it no object: "starts at the confluence of the Allegheny"."""
-
-
-def _deed(read: ReadSentence) -> Deed | None:
-    """Return the deed of a sentence with two names and a verb between them."""
-    names = _names(read)
-    if len(names) < 2:
-        return None
-    (start, end), (other, last) = names[0], names[1]
-    middle = read.tokens[end:other]
-    if not middle or len(middle) > _BETWEEN or any(t.kind == "n" or t.text in ",;" for t in middle):
-        return None
-    low = {t.low for t in middle}
-    what = frozenset(filter(None, read.stems[end:other]))
-    if not what or low & words.MUTUAL - {"was", "were", "is", "are"}:
-        return None
-    if low & words.NEGATORS or low & words.CONTRACTED or low & words.HEDGED:
-        return None
-    by = [t.low for t in middle if t.low != "the"][-1:] == ["by"]
-    passive = by and bool(low & {"was", "were", "is", "are", "been", "be"})
-    if not passive and low & _PREPOSITIONS:
-        return None
-    if not passive and low & {"was", "were", "is", "are", "by"}:
-        return None
-    who, whom = (
-        frozenset(filter(None, read.stems[start:end])),
-        frozenset(filter(None, read.stems[other:last])),
-    )
-    return Deed(whom, what, who) if passive else Deed(who, what, whom)
-
-
-def _role(claim: ReadSentence, one: ReadSentence) -> str:
-    ours, theirs = _deed(claim), _deed(one)
-    if ours is None or theirs is None or not ours.what & theirs.what:
-        return ""
-    if max(len(ours.what), len(theirs.what)) > _LEAST:
-        return ""
-    exchanged = ours.who & theirs.whom and ours.whom & theirs.who
-    return "role" if exchanged and not (ours.who & theirs.who or ours.whom & theirs.whom) else ""
+def _is_firm(claim: ReadSentence) -> bool:
+    """Return whether a claim denies nothing and makes no exception."""
+    lows = {token.low.replace("\u2019", "'") for token in claim.tokens}
+    return lows.isdisjoint(words.NEGATORS | words.CONTRACTED | _INFIRM)

@@ -267,12 +267,16 @@ CONTRACTED: Final = listed(
 )
 HEDGED: Final = listed(
     "if unless whether except although though but however only hardly barely scarcely rarely"
-    " seldom until instead rather otherwise than either just necessarily merely longer"
-    " after before within during when outside later beyond over under since about merely yet still"
+    " seldom instead rather otherwise than either just necessarily merely longer when yet"
+    " might unlikely likely probably possibly abolished"
     " none nothing without free exclude excluding excluded"
     " deny denied denies fail failed fails lack lacks false myth"
 )
 """Words with which a "not" is no plain denial of the rest."""
+PLACED: Final = listed(
+    "after before until till within during outside beyond over under since about"
+)
+"""Words that limit a statement to a time or place."""
 OPPOSITES: Final = {
     "forbidden": "allowed", "prohibited": "allowed", "banned": "allowed", "disallowed": "allowed",
     "permitted": "allowed", "excluded": "included", "unavailable": "available",
@@ -280,12 +284,18 @@ OPPOSITES: Final = {
     "compulsory": "required", "closed": "open", "disabled": "enabled", "invalid": "valid",
     "unsafe": "safe", "unable": "able", "unlimited": "limited", "ineligible": "eligible",
     "incorrect": "correct", "untrue": "true", "illegal": "legal", "failed": "succeeded",
-    "failure": "success", "decreased": "increased", "decrease": "increase", "fell": "rose",
-    "falls": "rises", "loses": "wins", "lost": "won", "rejected": "accepted",
-    "denied": "approved", "excludes": "includes", "banned ": "allowed", "unpaid": "paid",
+    "failure": "success", "decreased": "rise", "decreases": "rise", "fell": "rise", "falls": "rise",
+    "loses": "wins", "lost": "won", "rejected": "accepted",
+    "denied": "accepted", "approved": "accepted", "agreed": "accepted", "granted": "accepted",
+    "refused": "accepted", "newer": "older", "rises": "rise", "rose": "rise", "risen": "rise",
+    "increased": "rise", "increases": "rise", "fall": "rise", "fallen": "rise", "drop": "rise",
+    "drops": "rise", "dropped": "rise", "declined": "rise", "larger": "smaller", "higher": "lower",
+    "excludes": "includes", "banned ": "allowed", "unpaid": "paid",
     "nonrefundable": "refundable",
 }  # fmt: skip
-SAME_SIDE: Final = frozenset(("permitted", "mandatory", "compulsory"))
+SAME_SIDE: Final = listed(
+    "permitted mandatory compulsory approved agreed granted rises rose risen increased increases"
+)
 """Keys of `OPPOSITES` that mean the same as their value, and not its opposite."""
 AMOUNTS: Final = {
     "all": 4, "every": 4, "each": 4, "everyone": 4, "everybody": 4, "always": 4, "most": 3,
@@ -294,10 +304,53 @@ AMOUNTS: Final = {
 }  # fmt: skip
 EARLIER: Final = frozenset(("before", "precedes", "preceded", "precede", "until", "till"))
 LATER: Final = frozenset(("after", "follows", "followed", "following", "since", "once"))
+FIRST: Final = frozenset(("first", "firstly"))
+THEN: Final = listed("then next finally afterwards subsequently thereafter lastly later")
+SEQUENCE_STEMS: Final = listed(
+    "first then next final finally afterward subsequent thereafter lastly last later following"
+    " followed follow com come came step second third whil"
+)
+TITLES: Final = listed(
+    "mr mrs ms miss dr prof professor cllr councillor sir lord lady king queen princ prince princes"
+    " duk duke duchess general captain colonel president judg minister coach refere frau herr"
+    " monsieur madam señor signor pan pani"
+)
+"""Stems before names that are no part of them."""
+OFFICES: Final = listed("captain coach referee chair chairman chairwoman mayor treasurer")
+"""Offices that stand before one name only."""
+SAME_DEED: Final = {
+    "acquir": "buy",
+    "bought": "buy",
+    "purchas": "buy",
+    "took": "take",
+    "taken": "take",
+    "defeat": "beat",
+    "beaten": "beat",
+    "led": "lead",
+    "head": "lead",
+    "taught": "teach",
+    "built": "build",
+    "wrote": "write",
+    "written": "write",
+    "sold": "sell",
+    "gave": "give",
+    "given": "give",
+    "paid": "pay",
+    "sent": "send",
+    "won": "win",
+    "founded": "found",
+    "suppl": "supply",
+    "beat": "beat",
+    "succeeded": "succeed",
+    "employ": "hir",
+}
+"""Stems of verbs that are forms or synonyms of another one."""
+CONVERSE: Final = {"lost": "beat", "lose": "beat", "los": "beat"}
+"""Verbs whose "A verb to B" is "B verb A" of another verb."""
 SIGNALS: Final = {
     "denial": NEGATORS | CONTRACTED | frozenset(OPPOSITES),
     "amount": frozenset(AMOUNTS),
-    "order": EARLIER | LATER,
+    "order": EARLIER | LATER | THEN | FIRST,
 }
 """Words without which a sentence says nothing of a kind."""
 MUTUAL: Final = listed(

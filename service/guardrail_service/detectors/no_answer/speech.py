@@ -37,7 +37,7 @@ def speech(clause: str, *, asks: bool, is_known: Known) -> Speech | None:
     """
     if not clause.isascii() or _ADDRESS.search(clause) is not None:
         return None
-    text = _CONDITION.sub(r"\1", _spelled_out(clause))
+    text = _MATTER.sub(r"\1", _CONDITION.sub(r"\1", _spelled_out(clause)))
     if _lacks(text):
         return Speech.LACKS
     if _EMBEDDED_CLAIM.search(_TO_HEAR_THAT.sub("sorry", text)) is not None:
@@ -45,6 +45,8 @@ def speech(clause: str, *, asks: bool, is_known: Known) -> Speech | None:
     if _RISKY.search(clause) is not None and not _all_known(_RISKY.findall(clause), is_known):
         return None
     if asks and _asks_the_reader(text, is_known):
+        return Speech.POLITE
+    if _refuses(text):
         return Speech.POLITE
     if _DEEDS.search(text) is not None:
         return None
@@ -62,7 +64,7 @@ def _is_polite(text: str, is_known: Known) -> bool:
     if not any(frame.search(text) for frame in (_SPEAKER, _INVITATION, _OWN_FORM)):
         return False
     says_something = any(word not in _EMPTY for word in _content_words(text))
-    return says_something and not _new_words(text, _nothing)
+    return (says_something or text.startswith("if you ")) and not _new_words(text, _nothing)
 
 
 def _nothing(word: str) -> bool:
@@ -97,6 +99,12 @@ def _lacks(text: str) -> bool:
         if found is not None and not any(_states(part) for part in found.groups() if part):
             return True
     return False
+
+
+def _refuses(text: str) -> bool:
+    """Return whether the speaker only says what it will not do: that states nothing of the world."""
+    found = _REFUSAL.fullmatch(text)
+    return found is not None and not any(_states(part) for part in found.groups() if part)
 
 
 def _states(part: str) -> bool:
@@ -340,6 +348,20 @@ _CONDITION = re2.compile(
     rf"^((?:.* )?{_WHO_IS_ASKED}\b.*?) (?:before|if|when|unless|in case|whenever|as soon as) you\b.*$"
 )
 """Advice to ask somebody may name when: that is not checked unless it promises something."""
+_MATTER = re2.compile(
+    rf"^((?:.* )?{_WHO_IS_ASKED}(?: [a-z']+){{1,4}}?) (?:about|regarding|concerning) (?:[a-z]+ ?){{1,5}}$"
+)
+"""It may also name about what."""
+_REFUSAL = re2.compile(
+    r"(?:(?:no|but|so|sorry|unfortunately|apologies|however|i am (?:very |so |really )?sorry|i am afraid|i apologi[sz]e) ?)*"
+    r"i (?:can|could|am|will|would|may|must) (?:unfortunately |simply )?not (?:be )?"
+    r"(?:able to |allowed to |permitted to |going to |willing to )?"
+    r"(?:help|assist|support|share|give|provide|reveal|disclose|discuss|delete|remove|edit|change|alter|write|draft"
+    r"|create|make|perform|carry out|do|act|comply|continue|take part|take sides|open|access|look into|judge|diagnose"
+    r"|prescribe|recommend|pretend|speculate|predict|repeat|generate|produce|complete|fulfil|engage|browse|see)"
+    r"\b(.{0,80})"
+    r"|(?:.{0,20}\b)?that is (?:not something|nothing) i (?:can|could|am able to|am allowed to)\b(.{0,40})"
+)
 _INVITATION = re2.compile(
     r"^(?:please |just |do |then |and |so |or )*(?:feel free|do not hesitate|go ahead|let (?:me|us)"
     r"|tell (?:me|us)|ask|send|share|give (?:me|us)|type|describe|take your time|take care|have a"
@@ -417,6 +439,7 @@ doctor pharmacist gp physician nurse clinic hospital specialist manufacturer mak
 customer bank branch insurer insurance adviser advisor lawyer solicitor attorney accountant council authority authorities ministry
 hotel reception host airline carrier airport station organiser organizer museum school university teacher professor employer hr
 human resources helpdesk hotline helpline administrator admin author editor landlord agent agency operator company owner
+sales billing accounts marketing booking clerk secretary secretariat caretaker union press reservations admissions
 local relevant responsible appropriate medical legal financial professional qualified independent technical member staff
 """
 _EMPTY = frozenset(_FUNCTION_WORDS.split())

@@ -20,6 +20,7 @@ from guardrail_offline.evaluators.catalogue import LOWER, Evaluator, EvaluatorSp
 from guardrail_offline.evaluators.result import Details, Result, Score
 from guardrail_offline.evaluators.shared.answer_match import (
     best_match,
+    denies,
     has_values,
     holds,
     items_of,
@@ -103,11 +104,12 @@ def ruled(view: CaseView, parameters: GrammarParameters) -> Correctness | None:
 
 def _held(view: CaseView, answer: str, wanted: Sequence[str]) -> str | None:
     """Return the rung by which an answer holds a right one among other words, or None."""
+    sentences = [part.text for part in view.text(answer).answer_sentences]
     for one in wanted:
         if _is_value(one):
-            if has_values(one, answer):
+            if any(has_values(one, text) and not denies(text) for text in sentences):
                 return "value"
-        elif any(holds(part.text, one) for part in view.text(answer).answer_sentences):
+        elif any(holds(text, one) for text in sentences):
             return "contained"
     return None
 

@@ -249,6 +249,11 @@ def _says(text: str) -> _Said:
     return _Said(tuple(content), read(encodable(text)), denials)
 
 
+def denies(text: str) -> bool:
+    """Return whether a text denies something: "not", "never", "isn't", an odd number of times."""
+    return _says(text).denials % 2 == 1
+
+
 @lru_cache(maxsize=512)
 def _content(text: str) -> tuple[str, ...]:
     return tuple(w for w in _says(text).content if w not in vocabulary.STOP)

@@ -60,6 +60,8 @@ def case(answer: str | None, expected: str | None = "Lisbon", *kinds: str, **mor
         ("It began between 1 May 2017 and 2 June 2019.", "2018-03-04", 0, "value"),
         ("There are three projects.", "3", 1, "value"),
         ("There are four projects.", "3", 0, "value"),
+        ("There are not three projects here, as some say.", "3", 0, "value"),
+        ("The location of Heron is not Lisbon.", "Lisbon", 0, "denied"),
         ("20.50 euros", "20.5 EUR", 1, "unit"),
         ("United States of America", "USA", 1, "alias"),
         ("bridge engineer", "senior engineer", 0, "nli"),

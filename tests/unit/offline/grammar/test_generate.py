@@ -139,6 +139,15 @@ def test_a_seed_gives_the_same_bytes_and_another_seed_others(
     assert contents[0] == contents[1] != contents[2]
 
 
+def test_templates_have_a_bound_of_their_own(company: Path, tmp_path: Path) -> None:
+    """What small templates leave of a stratified sample goes to the others."""
+    words = ("--per-template", 12, "--cases", 630)
+    told, _ = generated(company / "company.db", tmp_path, *words, make=("--joins", 0))
+    counts = [one["queries"] for one in told["templates"].values()]
+    assert counts == [10, 10, 12, 12, 11, 10, 10, 10, 10, 10]
+    assert told["cases"] == 630
+
+
 def test_more_cases_take_no_more_memory(made: Callable[[str], Path], tmp_path: Path) -> None:
     """Ten times the cases take no more than a little more; nothing is held but a sample."""
 

@@ -17,6 +17,9 @@ from tests.integration.test_grammar_example import EXAMPLE, guardrail
 pytestmark = [
     pytest.mark.skipif(find_spec("xllamacpp") is None, reason="`.ci/grammar` installs it"),
     pytest.mark.timeout(1500),
+    # The command leaves its connection to the end of its process, and here that goes on.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 QUESTIONS = 6
 SYSTEM = "Answer from the passages, in a few words."

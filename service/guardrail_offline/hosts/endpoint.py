@@ -22,7 +22,6 @@ from guardrail_offline.hosts.errors import (
     BadReply,
     ContextTooLong,
     HostError,
-    HostRefused,
     HostUnavailable,
     NeedsVision,
     NoQuota,
@@ -34,15 +33,6 @@ from guardrail_offline.hosts.errors import (
 )
 from guardrail_service.errors import ConfigurationError
 
-__all__ = [
-    "BadReply",
-    "Endpoint",
-    "HostError",
-    "HostRefused",
-    "HostUnavailable",
-    "Patience",
-    "Reply",
-]
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same question may be answered."""
 FIRST_WAIT_S = 0.5

@@ -11,8 +11,6 @@ from guardrail_offline.hosts.chat import Completion, Message
 from guardrail_offline.hosts.endpoint import Endpoint
 from guardrail_offline.hosts.errors import BadReply
 
-__all__ = ["Completion", "OpenAICompatible"]
-
 
 @dataclass(frozen=True)
 class OpenAICompatible:

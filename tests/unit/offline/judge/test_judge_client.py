@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from guardrail_offline.hosts.chat import Completion
-from guardrail_offline.hosts.endpoint import Endpoint, HostUnavailable, Patience
-from guardrail_offline.hosts.errors import WrongKey
+from guardrail_offline.hosts.endpoint import Endpoint, Patience
+from guardrail_offline.hosts.errors import HostUnavailable, WrongKey
 from guardrail_offline.hosts.openai_compatible import OpenAICompatible
 from guardrail_offline.hosts.prices import TokenPrice
 from guardrail_offline.judge.judge_client import Judge, open_judge

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from guardrail_offline.api import evaluate
+from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.judge.judge_client import open_judge
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.judge.stand_in import FakeJudge
+from guardrail_offline.runs import execution
+from guardrail_offline.runs.pool import Pool
 from guardrail_offline.runs.result_files import read_run
+from guardrail_offline.runs.shards import Layout
+from guardrail_offline.runs.worker import models_for, write_scores
 from guardrail_service.commands.main import app
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.judge.scripted import judging, settings
@@ -44,6 +49,28 @@ def says(task: str, inputs: Mapping[str, Any]) -> Any:
             ]
         }
     return {"reason": "r", "verdict": "true"}
+
+
+class Here:
+    """Scores shards in this process: starting another one costs two seconds a run."""
+
+    def __init__(
+        self, layout: Layout, configured: Sequence[Configured], pack: str, *_limits: Any
+    ) -> None:
+        self._run = layout, configured, pack
+
+    def score(self, shards: Sequence[int]) -> Iterator[int]:
+        """Yield the cases of each shard."""
+        layout, configured, pack = self._run
+        for shard in shards:
+            yield write_scores(layout, shard, configured, models_for(configured, pack))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_process() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execution, "Pool", Here)
+        yield
 
 
 @pytest.fixture
@@ -91,8 +118,11 @@ def test_the_judge_is_asked_once_and_the_result_says_so(lab: Path, tmp_path: Pat
     assert "4 calls, all answered" in ended.output
 
 
-def test_replay_gives_the_same_bytes_and_asks_nobody(lab: Path, tmp_path: Path) -> None:
-    """From the transcripts of the run, with nobody at the judge's address."""
+def test_replay_gives_the_same_bytes_and_asks_nobody(
+    lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the transcripts, with nobody at the judge's address, in a process of its own."""
+    monkeypatch.setattr(execution, "Pool", Pool)
     store = tmp_path / "t.sqlite"
     with judging(says) as (_, url):
         run(lab, tmp_path / "one", url, "--judge-store", str(store))

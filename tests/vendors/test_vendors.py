@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,6 +27,11 @@ CASES = [
 ]
 
 
+def stands_in(text: str, hidden: str) -> bool:
+    """Return whether a text has a word or number by itself, not digits of a time or of an id."""
+    return re.search(rf"(?<![\w.-]){re.escape(hidden)}(?![\w-])", text) is not None
+
+
 @pytest.mark.parametrize(("name", "streamed", "saying"), CASES)
 def test_a_vendors_client_reads_what_is_sent(
     name: str, streamed: bool, saying: str, hosts: Hosts
@@ -38,8 +44,8 @@ def test_a_vendors_client_reads_what_is_sent(
     parsed = json.dumps(seen.parsed, default=str, ensure_ascii=False)
     sent = host.sent.decode()
     for hidden in said.hidden:
-        assert hidden not in parsed
-        assert hidden not in sent
+        assert not stands_in(parsed, hidden)
+        assert not stands_in(sent, hidden)
     if saying == "good" and not streamed:
         assert host.sent == host.original
     if judge.stopped is not ...:

@@ -124,7 +124,7 @@ def run_fit(inputs: FitInputs, options: FitOptions, serving: Serving) -> FitResu
         ConfigurationError: If files do not fit together or labels cannot carry the promise.
     """
     lab = read_lab(inputs.lab)
-    judged = judged_policy(lab, inputs.metrics)
+    judged = judged_policy(lab, inputs.metrics) if lab.judged else None
     base = judged or base_policy(inputs.base, serving)
     labels = read_labels(inputs.labels)
     words = verdicts(labels, str(inputs.labels), inputs.about, inputs.adjudicator)

@@ -33,6 +33,7 @@ DISTRIBUTIONS = {
     "ask": FROM_OFFLINE,
     "calibrate": FROM_OFFLINE,
     "grammar": FROM_OFFLINE,
+    "judge": FROM_OFFLINE,
     "evaluators": FROM_OFFLINE,
     "models.export": FROM_MODELS,
     "models.recipes": FROM_MODELS,

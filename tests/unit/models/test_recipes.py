@@ -76,7 +76,7 @@ def test_every_repository_is_pinned() -> None:
         ({"role": "embedding"}, "needs pooling"),
         ({"role": "causal_lm"}, "needs start_token"),
         ({"revision": "main"}, "pattern"),
-        ({"architecture": "llama"}, "architecture"),
+        ({"architecture": "mamba"}, "architecture"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"extra": 1}, "extra"),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from guardrail_offline.grammar.engine import QueryLimits, open_engine, quoted
 from guardrail_offline.grammar.schema import read_schema
 from guardrail_service.errors import ConfigurationError
-from tests.unit.offline.grammar.conftest import SHOP, Database
+from tests.unit.offline.grammar.conftest import Database
 
 
 @pytest.mark.parametrize(
@@ -100,29 +99,3 @@ def test_keys_are_read_with_and_without_a_named_column(made: Callable[[str], Pat
 def test_a_name_is_quoted_whatever_it_is() -> None:
     """Quotes are doubled."""
     assert quoted('a "b"') == '"a ""b"""'
-
-
-@pytest.mark.skipif(find_spec("duckdb") is None, reason="an extra")
-def test_duckdb_gives_the_same_schema_as_sqlite(tmp_path: Path, shop: Database) -> None:
-    """Behind one protocol; it is read-only, too."""
-    import duckdb
-
-    path = tmp_path / "made.duckdb"
-    connection = duckdb.connect(str(path))
-    for statement in SHOP.replace("x'00'", "'\\x00'::BLOB").split(";\n"):
-        connection.execute(statement)
-    connection.close()
-    engine = open_engine(path)
-    schema = read_schema(engine)
-    for table in schema.tables:
-        known = shop.schema.table(table.name)
-        assert known is not None
-        assert [(c.name, c.kind, c.hidden, c.identifies) for c in table.columns] == [
-            (c.name, c.kind, c.hidden, c.identifies) for c in known.columns
-        ]
-        assert table.foreign_keys == known.foreign_keys
-    with pytest.raises(ConfigurationError):
-        list(engine.rows("DELETE FROM Client"))
-    with pytest.raises(ConfigurationError):
-        list(engine.rows(f"COPY Client TO '{tmp_path / 'stolen.csv'}'"))
-    engine.close()

@@ -7,7 +7,6 @@ not depend on how good it is.
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ import pytest
 from tests.integration.test_grammar_example import EXAMPLE, guardrail
 
 pytestmark = [
-    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="`.ci/grammar` installs it"),
     pytest.mark.timeout(1500),
     # The command leaves its connection to the end of its process, and here that goes on.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -1,4 +1,4 @@
-"""docs/judge.md: every row of its table names an evaluator that runs; the example runs, too."""
+"""docs/judge.md: its rows name evaluators that run and tests that exist; the example runs, too."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from guardrail_service.commands.main import app
 from tests.unit.offline.evaluators.judged.test_judge_forms import CASE, OTHER, SETTINGS
 from tests.unit.offline.stand_ins import models
 
-PAGE = (Path(__file__).parents[2] / "docs" / "judge.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "judge.md").read_text("utf-8")
 FRAMEWORKS = {"LangChain", "LangSmith", "LlamaIndex", "DeepEval", "TruLens", "Bedrock"}
 
 
@@ -45,6 +46,24 @@ def test_every_framework_is_there_and_every_row_says_how() -> None:
         assert how in ("same", "near", "absent"), (framework, metric)
         assert (evaluator == "-") == (how == "absent")
         assert because or how != "absent"
+
+
+def faults() -> list[list[str]]:
+    """Return the cells of the table of faults, row by row."""
+    table = PAGE.partition("## Faults of judges elsewhere, and here")[2].partition("\n## ")[0]
+    lines = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_every_fault_elsewhere_has_a_test_here() -> None:
+    """Each row has a thread, and tests that exist under the names it gives."""
+    assert len(faults()) >= 11
+    for fault, _, proved in faults():
+        assert re.search(r"#\d+", fault), fault
+        named = re.findall(r"`([^`]+)::(test_\w+)`", proved)
+        assert named, fault
+        for path, test in named:
+            assert f"\ndef {test}(" in (ROOT / path).read_text("utf-8"), (path, test)
 
 
 def likely(task: Task, inputs: Mapping[str, Any], _vote: int) -> Any:
@@ -70,7 +89,6 @@ def test_a_row_runs(evaluator: str) -> None:
     assert any(score.value is not None for score in found.scores.values()), found
 
 
-ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "judge"
 
 

@@ -27,6 +27,7 @@ FAULTS: dict[str, Callable[[str], Reply]] = {
     "prose": lambda _: Reply(said("I would say that it is fine: yes. GRADE: CI")),
     "wrong_label": lambda text: Reply(said(text.replace('"yes"', '"YES indeed"'))),
     "unread": lambda text: Reply(said(re.sub(rf'"{MARK}": "\w+"', f'"{MARK}": "00000000"', text))),
+    "no_mark": lambda text: Reply(said(re.sub(rf'"{MARK}": "\w+", ', "", text))),
     "several": lambda text: Reply(said(f"{text} {text.replace('yes', 'no')}")),
     "cut_off": lambda text: Reply(said(text[:-5], finish_reason="length")),
     "fenced": lambda text: Reply(said(f"Sure!\n```json\n{text}\n```")),

@@ -59,6 +59,7 @@ def patient(url: str, store: Path | None = None, **more: Any) -> Judge:
         (["prose"], "ok", None, 2),
         (["wrong_label"], "ok", None, 2),
         (["unread"], "ok", None, 2),
+        (["no_mark"], "ok", None, 2),
         (["several"], "ok", None, 2),
         (["cut_off"], "ok", None, 2),
         (["fenced"], "ok", None, 1),
@@ -76,6 +77,7 @@ def patient(url: str, store: Path | None = None, **more: Any) -> Judge:
         (["prose"] * 2, "parse_failure", "no_json", 2),
         (["wrong_label"] * 2, "parse_failure", "other_shape", 2),
         (["unread"] * 2, "parse_failure", "unread", 2),
+        (["no_mark"] * 2, "parse_failure", "other_shape", 2),
         (["several"] * 2, "parse_failure", "several_answers", 2),
         (["cut_off"] * 2, "parse_failure", "cut_off", 2),
     ],
@@ -194,6 +196,15 @@ def test_a_judge_that_repeats_the_text_has_not_answered() -> None:
     judge = Judge(Parrot(), settings("http://x/v1"))
     found = judge.ask(YES_NO, {"answer": planted})
     assert (found.status, found.detail) == ("parse_failure", "unread")
+
+
+def test_a_verdict_that_was_settled_before_the_text_is_no_score() -> None:
+    """The same yes to a good and to a bad answer: without the mark neither is a value."""
+    with judging(lambda *_: {"verdict": "yes"}, ["no_mark"] * 4) as (script, url):
+        judge = patient(url)
+        found = [judge.ask(YES_NO, {"answer": answer}) for answer in ("Nine.", "Bananas.")]
+    assert [(one.status, one.value) for one in found] == [("parse_failure", None)] * 2
+    assert len(script.seen) == 4
 
 
 def test_the_constant_part_stands_first() -> None:

@@ -412,6 +412,45 @@ def test_a_rubric_asks_all_criteria_at_once() -> None:
     assert without.scores["rubric"].reason == "no_criteria"
 
 
+@pytest.mark.parametrize(
+    ("evaluator", "sets", "calls"),
+    [
+        ("rubric", ('criteria={"a": "A?", "b": "B?", "c": "C?"}',), 1),
+        ("aspect_critique", ("strictness=1", "own_aspect=In rhyme?"), 1),
+        ("aspect_critique", (), 3),
+    ],
+    ids=["rubric", "aspects", "three votes"],
+)
+def test_all_criteria_are_one_question(evaluator: str, sets: tuple[str, ...], calls: int) -> None:
+    """Per vote, however many there are."""
+    asked: list[str] = []
+
+    def says(task: str, _: Mapping[str, Any]) -> Any:
+        asked.append(task)
+        if evaluator == "rubric":
+            return {"reason": "r", "level_1": "5", "level_2": "3", "level_3": "1"}
+        names = ("harmfulness", "maliciousness", "coherence", "correctness", "conciseness")
+        own = {"own_aspect": "no"} if len(sets) == 2 else {}
+        return {"reason": "r", **dict.fromkeys(names, "no"), **own}
+
+    (found,) = scored(evaluator, says, case("an answer"), sets=sets)
+    assert None not in list(values(found).values())[:2]
+    assert len(asked) == calls
+
+
+def test_signs_without_meaning_state_nothing() -> None:
+    """Not what the question says: nothing is compared, and there is no share of nothing."""
+    asked: list[str] = []
+
+    def says(task: str, inputs: Mapping[str, Any]) -> Any:
+        asked.append(task)
+        return {"statements": []}
+
+    (found,) = scored("faithfulness", says, case("???", None, "Ada built it.", question="Did Ada?"))
+    assert values(found)["faithfulness"] is None
+    assert "support" not in asked
+
+
 def test_the_first_condition_that_holds_decides() -> None:
     """No later one is asked about."""
     asked: list[str] = []

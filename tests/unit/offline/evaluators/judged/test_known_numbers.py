@@ -17,6 +17,7 @@ from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.judge.judge_client import Judge, open_judge
 from guardrail_offline.judge.judge_settings import JudgeSettings
+from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_offline.runs.worker import score
 from guardrail_service.types import Passage
 from tests.unit.offline.judge.scripted import judging, settings
@@ -71,6 +72,17 @@ def case(
     """Return a case; passages have the ids p1, p2, ..."""
     found = tuple(Passage(text, f"p{n}") for n, text in enumerate(passages, start=1))
     return Case("k", question, answer, expected, found or None, group="g")
+
+
+def tallied(evaluator: str, *found: Result) -> EvaluatorTally:
+    """Return the totals of one model."""
+    (configured,) = configure(
+        [evaluator], backends=choice_of(JudgeSettings("http://x", "m"), [evaluator])
+    )
+    tally = EvaluatorTally(configured)
+    for one in found:
+        tally.add("m", one)
+    return tally
 
 
 def sentences(text: str) -> list[str]:
@@ -166,7 +178,7 @@ def test_an_equal_answer_is_right_and_nobody_is_asked() -> None:
     assert values(found) == {"semantic_match": 1.0}
 
 
-def checker(response: str, expected: str, correct: str, answered: str) -> dict[str, float | None]:
+def checker(response: str, expected: str, correct: str, answered: str) -> Result:
     """Return RAGChecker's metrics of verdicts written as text, asked of the judge one by one."""
     tables = {"c": response.split(), "e": expected.split()}
     mutual = {"c": correct, "e": answered}
@@ -181,11 +193,11 @@ def checker(response: str, expected: str, correct: str, answered: str) -> dict[s
     wanted = " ".join(f"e{n}." for n in range(len(tables["e"])))
     passages = [f"P{n}" for n in range(len(tables["c"][0]))]
     (found,) = scored("ragchecker", claims(supports), case(answer, wanted, *passages))
-    return values(found)
+    return found
 
 
 def test_ragchecker_has_its_published_examples() -> None:
-    """Known answers 30, 31. Own verdicts with the same eleven numbers."""
+    """Known answers 30, 31, 32. Own verdicts with the same eleven numbers, and their means."""
     first = checker(
         "1000 0100 1000 0010 0000 0000 0000 0000 0000 0000 0000",
         "1000 1000 0100 0100 0010" + 17 * " 0000",
@@ -193,10 +205,14 @@ def test_ragchecker_has_its_published_examples() -> None:
         11 * "1" + 11 * "0",
     )
     numbers = (0.592593, 0.727273, 0.5, 0.227273, 0.75, 1.0, 0.181818, 0.0, 0.090909, 0.545455)
-    assert list(first.values()) == pytest.approx([*numbers, 0.363636], abs=1e-6)
+    assert list(values(first).values()) == pytest.approx([*numbers, 0.363636], abs=1e-6)
     second = checker("10 10 10 10 10", "10 10 10 11", "11110", "1110")
     numbers = (0.774194, 0.8, 0.75, 1.0, 1.0, 0.75, 0.2, 0.0, 0.0, 0.0)
-    assert list(second.values()) == pytest.approx([*numbers, 1.0], abs=1e-6)
+    assert list(values(second).values()) == pytest.approx([*numbers, 1.0], abs=1e-6)
+    tally = tallied("ragchecker", first, second)
+    means = [100 * (tally.value("m", key) or 0.0) for key in first.scores]
+    published = [68.3, 76.4, 62.5, 61.4, 87.5, 87.5, 19.1, 0.0, 4.5, 27.3, 68.2]
+    assert [round(one, 1) for one in means] == published
 
 
 @pytest.mark.parametrize(
@@ -297,6 +313,78 @@ def test_the_ragas_score_is_the_harmonic_mean_of_its_parts() -> None:
     assert values(found)["ragas"] == pytest.approx(4 / (1 + 1 + 1 + 2))
     (found,) = scored("ragas", says, case("lyon.", "paris capital.", "paris capital"))
     assert values(found)["ragas"] == 0.0
+
+
+def test_the_quickstarts_score_is_the_harmonic_mean_of_its_three_parts() -> None:
+    """Known answer 9. Ours has a fourth part, which is perfect here and taken out again."""
+
+    def says(task: str, inputs: Mapping[str, Any]) -> Any:
+        if task == "question_of_answer":
+            return {"question": "q?", "noncommittal": "no"}
+        return WORDS(task, inputs)
+
+    answer = " ".join(f"a{n}." for n in range(250))
+    wanted = " ".join(f"w{n}." for n in range(500))
+    passage = " ".join([f"a{n}" for n in range(223)] + [f"w{n}" for n in range(437)])
+    (found,) = scored("ragas", says, case(answer, wanted, passage), alike=0.817)
+    numbers = values(found)
+    parts = [numbers[key] for key in ("answer_relevancy", "faithfulness", "context_recall")]
+    assert parts == pytest.approx([0.817, 0.892, 0.874])
+    assert numbers["context_precision"] == 1.0
+    assert 3 / (4 / (numbers["ragas"] or 0.0) - 1) == pytest.approx(0.8597883, abs=1e-7)
+
+
+GAP = (0, 3)
+MIXED, BETTER = ((1, 3), (2, 3), (3, 3), (2, 3)), ((3, 3), (2, 3), (3, 3), (3, 3))
+
+
+@pytest.mark.parametrize(
+    ("groups", "accuracy", "robustness", "gap_share"),
+    [
+        (MIXED + 4 * (GAP,), 8 / 24, 8 / 12, 4 / 8),
+        (MIXED + 2 * (GAP,), 8 / 18, 8 / 12, 2 / 6),
+        (BETTER + 4 * (GAP,), 11 / 24, 11 / 12, 4 / 8),
+    ],
+    ids=["20", "21", "22"],
+)
+def test_groups_of_generated_questions(
+    groups: tuple[tuple[int, int], ...], accuracy: float, robustness: float, gap_share: float
+) -> None:
+    """Known answers 20, 21, 22. No rule decides, so the judge marks every answer."""
+    cases = [
+        Case(
+            f"{group}-{n}",
+            "Heron: location?",
+            "The capital of Portugal." if n < right else "Not in the capital.",
+            "Lisbon",
+            group=f"g{group}",
+            categories=("grammar", "sql:t", "style:short"),
+        )
+        for group, (right, count) in enumerate(groups)
+        for n in range(count)
+    ]
+
+    def says(task: str, inputs: Mapping[str, Any]) -> Any:
+        assert (task, set(inputs)) == ("same_answer", {"question", "expected_answer", "answer"})
+        right = "Portugal" in inputs["answer"]
+        return {"reason": "r", "judgement": "Correct" if right else "Incorrect"}
+
+    found = scored("grammar", says, *cases)
+    assert {one.details["level"] for one in found} == {"judge"}
+    tally = tallied("grammar", *found)
+    assert tally.value("m", "correct") == pytest.approx(accuracy)
+    assert tally.value("m", "robustness") == pytest.approx(robustness)
+    assert tally.value("m", "gap_share") == pytest.approx(gap_share)
+    assert accuracy == pytest.approx(robustness * (1 - gap_share))
+
+
+def test_a_generated_question_without_a_verdict_has_no_number() -> None:
+    """A judge that gives another word than its two is no judgement."""
+    says: Says = lambda *_: {"reason": "r", "judgement": "Perhaps"}  # noqa: E731
+    given = Case("k", "Heron: location?", "The capital.", "Lisbon", group="g",
+                 categories=("grammar", "sql:t", "style:short"))  # fmt: skip
+    (found,) = scored("grammar", says, given)
+    assert found.scores["correct"].reason == "judge_parse_failure"
 
 
 def test_relevant_sentences() -> None:

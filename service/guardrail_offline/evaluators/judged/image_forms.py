@@ -129,9 +129,9 @@ class ImageFaithfulnessForm(_ImageForm):
         claims = found["claims"]
         if not claims:
             raise Unavailable(State.NOT_APPLICABLE, "no_claim")
-        shown = sum(claim["verdict"] == "shown" for claim in claims)
-        result = Result.of({"image_faithfulness": shown / len(claims)})
-        return Result(result.scores, (), {"claims": claims})
+        verdicts = [claim["verdict"] for claim in claims]
+        share = verdicts.count("shown") / len(verdicts)
+        return Result.of({"image_faithfulness": share}, details={"verdicts": verdicts})
 
 
 @judge_form
@@ -144,5 +144,4 @@ class ImageRelevancyForm(_ImageForm):
 
     def score(self, view: CaseView, found: Mapping[str, Any], parameters: NoParameters) -> Result:
         """Return the value of the verdict."""
-        result = Result.of({"image_relevancy": _VALUES[found["verdict"]]})
-        return Result(result.scores, (), {"reason": found["reason"]})
+        return Result.of({"image_relevancy": _VALUES[found["verdict"]]})

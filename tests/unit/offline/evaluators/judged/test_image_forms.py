@@ -17,6 +17,7 @@ from guardrail_offline.evaluators.result import Result
 from guardrail_offline.judge.judge_client import open_judge
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.judge.stand_in import FakeJudge
+from guardrail_offline.runs.result_files import row_json
 from guardrail_service.types import Passage
 from tests.unit.offline.hosts.server import Reply, serving
 
@@ -62,6 +63,19 @@ def test_relevancy_is_how_much_of_the_question_is_answered(verdict: str, value: 
     says = {"images_seen": 1, "reason": "r", "verdict": verdict}
     found = judged("image_relevancy", CASE, FakeJudge({"image_relevancy": says}))
     assert found.scores["image_relevancy"].value == value
+
+
+@pytest.mark.parametrize("evaluator", ["image_faithfulness", "image_relevancy"])
+def test_the_judges_words_are_not_in_the_result(evaluator: str) -> None:
+    """They quote the answer; results hold verdicts, transcripts hold words."""
+    claim = {"claim": "private words", "verdict": "shown"}
+    judge = FakeJudge({
+        "image_claims": {"images_seen": 1, "claims": [claim]},
+        "image_relevancy": {"images_seen": 1, "reason": "private words", "verdict": "full"},
+    })  # fmt: skip
+    found = judged(evaluator, CASE, judge)
+    assert found.scores[evaluator].value == 1.0
+    assert "private" not in json.dumps(row_json(CASE, found, texts=False))
 
 
 def test_a_case_without_images_is_not_asked_about() -> None:

@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from guardrail_offline.calibration.command_parts import (
+    Adjudicator,
+    JudgedMetric,
+    LabelsAbout,
+    LabelsOption,
+    PassThreshold,
+)
 from guardrail_offline.judge_run_commands import judge_estimate, judge_rejudge
 from guardrail_service.commands.console import AsJson, command, out, plain
 from guardrail_service.errors import ConfigurationError
@@ -33,16 +40,9 @@ judge_app.command("rejudge")(judge_rejudge)
 @command
 def check_command(
     run: Annotated[Path, typer.Argument(help="Run folder of guardrail evaluate.")],
-    labels: Annotated[
-        Path,
-        typer.Option("--labels", help="People's words: .jsonl, .csv, or a Label Studio export."),
-    ],
-    metric: Annotated[
-        str | None, typer.Option(help="EVALUATOR.METRIC; the first one of a judge if unset.")
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Where scores pass; the metric's own if unset.")
-    ] = None,
+    labels: LabelsOption,
+    metric: JudgedMetric = None,
+    threshold: PassThreshold = None,
     again: Annotated[
         list[Path] | None,
         typer.Option("--again", help="A run of the same lab, judged anew; repeatable."),
@@ -56,12 +56,8 @@ def check_command(
     ppi: Annotated[
         bool, typer.Option("--ppi", help="Share of good answers by people and judge together.")
     ] = False,
-    about: Annotated[
-        str | None, typer.Option(help="Use labels about this metric, not the whole answer.")
-    ] = None,
-    adjudicator: Annotated[
-        str, typer.Option("--adjudicator", help="Annotator whose word is final.")
-    ] = "adjudicator",
+    about: LabelsAbout = None,
+    adjudicator: Adjudicator = "adjudicator",
     as_json: AsJson = False,
 ) -> None:
     """Compare a judge's verdicts with people's, with itself and with what should not matter.

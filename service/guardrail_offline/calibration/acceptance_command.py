@@ -11,7 +11,10 @@ import typer
 from guardrail_offline.calibration.command_parts import (
     Adjudicator,
     Delta,
+    JudgedMetric,
+    LabelsAbout,
     LabelsOption,
+    PassThreshold,
     SeedOption,
     calibrate_app,
     calibrates,
@@ -26,12 +29,8 @@ from guardrail_service.commands.console import EXIT_FLAGGED, AsJson, out
 def acceptance_command(
     run: Annotated[Path, typer.Argument(help="Run folder of guardrail evaluate.")],
     labels: LabelsOption,
-    metric: Annotated[
-        str | None, typer.Option(help="EVALUATOR.METRIC; the first one of a judge if unset.")
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Where scores pass; the metric's own if unset.")
-    ] = None,
+    metric: JudgedMetric = None,
+    threshold: PassThreshold = None,
     alpha: Annotated[
         float, typer.Option(help="Largest share of accepted verdicts unlike a person's.")
     ] = 0.10,
@@ -40,9 +39,7 @@ def acceptance_command(
         Path | None,
         typer.Option("--queue", help="Write the cases for people here: .csv, .jsonl or .json."),
     ] = None,
-    about: Annotated[
-        str | None, typer.Option(help="Use labels about this metric, not the whole answer.")
-    ] = None,
+    about: LabelsAbout = None,
     adjudicator: Adjudicator = "adjudicator",
     seed: SeedOption = 7,
     as_json: AsJson = False,

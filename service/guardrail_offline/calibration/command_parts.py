@@ -39,6 +39,17 @@ Split = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the random draws.")]
 Adjudicator = Annotated[str, typer.Option("--adjudicator", help="Annotator whose word is final.")]
+JudgedMetric = Annotated[
+    str | None, typer.Option("--metric", help="EVALUATOR.METRIC; the first of a judge if unset.")
+]
+PassThreshold = Annotated[
+    float | None,
+    typer.Option("--threshold", help="Where scores pass; the metric's own if unset."),
+]
+LabelsAbout = Annotated[
+    str | None,
+    typer.Option("--about", help="Use labels about this metric, not the whole answer."),
+]
 THIRD = 1 / 3
 _ESCAPED = "backslashreplace"
 

@@ -16,6 +16,7 @@ from guardrail_offline.calibration.command_parts import (
     Adjudicator,
     Alpha,
     Delta,
+    LabelsAbout,
     LabelsOption,
     ScoredLabArgument,
     SeedOption,
@@ -179,9 +180,7 @@ def fit_command(
         Path | None, typer.Option(help="The .sample.jsonl these labels were drawn with.")
     ] = None,
     adjudicator: Adjudicator = "adjudicator",
-    about: Annotated[
-        str | None, typer.Option(help="Use labels about this metric, not the whole answer.")
-    ] = None,
+    about: LabelsAbout = None,
     name: Annotated[str | None, typer.Option(help="Name of the new policy.")] = None,
     policy_version: Annotated[str, typer.Option(help="Version of the new policy.")] = "1",
     expires: Annotated[str | None, typer.Option(help="ISO date the promise ends on.")] = None,

@@ -64,6 +64,23 @@ JudgeFile = Annotated[
         "--judge-settings", help="JSON: url, model, options, concurrency, limits, time-outs."
     ),
 ]
+JudgeKind = Annotated[
+    str | None,
+    typer.Option(
+        help="Kind of the judge's host, where its address does not say it: openai, azure, ollama, "
+        "llamacpp, assistants, bedrock, bedrock-rag, template or python."
+    ),
+]
+RequestsPerMinute = Annotated[
+    float | None, typer.Option("--rpm", help="Most requests to the judge in a minute.")
+]
+TokensPerMinute = Annotated[
+    float | None,
+    typer.Option("--tpm", help="Most tokens in a minute, sent to the judge and received."),
+]
+JudgeTimeout = Annotated[
+    float | None, typer.Option(help="Seconds for one try of a question; 60 if unset.")
+]
 LanguageModelUrl = Annotated[
     str | None,
     typer.Option(
@@ -97,16 +114,21 @@ def named_judge(
     budget: float | None = None,
     prices: Path | None = None,
     redact: bool = False,
+    kind: str | None = None,
+    rpm: float | None = None,
+    tpm: float | None = None,
+    timeout: float | None = None,
 ) -> JudgeSettings:
-    """Return the judge that options and a file of settings name.
+    """Return the judge that options and a file of settings name; options come first.
 
     Raises:
         ConfigurationError: If one of them cannot be used.
     """
+    from guardrail_offline.hosts.opening import parse_address
     from guardrail_offline.hosts.prices import read_prices
     from guardrail_offline.judge.judge_settings import read_settings
 
-    return read_settings(
+    found = read_settings(
         file,
         {} if prices is None else read_prices(prices),
         url=url,
@@ -115,7 +137,14 @@ def named_judge(
         mode=mode,
         budget=budget,
         keep_texts=False if redact else None,
+        kind=kind,
+        requests_per_minute=rpm,
+        tokens_per_minute=tpm,
+        timeout_s=timeout,
     )
+    if found.kind is not None:
+        parse_address(found.url, found.kind, "--judge")
+    return found
 
 
 def language_model_choice(url: str | None, model: str | None) -> HostChoice | None:

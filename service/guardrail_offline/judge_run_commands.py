@@ -22,11 +22,15 @@ from guardrail_offline.judge_options import (
     Budget,
     JudgeFile,
     JudgeFor,
+    JudgeKind,
     JudgeModel,
     JudgeStore,
     JudgeTeller,
+    JudgeTimeout,
     JudgeUrl,
     Prices,
+    RequestsPerMinute,
+    TokensPerMinute,
     backend_choice,
     judge_lines,
     named_judge,
@@ -106,7 +110,11 @@ def judge_rejudge(
             "--failed", help="Parse failures and refusals, too; else what nobody answered."
         ),
     ] = False,
+    judge_kind: JudgeKind = None,
     judge_store: JudgeStore = None,
+    judge_timeout: JudgeTimeout = None,
+    rpm: RequestsPerMinute = None,
+    tpm: TokensPerMinute = None,
     budget: Budget = None,
     prices: Prices = None,
     judge_file: JudgeFile = None,
@@ -132,6 +140,10 @@ def judge_rejudge(
         store=judge_store,
         budget=budget,
         prices=prices,
+        kind=judge_kind,
+        rpm=rpm,
+        tpm=tpm,
+        timeout=judge_timeout,
     )
     told = {key: known[key] for key in ("options", "marked") if key in known}
     settings = replace(asked_one, ask_again=failed, **told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -81,8 +82,9 @@ class JudgeSettings:
             raise ConfigurationError("--judge-model", "nothing", "the judge's name on its server")
         for name in _POSITIVE:
             value = getattr(self, name)
-            if value is not None and not (type(value) in (int, float) and value > 0):
-                raise ConfigurationError(f"judge: {name}", repr(value)[:40], "a number above 0")
+            if value is not None and not (type(value) in (int, float) and 0 < value < math.inf):
+                field = f"{_OPTIONS.get(name, 'judge')}: {name}"
+                raise ConfigurationError(field, repr(value)[:40], "a number above 0")
         for name in ("concurrency", "tries", "give_up_after"):
             if type(getattr(self, name)) is not int:
                 raise ConfigurationError(f"judge: {name}", "another number", "a whole number")
@@ -113,6 +115,12 @@ _POSITIVE = (
     "concurrency", "requests_per_minute", "tokens_per_minute", "timeout_s", "question_s", "run_s",
     "tries", "give_up_after", "budget",
 )  # fmt: skip
+_OPTIONS: Mapping[str, str] = {
+    "requests_per_minute": "--rpm",
+    "tokens_per_minute": "--tpm",
+    "timeout_s": "--judge-timeout",
+    "budget": "--budget",
+}
 _IN_FILE = {one.name for one in fields(JudgeSettings)} - {"store", "mode", "price", "ask_again"}
 
 

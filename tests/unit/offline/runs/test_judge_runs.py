@@ -12,9 +12,11 @@ from typer.testing import CliRunner, Result
 
 from guardrail_offline.api import evaluate
 from guardrail_offline.evaluators.configured import Configured
+from guardrail_offline.hosts.ollama import OllamaHost
 from guardrail_offline.judge.judge_client import open_judge
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.judge.stand_in import FakeJudge
+from guardrail_offline.judge_options import named_judge
 from guardrail_offline.runs import execution
 from guardrail_offline.runs.pool import Pool
 from guardrail_offline.runs.result_files import read_run
@@ -249,6 +251,12 @@ def test_off_leaves_nothing_behind_and_redact_leaves_no_text(lab: Path, tmp_path
         (("--backend", "faithfulness=guess"), "--backend"),
         (("--backend", "context_recall=nli"), "context_recall"),
         (("--judge-mode", "reply"), "--judge-mode"),
+        (("--judge-kind", "guess"), "--judge-kind"),
+        (("--rpm", "0"), "--rpm"),
+        (("--tpm", "-1"), "--tpm"),
+        (("--judge-timeout", "nan"), "--judge-timeout"),
+        (("--judge-timeout", "inf"), "--judge-timeout"),
+        (("--budget", "nan"), "--budget"),
     ],
 )
 def test_a_wrong_choice_is_refused_by_its_name(
@@ -258,6 +266,36 @@ def test_a_wrong_choice_is_refused_by_its_name(
     ended = run(lab, tmp_path / "out", "http://127.0.0.1:9/v1", *words)
     assert ended.exit_code == 2
     assert told in ended.output
+
+
+def test_options_come_before_the_file(tmp_path: Path) -> None:
+    """And the kind of the host is one that is opened."""
+    path = tmp_path / "judge.json"
+    path.write_text('{"requests_per_minute": 1, "timeout_s": 9, "concurrency": 3, "kind": "azure"}')
+    made = named_judge(
+        "http://127.0.0.1:9", "m", file=path, kind="ollama", rpm=60, tpm=1e6, timeout=5
+    )
+    assert (made.requests_per_minute, made.tokens_per_minute, made.timeout_s) == (60, 1e6, 5)
+    assert (made.kind, made.concurrency) == ("ollama", 3)
+    assert isinstance(open_judge(made).host, OllamaHost)
+    assert named_judge("http://127.0.0.1:9", "m", file=path).timeout_s == 9
+    with pytest.raises(ConfigurationError, match=r"--judge-kind.*as the address says"):
+        named_judge("azure+https://x", "m", kind="ollama")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--judge-kind", "openai"), ("--rpm", "60000"), ("--tpm", "1e9"), ("--judge-timeout", "30")],
+    ids=lambda words: words[0],
+)
+def test_limits_change_no_score(lab: Path, tmp_path: Path, words: tuple[str, str]) -> None:
+    """Nor the files of the run."""
+    with judging(says) as (_, url):
+        ended = run(lab, tmp_path / "out", url, *words)
+    assert ended.exit_code == 0, ended.output
+    assert rows(tmp_path / "out") == {"q0": 1.0, "q1": 0.5, "q2": "abstention"}
+    about = read_run(tmp_path / "out")["faithfulness"].about
+    assert about["judge"] == {"url": url, "model": "m"}
 
 
 def test_from_python_a_judge_is_settings_an_object_or_a_stand_in(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.evaluators.shared.claim_scores import harmonic_mean
 from guardrail_offline.h2o_client import Client as Client
+from guardrail_offline.hosts.opening import HostChoice
 from guardrail_offline.judge.judge_client import Judge, open_judge
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.judge.results import Asks
@@ -111,6 +112,7 @@ def evaluate(
     settings: Iterable[str] = (),
     judge: Asks | JudgeSettings | None = None,
     judge_for: Sequence[str] = (),
+    embeddings: HostChoice | None = None,
 ) -> Scores:
     """Return the scores of a dataset.
 
@@ -123,6 +125,8 @@ def evaluate(
         settings: Parameters, each `EVALUATOR.key=value`.
         judge: Who judges: its settings, a `Judge`, or anything with its `ask`.
         judge_for: Evaluators that it computes; those that need one if empty.
+        embeddings: A served embedding model for answer similarity and answer relevancy; None for
+            the pack's.
 
     Returns:
         A mapping from metric to mean. A metric that two evaluators have is called
@@ -133,7 +137,7 @@ def evaluate(
     """
     asked, described = _judge(judge)
     choice = choice_of(described, judge_for)
-    configured = configure(list(metrics), settings, backends=choice)
+    configured = configure(list(metrics), settings, backends=choice, embeddings=embeddings)
     reader = RecordReader(columns)
     cases = list(_cases(dataset, reader))
     numbered = list(enumerate(cases))

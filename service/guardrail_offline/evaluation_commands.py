@@ -14,6 +14,8 @@ from rich.table import Table
 from guardrail_offline.judge_options import (
     BackendOption,
     Budget,
+    EmbeddingsModel,
+    EmbeddingsUrl,
     JudgeFile,
     JudgeFor,
     JudgeKind,
@@ -30,6 +32,7 @@ from guardrail_offline.judge_options import (
     RequestsPerMinute,
     TokensPerMinute,
     backend_choice,
+    embeddings_choice,
     judge_lines,
     judge_settings,
     language_model_choice,
@@ -232,6 +235,8 @@ def evaluate(
     redact: Redact = False,
     language_model: LanguageModelUrl = None,
     language_model_name: LanguageModelName = None,
+    embeddings: EmbeddingsUrl = None,
+    embeddings_model: EmbeddingsModel = None,
     no_judge: Annotated[
         bool, typer.Option("--no-judge", help="Say nothing of evaluators that need a judge.")
     ] = False,
@@ -311,7 +316,8 @@ def evaluate(
     )
     choice = backend_choice(asked_one, judge_for, backend)
     served = language_model_choice(language_model, language_model_name)
-    configured = configure(names, assigned, settings, choice, served)
+    compared = embeddings_choice(embeddings, embeddings_model)
+    configured = configure(names, assigned, settings, choice, served, compared)
     bounds = bounds_of(fail_under or (), [one.evaluator.spec for one in configured])
     counted = next((one for one in MISSING if one == missing), None)
     if counted is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardrail_service.commands.console import err, plain
+from guardrail_service.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from guardrail_offline.evaluators.backends import BackendChoice
@@ -93,7 +93,18 @@ LanguageModelUrl = Annotated[
 LanguageModelName = Annotated[
     str | None, typer.Option(help="The language model's name on its server.")
 ]
-LANGUAGE_MODEL_KEY = "GUARDRAIL_LANGUAGE_MODEL_API_KEY"
+EmbeddingsUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--embeddings",
+        metavar="URL",
+        help="Served embedding model for answer similarity and answer relevancy: https://host/v1, "
+        "azure+, ollama+ or llamacpp+. Its key: GUARDRAIL_EMBEDDINGS_API_KEY.",
+    ),
+]
+EmbeddingsModel = Annotated[
+    str | None, typer.Option(help="The embedding model's name on its server.")
+]
 Redact = Annotated[bool, typer.Option("--redact", help="Keep no text in the judge's transcripts.")]
 
 
@@ -149,19 +160,26 @@ def named_judge(
 
 def language_model_choice(url: str | None, model: str | None) -> HostChoice | None:
     """Return the served language model that options name; None if they name none."""
-    from guardrail_offline.hosts.opening import HostChoice
+    from guardrail_offline.hosts.opening import served_choice
 
     if url is None:
         return None
-    key = LANGUAGE_MODEL_KEY if os.environ.get(LANGUAGE_MODEL_KEY) else None
-    return HostChoice(
-        url,
-        None,
-        model,
-        key,
-        option="--language-model",
-        model_option="--language-model-name",
-    )
+    return served_choice("--language-model", url, model, "--language-model-name")
+
+
+def embeddings_choice(url: str | None, model: str | None) -> HostChoice | None:
+    """Return the served embedding model that options name; None if they name none.
+
+    Raises:
+        ConfigurationError: If they name a model and no address.
+    """
+    from guardrail_offline.hosts.opening import served_choice
+
+    if url is None:
+        if model is not None:
+            raise ConfigurationError("--embeddings", "nothing", "the address of its server")
+        return None
+    return served_choice("--embeddings", url, model)
 
 
 def backend_choice(

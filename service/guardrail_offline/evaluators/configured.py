@@ -18,6 +18,7 @@ from guardrail_offline.evaluators.catalogue import (
     Common,
     EvaluatorSpec,
 )
+from guardrail_offline.evaluators.grades import UNKNOWN, grade_line
 from guardrail_offline.evaluators.judge_forms import JUDGE
 from guardrail_offline.evaluators.tasks import PREFIX, of_task
 from guardrail_offline.hosts.opening import HostChoice
@@ -32,6 +33,10 @@ EVERY = "*"
 GROUPS = ("all", "deterministic")
 COUNTS_RIGHT = frozenset({"classification", "agent_sanity_check"})
 """Rules whose metrics are numbers and yet count right and wrong, rather than likeness."""
+COMPARES = frozenset(
+    {"answer_semantic_similarity", "answer_semantic_sentence_similarity", "answer_relevancy"}
+)
+"""Evaluators that take a served embedding model, with a judge or without."""
 SCORES = "0.1.0"
 """The release that last changed all scores. A spec says by itself when its own changed later: an
 unfinished run with such an evaluator is not gone on with, any other is."""
@@ -49,6 +54,8 @@ class Configured:
     """Of the backend `judge` only."""
     language_model: HostChoice | None = None
     """A served one in the place of the pack's role `causal_lm`; of evaluators with that role."""
+    embeddings: HostChoice | None = None
+    """A served one in the place of the pack's role `embedding`; of the evaluators of `COMPARES`."""
 
     @property
     def evaluator(self) -> AnyEvaluator:
@@ -86,8 +93,19 @@ class Configured:
         return found
 
     def _fitted(self, metric: MetricSpec) -> float | None:
-        """Return the threshold fitted for the shipped pack; it says nothing about a judge."""
-        return None if self.judge is not None else _shipped(self.id, metric)
+        """Return the threshold fitted for the shipped pack; it says nothing about other models."""
+        other = self.judge is not None or self.embeddings is not None
+        return None if other else _shipped(self.id, metric)
+
+    def grade(self) -> str:
+        """Return how well the evaluator agrees with people; unknown with served embeddings."""
+        if self.embeddings is not None:
+            return f"{UNKNOWN}: not with these embeddings"
+        return grade_line(self.evaluator.spec)
+
+    def same_as(self) -> dict[str, str]:
+        """Return the metrics that are another evaluator's; with served embeddings none is."""
+        return {} if self.embeddings is not None else dict(self.evaluator.spec.same_as)
 
     def as_json(self) -> dict[str, Any]:
         """Return what is recorded: parameters, and the backend where one was chosen."""
@@ -102,6 +120,9 @@ class Configured:
         if self.language_model is not None:
             served = self.language_model
             content["language_model"] = {"address": served.address, "model": served.model}
+        if self.embeddings is not None:
+            compared = self.embeddings
+            content["embeddings"] = {"address": compared.address, "model": compared.model}
         return content
 
 
@@ -116,6 +137,7 @@ def configure(
     file: Path | None = None,
     backends: BackendChoice | None = None,
     language_model: HostChoice | None = None,
+    embeddings: HostChoice | None = None,
 ) -> tuple[Configured, ...]:
     """Return the evaluators to run, in the order of the catalogue.
 
@@ -127,6 +149,7 @@ def configure(
         file: JSON, {evaluator: {key: value}}; assignments come after it.
         backends: The judge, and what it computes; nobody and nothing if None.
         language_model: A served one that gives log probabilities; None for the pack's.
+        embeddings: A served embedding model for the evaluators of `COMPARES`; None for the pack's.
 
     Raises:
         ConfigurationError: If a name, a key or a value is wrong, or an evaluator does not run.
@@ -138,6 +161,9 @@ def configure(
         raise ConfigurationError(
             f"--backend {idle[0]}", "an evaluator not of this run", "one of it"
         )
+    if embeddings is not None and not COMPARES & kinds.keys():
+        expected = f"one of {', '.join(sorted(COMPARES))}"
+        raise ConfigurationError(embeddings.option, "no evaluator that takes it", expected)
     values: dict[str, dict[str, Any]] = {evaluator.spec.id: {} for evaluator in wanted}
     for where, name, key, value in (*_from_file(file), *_from_options(assignments)):
         for evaluator in _addressed(wanted, name, key, where):
@@ -148,6 +174,7 @@ def configure(
             backend=kinds[evaluator.spec.id],
             judge=choice.judge if kinds[evaluator.spec.id] == JUDGE else None,
             language_model=language_model if "causal_lm" in evaluator.spec.roles else None,
+            embeddings=embeddings if evaluator.spec.id in COMPARES else None,
         )
         for evaluator in wanted
     )

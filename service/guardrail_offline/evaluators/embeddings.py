@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from guardrail_offline.evaluators.case_view import CaseView
+from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import (
     Evaluator,
     EvaluatorSpec,
@@ -19,14 +19,31 @@ from guardrail_offline.evaluators.catalogue import (
 )
 from guardrail_offline.evaluators.pack_models import Array
 from guardrail_offline.evaluators.shared.claim_scores import claim_f1, reciprocal_rank, share
+from guardrail_offline.hosts.errors import HostError
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
-from guardrail_service.types import MetricSpec, Role
+from guardrail_service.types import MetricSpec, Role, State
 
 _H2O = "h2o_sonar.evaluators."
 _EMBEDDING: frozenset[Role] = frozenset({"embedding"})
 _TAGS = ("semantic-similarity", "nist:valid-reliable")
+
+
+def embedded(view: CaseView, texts: Sequence[str]) -> Array:
+    """Return unit-length embeddings, shape (n, dim); a host's error is the case's, by its code."""
+    try:
+        return view.models.embed(texts)
+    except HostError as error:
+        raise Unavailable(State.ERROR, error.code) from error
+
+
+def embed_ahead(view: CaseView, *texts: str) -> None:
+    """Have a host embed together what is compared one by one; the pack does nothing here."""
+    try:
+        view.models.embed_ahead(texts)
+    except HostError as error:
+        raise Unavailable(State.ERROR, error.code) from error
 
 
 def whole_vector(view: CaseView, text: str) -> Array:
@@ -59,6 +76,7 @@ def similarity(view: CaseView, left: str, right: str) -> float:
 
 def best_similarity(view: CaseView) -> float:
     """Return the highest cosine of the answer with a right answer, in [-1, 1]."""
+    embed_ahead(view, view.answer, *view.right_answers)
     return max(similarity(view, expected, view.answer) for expected in view.right_answers)
 
 
@@ -69,8 +87,9 @@ def question_relevancy(view: CaseView) -> float:
     """
     answer = view.answer
     view.refuse_abstention()
-    question = view.models.embed(view.pieces(view.question))
-    return float(cosines(question, view.models.embed(view.pieces(answer))).max())
+    asked, said = view.pieces(view.question), view.pieces(answer)
+    embed_ahead(view, *asked, *said)
+    return float(cosines(embedded(view, asked), embedded(view, said)).max())
 
 
 def chunk_scores(view: CaseView) -> list[float]:
@@ -198,10 +217,9 @@ class AnswerSentenceSimilarity(Evaluator[NoParameters]):
 
     def judge(self, view: CaseView, parameters: NoParameters) -> Mapping[str, float]:
         """Return mean and minimum."""
-        answer = view.models.embed(view.pieces(view.answer))
-        mean, least = sentence_similarity(
-            cosines(answer, view.models.embed(view.pieces(view.closest)))
-        )
+        said, expected = view.pieces(view.answer), view.pieces(view.closest)
+        embed_ahead(view, *said, *expected)
+        mean, least = sentence_similarity(cosines(embedded(view, said), embedded(view, expected)))
         return {"mean_answer_similarity": mean, "min_answer_similarity": least}
 
 

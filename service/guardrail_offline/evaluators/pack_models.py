@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from guardrail_offline.hosts.log_probabilities import LanguageModelHost
+from guardrail_offline.hosts.text_vectors import TextVectors
 from guardrail_offline.judge.results import Asks
 from guardrail_service.detectors.hallucination.detector import OUTPUTS
 from guardrail_service.detectors.shared.comparison import vectors
@@ -83,6 +84,7 @@ class PackModels:
     ) -> None:
         self.judge = judge
         self.language_model: LanguageModelHost | None = None
+        self.text_vectors: TextVectors | None = None
         self._sessions = dict(sessions)
         self.fingerprints = dict(fingerprints or {})
         self._memory: OrderedDict[Row, RowOutput] = OrderedDict()
@@ -163,6 +165,9 @@ class PackModels:
             ("vectors", *texts),
             lambda: _fixed(vectors(self.run(Row("embedding", text) for text in texts))),
         )
+
+    def embed_ahead(self, texts: Sequence[str]) -> None:
+        """Embed texts together that are asked for one by one; a pack runs each by itself."""
 
     def embed_whole(self, texts: Sequence[str]) -> Array:
         """Return what `embed` does, from one run with the token embeddings of the same texts."""
@@ -252,6 +257,50 @@ class PackModels:
         if len(self._memory) > MEMORY_ROWS:
             self._memory.popitem(last=False)
         return outputs
+
+
+class ModelsWithVectors(PackModels):
+    """The pack's models with the vectors of a served one in the place of its own.
+
+    Texts are cut into sentences as before. A text that is compared whole goes to the host whole, in
+    any language, and the host refuses one that is too long for it.
+
+    Args:
+        models: Of the pack.
+        host: Who embeds.
+    """
+
+    def __init__(self, models: PackModels, host: TextVectors) -> None:
+        super().__init__(models._sessions, models.fingerprints, models.judge)
+        self.language_model = models.language_model
+        self._host = host
+
+    @cached_property
+    def languages(self) -> dict[Role, frozenset[str]]:
+        """Return the languages of the pack's other roles."""
+        pack = {role: session.file.languages for role, session in self._sessions.items()}
+        return {r: frozenset(c) for r, c in pack.items() if c is not None and r != "embedding"}
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Return False: the host's vectors are compared, and no cross-encoder is asked."""
+        return False
+
+    def fits(self, text: str) -> bool:
+        """Return True: the host says by itself if a text is too long."""
+        return True
+
+    def embed(self, texts: Sequence[str]) -> Array:
+        """Return the host's vectors, as `TextVectors.embed` does and with its errors."""
+        return self._host.embed(texts)
+
+    def embed_ahead(self, texts: Sequence[str]) -> None:
+        """Ask for texts in one call; they are remembered."""
+        self._host.embed(texts)
+
+    def embed_whole(self, texts: Sequence[str]) -> Array:
+        """Return what `embed` does."""
+        return self.embed(texts)
 
 
 @lru_cache(MEMORY_TEXTS)

@@ -17,6 +17,7 @@ AWS's.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,6 +107,22 @@ class HostChoice:
             ConfigurationError: If it is none, or says another kind.
         """
         return parse_address(self.address, self.kind, self.option)
+
+
+def served_choice(
+    option: str, url: str, model: str | None, model_option: str | None = None
+) -> HostChoice:
+    """Return a served model that options name, with the key of `GUARDRAIL_<OPTION>_API_KEY`.
+
+    Args:
+        option: `--language-model` or `--embeddings`.
+        url: Its address.
+        model: Its name there.
+        model_option: As in `HostChoice`.
+    """
+    variable = f"GUARDRAIL_{option.removeprefix('--').replace('-', '_').upper()}_API_KEY"
+    key = variable if os.environ.get(variable) else None
+    return HostChoice(url, None, model, key, option=option, model_option=model_option)
 
 
 def parse_address(text: str, kind: str | None = None, option: str = "--target") -> HostAddress:

@@ -273,6 +273,7 @@ def deciding_cuts(
     wanted = about.get("settings", {}).get("metric_threshold")
     own = wanted if isinstance(wanted, Mapping) else {metrics[0].key: wanted} if metrics else {}
     is_judged = about.get("backend") == "judge"
+    is_shipped = not is_judged and not about.get("embeddings")
     is_rule = is_judged or "run-class-D" in about.get("keywords", ())
     found = {}
     for metric in metrics:
@@ -281,7 +282,7 @@ def deciding_cuts(
             continue
         if own.get(metric.key) is not None:
             found[metric.key] = DecidingCut(cut, "yours")
-        elif not is_judged and shipped_thresholds().get(evaluator, {}).get(metric.key) == cut:
+        elif is_shipped and shipped_thresholds().get(evaluator, {}).get(metric.key) == cut:
             found[metric.key] = DecidingCut(cut, "fitted")
         elif is_rule and (metric.boolean or evaluator in COUNTS_RIGHT):
             found[metric.key] = DecidingCut(cut, "rule")

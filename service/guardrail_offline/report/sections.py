@@ -96,7 +96,7 @@ def section(
 
 
 def _grade(data: EvaluatorData) -> str | None:
-    if data.about.get("backend") == "judge":
+    if data.about.get("backend") == "judge" or data.about.get("embeddings"):
         return str(data.about.get("grade"))
     spec = next((spec for spec in CATALOGUE.specs() if spec.id == data.id), None)
     return None if spec is None else grade_line(spec)

@@ -104,6 +104,9 @@ def _joined(evaluator: str, runs: Sequence[RunData], names: Sequence[str]) -> Ev
     if len({data.about.get("backend") == "judge" for data in having}) > 1:
         found = "by a judge in one run and without in another"
         raise ConfigurationError(f"report: {evaluator}", found, "runs with one backend")
+    if any(data.about.get("embeddings") != having[0].about.get("embeddings") for data in having):
+        found = "with other embeddings in another run"
+        raise ConfigurationError(f"report: {evaluator}", found, "runs with one embedding model")
     first = having[0]
     values: dict[str, Column] = {}
     reasons: dict[str, list[str | None]] = {}

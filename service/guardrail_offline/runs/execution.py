@@ -19,6 +19,7 @@ from guardrail_offline.datasets.labs import LabSource
 from guardrail_offline.evaluators.configured import Configured, config_sha256
 from guardrail_offline.hosts.chat import ChatHost
 from guardrail_offline.hosts.log_probabilities import open_language_model
+from guardrail_offline.hosts.text_vectors import open_text_vectors
 from guardrail_offline.runs.fair_averages import in_averages, why_unanswered
 from guardrail_offline.runs.grammar_groups import (
     GRAMMAR,
@@ -60,7 +61,7 @@ from guardrail_offline.runs.shards import (
     write_json,
 )
 from guardrail_offline.runs.totals import EvaluatorTally, Missing
-from guardrail_offline.runs.worker import models_for, write_scores
+from guardrail_offline.runs.worker import embeddings_of, models_for, write_scores
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 SHARD_ROWS = 200
@@ -252,14 +253,17 @@ def _timings(layout: Layout, plan: ShardPlan) -> dict[str, dict[str, float]]:
 
 
 def _say_something(configured: Sequence[Configured]) -> None:
-    """Ask a served language model once, so that one that cannot be asked stops the run at once.
+    """Ask served models once, so that one that cannot be asked stops the run at once.
 
     Raises:
-        HostError: If it does not say how likely a text is.
+        HostError: If one does not say how likely a text is, or does not embed it.
     """
     served = next((one.language_model for one in configured if one.language_model), None)
     if served is not None:
         open_language_model(served).log_probabilities("", "This is a sentence.")
+    compared = embeddings_of(configured)
+    if compared is not None:
+        open_text_vectors(compared).embed(["This is a sentence."])
 
 
 def _assemble(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from guardrail_offline.datasets.cases import Model
-from guardrail_offline.evaluators.grades import grade_line
 from guardrail_offline.evaluators.tasks import HEADLINES
 from guardrail_offline.runs.totals import EvaluatorTally, Missing, fails
 from guardrail_service.types import Direction
@@ -47,7 +46,7 @@ def leaderboard(
         "name": spec.name,
         "kind": _kind(tally),
         "surrogate": spec.surrogate or None,
-        "grade": grade_line(spec),
+        "grade": tally.configured.grade(),
         "primary_metric": spec.primary.key,
         "direction": spec.primary.direction.value,
         "directions": {metric.key: metric.direction.value for metric in spec.metrics},
@@ -66,6 +65,8 @@ def leaderboard(
     }
     if spec.backend:
         board["backend"] = spec.backend
+    if tally.configured.embeddings is not None:
+        board["embeddings"] = tally.configured.as_json()["embeddings"]
     if board["kind"] == "classification":
         board["confusion"] = {model.key: _confusion(tally, model.key) for model in models}
     return board
@@ -199,6 +200,8 @@ def _table(board: Mapping[str, Any]) -> str:
     lines = [f"## {board['name']}", ""]
     if board.get("backend"):
         lines += [f"Backend: {board['backend']}.", ""]
+    if board.get("embeddings"):
+        lines += [f"Embeddings: {board['embeddings']['model']}.", ""]
     if board["surrogate"]:
         lines += [f"Surrogate: {board['surrogate']}. Agreement with labels: {board['grade']}.", ""]
     lines += ["| model | n | " + " | ".join(keys) + " |", "|---|---|" + "---|" * len(keys)]

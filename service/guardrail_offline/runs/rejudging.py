@@ -10,6 +10,7 @@ from typing import Any
 from guardrail_offline.evaluators.backends import backed
 from guardrail_offline.evaluators.catalogue import CATALOGUE, Common
 from guardrail_offline.evaluators.configured import Configured, config_sha256
+from guardrail_offline.hosts.opening import served_choice
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.judge.results import FINAL
 from guardrail_offline.runs.execution import RunOptions, Summary, fingerprints_of, finished
@@ -17,6 +18,9 @@ from guardrail_offline.runs.judge_runs import JudgeRun, manifest_digest, with_tr
 from guardrail_offline.runs.run_folder import MANIFEST, recorded
 from guardrail_offline.runs.shards import Layout, ShardPlan, read_scored
 from guardrail_service.errors import ConfigurationError
+
+_SERVED = {"language_model": "--language-model", "embeddings": "--embeddings"}
+"""Models that a manifest names beside the judge, and the options that named them."""
 
 
 def judge_of_run(out: Path) -> Mapping[str, Any]:
@@ -77,7 +81,12 @@ def _configured(
         common = Common.model_validate(entry["settings"])
         parameters = evaluator.parameters.model_validate(entry["parameters"])
         judge = settings if "judge" in entry else None
-        found.append(Configured(evaluator.spec.id, common, parameters, backend, judge))
+        served = {
+            key: served_choice(option, entry[key]["address"], entry[key]["model"])
+            for key, option in _SERVED.items()
+            if key in entry
+        }
+        found.append(Configured(evaluator.spec.id, common, parameters, backend, judge, **served))
     return found
 
 

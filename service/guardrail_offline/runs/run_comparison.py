@@ -207,7 +207,11 @@ def _compared(one: Mapping[str, EvaluatorResults], after: Path, *, by_model: boo
 
 def backend_of(results: EvaluatorResults) -> str:
     """Return how an evaluator got its numbers, as far as that makes them others."""
-    return "judge" if results.about.get("backend") == "judge" else "no judge"
+    judge = "judge" if results.about.get("backend") == "judge" else "no judge"
+    served = results.about.get("embeddings")
+    if served is None:
+        return judge
+    return f"{judge}, embeddings {served['model']} at {served['address']}"
 
 
 def _not_compared(

@@ -13,7 +13,6 @@ from typing import IO, Any
 from guardrail_offline.datasets.cases import Model, model_json
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.evaluators.description import judge_free, tags_of
-from guardrail_offline.evaluators.grades import grade_line
 from guardrail_offline.runs.result_files import (
     CASES,
     CaseWriter,
@@ -89,8 +88,8 @@ def about_json(one: Configured, fingerprints: Mapping[str, str]) -> dict[str, An
         "description": spec.summary,
         "surrogate": spec.surrogate or None,
         "judge_free": judge_free(spec),
-        "same_as": dict(spec.same_as),
-        "grade": grade_line(spec),
+        "same_as": one.same_as(),
+        "grade": one.grade(),
         "model_types": ["rag"] if "contexts" in spec.inputs else ["llm", "rag"],
         "keywords": sorted(
             [

@@ -15,9 +15,11 @@ from guardrail_offline.datasets.cases import Case
 from guardrail_offline.evaluators.case_view import CaseView
 from guardrail_offline.evaluators.catalogue import EvaluatorSpec, unmet
 from guardrail_offline.evaluators.configured import Configured
-from guardrail_offline.evaluators.pack_models import PackModels, load_models
+from guardrail_offline.evaluators.pack_models import ModelsWithVectors, PackModels, load_models
 from guardrail_offline.evaluators.result import Result, dumps, result_json
 from guardrail_offline.hosts.log_probabilities import open_language_model
+from guardrail_offline.hosts.opening import HostChoice
+from guardrail_offline.hosts.text_vectors import open_text_vectors
 from guardrail_offline.judge.judge_client import open_reader
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.runs.shards import Layout, by_group, read_cases, whole_file, write_json
@@ -52,7 +54,15 @@ def models_for(configured: Sequence[Configured], pack: str) -> PackModels:
     served = next((one.language_model for one in configured if one.language_model), None)
     if served is not None:
         models.language_model = open_language_model(served)
+    compared = embeddings_of(configured)
+    if compared is not None:
+        models.text_vectors = open_text_vectors(compared)
     return models
+
+
+def embeddings_of(configured: Iterable[Configured]) -> HostChoice | None:
+    """Return the served embedding model of a run; None for none."""
+    return next((one.embeddings for one in configured if one.embeddings is not None), None)
 
 
 def judge_of(configured: Iterable[Configured]) -> JudgeSettings | None:
@@ -161,14 +171,17 @@ def score(
         begin: Told before each step.
     """
     found: dict[int, dict[str, Result]] = {}
+    served = None if models.text_vectors is None else ModelsWithVectors(models, models.text_vectors)
     for group in by_group(cases):
         together = [case for _, case in group]
         views = [CaseView(case, models, together) for case in together]
+        compared = [CaseView(case, served, together) for case in together] if served else views
         places = [index for index, _ in group]
         found |= {place: {} for place in places}
         for number, one in enumerate(configured):
             begin(number)
-            results = _evaluate(one, places, views, hung=one.id in without)
+            seen = views if one.embeddings is None else compared
+            results = _evaluate(one, places, seen, hung=one.id in without)
             for place, result in zip(places, results, strict=True):
                 found[place][one.id] = result
     begin(NO_EVALUATOR)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from guardrail_offline.evaluators.case_view import CaseView, Unavailable
 from guardrail_offline.evaluators.catalogue import NoParameters
-from guardrail_offline.evaluators.embeddings import similarity
+from guardrail_offline.evaluators.embeddings import embed_ahead, similarity
 from guardrail_offline.evaluators.judge_forms import Asking, JudgeForm, judge_form
 from guardrail_offline.evaluators.judged.claim_forms import ContextRecallForm, FaithfulnessForm
 from guardrail_offline.evaluators.judged.claim_tasks import (
@@ -110,6 +110,7 @@ def relevancy(view: CaseView, found: Guessed) -> float:
     """Return the mean cosine, or 0 if the answer evades."""
     if found.evades:
         return 0.0
+    embed_ahead(view, view.question, *found.questions)
     alike = [similarity(view, view.question, text) for text in found.questions]
     return float(np.mean(alike))
 

@@ -24,6 +24,7 @@ from guardrail_offline.runs.shards import Layout
 from guardrail_offline.runs.worker import models_for, write_scores
 from guardrail_service.commands.main import app
 from guardrail_service.errors import ConfigurationError
+from tests.unit.offline.hosts.server import Reply, serving
 from tests.unit.offline.judge.scripted import judging, settings
 
 PASSAGE = "The pool opens at seven. Dogs are not allowed."
@@ -347,6 +348,29 @@ def test_what_has_no_answer_is_asked_again_and_nothing_else(lab: Path, tmp_path:
         json.loads((folder / "summary.json").read_text()) for folder in (out, tmp_path / "other")
     )
     assert one == two
+
+
+def test_a_run_with_served_embeddings_is_judged_again_with_them(lab: Path, tmp_path: Path) -> None:
+    """The manifest names them; nothing has to be said twice."""
+
+    def guesses(_task: str, _inputs: Mapping[str, Any]) -> Any:
+        return {"question": "When does the pool open?", "noncommittal": "no"}
+
+    def same(body: Mapping[str, Any]) -> Reply:
+        found = [{"index": n, "embedding": [1.0, 2.0]} for n, _ in enumerate(body["input"])]
+        return Reply({"data": found})
+
+    out, limits = tmp_path / "out", tmp_path / "judge.json"
+    limits.write_text('{"concurrency": 1, "tries": 1}')
+    words = ["--judge-for", "answer_relevancy", "--judge-settings", str(limits)]
+    script = [None, None, None, "unavailable"]
+    with judging(guesses, script) as (_, url), serving(answer=same) as server:
+        words += ["--embeddings", server.url, "--embeddings-model", "e"]
+        run(lab, out, url, *words, evaluators="answer_relevancy")
+        assert "judge_error" in rows(out, "answer_relevancy").values()
+        ended = judge_command("rejudge", str(out))
+        assert ended.exit_code == 0, ended.output
+        assert set(rows(out, "answer_relevancy").values()) == {1.0}
 
 
 def test_only_a_run_with_a_judge_is_judged_again(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.judge.judge_tasks import Task, answer_schema
 from guardrail_offline.judge.limits import Breaker, Purse, TokenBucket, cost_of
 from guardrail_offline.judge.results import FINAL, JudgeResult, JudgeStatus, TokenUsage
-from guardrail_offline.judge.transcripts import TranscriptStore, key_of
+from guardrail_offline.judge.transcripts import REDACTED, TranscriptStore, key_of
 from guardrail_service.errors import ServiceError
 
 Rung = Literal["json_schema", "json_object", "text"]
@@ -103,6 +103,7 @@ class Judge:
         self.purse = Purse(price, self.settings.budget, cost_of(usage, price) if price else 0.0)
         self.calls = calls
         self.unusable: str | None = None
+        self.has_met_redacted = False
         self._requests = TokenBucket(self.settings.requests_per_minute, self.clock, self.sleep)
         self._tokens = TokenBucket(self.settings.tokens_per_minute, self.clock, self.sleep)
         self._breaker = Breaker(self.settings.give_up_after)
@@ -184,7 +185,7 @@ class Judge:
         known = self._memory.get(key) if store is None else store.get(key)
         known = None if mode == "off" else known
         if mode == "replay":
-            return known or JudgeResult("error", model=self.settings.model, detail="not_recorded")
+            return known or self._not_there(key)
         again = self.settings.ask_again and known is not None and known.status != "ok"
         if known is not None and known.status in FINAL and not again:
             return known
@@ -196,6 +197,12 @@ class Judge:
         if store is None or mode == "off":
             return result
         return store.put(key, task, messages, vote, result, again=again)
+
+    def _not_there(self, key: str) -> JudgeResult:
+        erased = self.store is not None and self.store.is_redacted(key)
+        self.has_met_redacted |= erased
+        detail = REDACTED if erased else "not_recorded"
+        return JudgeResult("error", model=self.settings.model, detail=detail)
 
     def _asked(
         self,

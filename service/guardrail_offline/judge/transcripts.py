@@ -84,6 +84,22 @@ class TranscriptStore:
             ).fetchone()
         return None if row is None or row[1] == REDACTED else _result(row)
 
+    def has_redacted(self) -> bool:
+        """Return whether any answer was erased."""
+        with self._explained(), self._lock:
+            row = self._connection.execute(
+                "SELECT 1 FROM transcripts WHERE detail = ? LIMIT 1", (REDACTED,)
+            ).fetchone()
+        return row is not None
+
+    def is_redacted(self, key: str) -> bool:
+        """Return whether a question was answered, and the answer erased."""
+        with self._explained(), self._lock:
+            row = self._connection.execute(
+                "SELECT detail FROM transcripts WHERE key = ?", (key,)
+            ).fetchone()
+        return row is not None and row[0] == REDACTED
+
     def put(
         self,
         key: str,

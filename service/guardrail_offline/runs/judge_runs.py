@@ -21,12 +21,19 @@ from guardrail_offline.evaluators.judge_forms import JudgeBacked
 from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.hosts.chat import ChatHost
-from guardrail_offline.judge.judge_client import Judge, JudgeUnusable, open_judge, open_store
-from guardrail_offline.judge.judge_settings import STORE
+from guardrail_offline.judge.judge_client import (
+    Judge,
+    JudgeUnusable,
+    open_judge,
+    open_reader,
+    open_store,
+)
+from guardrail_offline.judge.judge_settings import STORE, JudgeSettings
 from guardrail_offline.judge.limits import cost_of
 from guardrail_offline.judge.results import TokenUsage
 from guardrail_offline.runs.shards import Layout, ShardPlan, by_group, read_cases
 from guardrail_offline.runs.worker import judge_of
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.provenance import canonical
 
 
@@ -99,9 +106,13 @@ class JudgeRun:
         Raises:
             JudgeUnusable: If nothing can be asked, or nobody answered at all; what was answered
                 before is kept, and the same command goes on.
-            ConfigurationError: If address, key or transcripts cannot be used.
+            ConfigurationError: If address, key or transcripts cannot be used, or an answer to
+                replay was erased.
         """
-        if self._settings is None or self._settings.mode == "replay":
+        if self._settings is None:
+            return
+        if self._settings.mode == "replay":
+            self._refuse_redacted(self._settings)
             return
         if self._settings.store is not None:
             self._settings.store.parent.mkdir(parents=True, exist_ok=True)
@@ -111,6 +122,26 @@ class JudgeRun:
         finally:
             if judge.store is not None:
                 judge.store.close()
+
+    def _refuse_redacted(self, settings: JudgeSettings) -> None:
+        """Read what a replay needs, where some of it may be erased.
+
+        Raises:
+            ConfigurationError: If some of it is.
+        """
+        reader = open_reader(settings)
+        try:
+            if reader.store is not None and reader.store.has_redacted():
+                ask_about(self._left(), self._judged, reader, self._plan.cases)
+        finally:
+            if reader.store is not None:
+                reader.store.close()
+        if reader.has_met_redacted:
+            raise ConfigurationError(
+                f"--judge-store {settings.store}",
+                "answers that --redact erased, which cannot be replayed",
+                "a store that keeps texts, or --judge-mode read-write, which asks again",
+            )
 
     def close(self) -> None:
         """Erase texts that were not to be kept, and transcripts that were not to stay."""

@@ -127,6 +127,8 @@ def test_without_texts_the_file_holds_none(path: Path) -> None:
         assert judge.store is not None
         assert judge.store.redact() == 1
         assert b'"yes"' not in path.read_bytes()
+        replayed = at(url, path, mode="replay").ask(YES_NO, {"answer": "a private answer"})
+        assert (replayed.status, replayed.value, replayed.detail) == ("error", None, "redacted")
         assert not at(url, path).ask(YES_NO, {"answer": "a private answer"}).cached
 
 

@@ -244,6 +244,29 @@ def test_off_leaves_nothing_behind_and_redact_leaves_no_text(lab: Path, tmp_path
     assert b"seven" not in (tmp_path / "redacted" / "transcripts.sqlite").read_bytes()
 
 
+def test_what_was_redacted_cannot_be_replayed_and_the_line_says_so(
+    lab: Path, tmp_path: Path
+) -> None:
+    """Of one run's answers in a store of two; the other's are replayed, and asking mends it."""
+    store, other = tmp_path / "t.sqlite", tmp_path / "other.jsonl"
+    other.write_text(lab.read_text().replace("At seven.", "It opens at seven."))
+    kept = ("--judge-store", str(store))
+    with judging(says) as (script, url):
+        run(lab, tmp_path / "one", url, *kept, "--redact")
+        run(other, tmp_path / "two", url, *kept)
+        replay = run(lab, tmp_path / "three", url, *kept, "--judge-mode", "replay")
+        assert replay.exit_code == 2, replay.output
+        assert str(store) in replay.output.replace("\n", "")
+        assert "--redact" in replay.output
+        assert "Traceback" not in replay.output
+        good = run(other, tmp_path / "four", url, *kept, "--judge-mode", "replay")
+        assert good.exit_code == 0, good.output
+        asked = len(script.seen)
+        assert run(lab, tmp_path / "three", url, *kept).exit_code == 0
+        assert len(script.seen) > asked
+    assert rows(tmp_path / "three")["q0"] == rows(tmp_path / "four")["q0"] == 1.0
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -22,6 +22,8 @@ from guardrail_offline.hosts.log_probabilities import GIVE_UP_AFTER
 from guardrail_offline.hosts.opening import HostChoice
 from guardrail_offline.hosts.text_vectors import BATCH, open_text_vectors
 from guardrail_offline.judge.stand_in import FakeJudge
+from guardrail_offline.report.run_data import read_run_data
+from guardrail_offline.report.several_runs import side_by_side
 from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 from guardrail_offline.runs.run_comparison import compare
 from guardrail_offline.runs.score_tables import about_json
@@ -208,5 +210,9 @@ def test_evaluate_takes_it_and_never_mixes_two(tmp_path: Path) -> None:
     (board,) = json.loads((tmp_path / "a" / "leaderboards.json").read_text())
     assert board["embeddings"] == {"address": server.url, "model": "m"}
     assert "Embeddings: m." in (tmp_path / "a" / "leaderboards.md").read_text()
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(ConfigurationError, match="another backend"):
         compare(tmp_path / "a", tmp_path / "b")
+    two = [read_run_data(tmp_path / folder) for folder in ("a", "b")]
+    with pytest.raises(ConfigurationError, match="one embedding model"):
+        side_by_side(two)
+    assert not two[0].evaluators["answer_semantic_similarity"].cuts

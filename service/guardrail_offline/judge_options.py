@@ -109,8 +109,17 @@ Redact = Annotated[bool, typer.Option("--redact", help="Keep no text in the judg
 
 
 def judge_settings(url: str | None, model: str | None, **options: Any) -> JudgeSettings | None:
-    """Return the judge that options name, as `named_judge` does; None if they name none."""
+    """Return the judge that options name, as `named_judge` does; None if they name none.
+
+    Raises:
+        ConfigurationError: If there are options for a judge, and no judge.
+    """
     if url is None and options.get("file") is None:
+        given = {name for name, value in options.items() if value and value != "read-write"}
+        given |= {"model"} if model is not None else set()
+        if given:
+            found = f"nothing, beside {', '.join(sorted(given))} of a judge"
+            raise ConfigurationError("--judge", found, "its address, or --judge-settings")
         return None
     return named_judge(url, model, **options)
 
@@ -159,10 +168,16 @@ def named_judge(
 
 
 def language_model_choice(url: str | None, model: str | None) -> HostChoice | None:
-    """Return the served language model that options name; None if they name none."""
+    """Return the served language model that options name; None if they name none.
+
+    Raises:
+        ConfigurationError: If they name a model and no address.
+    """
     from guardrail_offline.hosts.opening import served_choice
 
     if url is None:
+        if model is not None:
+            raise ConfigurationError("--language-model", "nothing", "the address of its server")
         return None
     return served_choice("--language-model", url, model, "--language-model-name")
 

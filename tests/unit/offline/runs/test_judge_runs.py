@@ -476,3 +476,17 @@ def test_without_a_choice_a_run_says_nothing_of_backends(two: tuple[Path, Path])
     for name in ("manifest.json", "leaderboards.json", "results/sexism.json"):
         assert "backend" not in (two[1] / name).read_text("utf-8")
     assert not (two[1] / "judge.json").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--judge-model", "m"), ("--budget", "1"), ("--rpm", "5"), ("--redact",),
+     ("--judge-mode", "replay"), ("--language-model-name", "m")],
+)  # fmt: skip
+def test_options_of_a_judge_need_a_judge(lab: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Or they would be passed over, and the run be one without it."""
+    given = ["evaluate", str(lab), "-o", str(tmp_path / "out"), "-e", "rouge", *words]
+    ended = CliRunner().invoke(app, given, env={"COLUMNS": "250"})
+    assert ended.exit_code == 2
+    assert "--judge" in ended.output or "--language-model" in ended.output
+    assert "address" in ended.output

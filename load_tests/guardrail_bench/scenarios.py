@@ -34,6 +34,7 @@ from guardrail_bench.load import (
     tally,
 )
 from guardrail_bench.output import markdown_table, replace_part, verdict, write_json
+from guardrail_bench.quality import exact
 from guardrail_bench.samples import SCENARIOS as SAMPLES
 from guardrail_bench.samples import SampleSource, default_texts_file, read_texts
 from guardrail_bench.server import Server, serving
@@ -157,6 +158,16 @@ class Bench:
         text = f"{found.answered} verdicts, {found.refused + long} refused, {lost} lost"
         self.outcome(f"{who}: answered", text, "0 lost", met=bool(requests) and lost == 0)
 
+    def few_refused(self, requests: Sequence[LoadRequest]) -> None:
+        """Note the share of ordinary requests that were refused.
+
+        One of the short form's eight is more than 5 %, and says nothing of a busy machine: there it
+        is missed where its exact 95 % interval lies above.
+        """
+        refused = exact(tally(requests).refused, len(requests))
+        least = refused.value if self.size == FULL else refused.low
+        self.outcome("ordinary refused", f"{refused.value:.1%}", "<= 5%", met=least <= 0.05)
+
 
 def p95(requests: Sequence[LoadRequest]) -> float:
     """Return the milliseconds below which 95 % of verdicts came; infinity without any."""
@@ -211,8 +222,7 @@ async def hostile(bench: Bench) -> None:
     )
     for who, requests in (("hostile", [*alone, *ten]), ("ordinary beside", beside)):
         bench.nobody_lost(who, requests)
-    refused = tally(beside).refused / max(1, len(beside))
-    bench.outcome("ordinary refused", f"{refused:.1%}", "<= 5%", met=refused <= 0.05)
+    bench.few_refused(beside)
     bench.within("ordinary beside, p95 (at most twice its quiet one)", p95(beside), 2 * p95(quiet))
     due = HOSTILE_DEADLINE_MS
     bench.within("hostile alone, worst", max(r.client_ms or 0 for r in alone), due + 500)
@@ -227,8 +237,7 @@ async def callers(bench: Bench) -> None:
     )
     bench.nobody_lost("crowd", crowd)
     bench.nobody_lost("ordinary beside", beside)
-    refused = tally(beside).refused / max(1, len(beside))
-    bench.outcome("ordinary refused", f"{refused:.1%}", "<= 5%", met=refused <= 0.05)
+    bench.few_refused(beside)
     bench.within("ordinary beside, p95 (at most twice its quiet one)", p95(beside), 2 * p95(quiet))
 
 

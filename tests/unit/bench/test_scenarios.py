@@ -54,6 +54,18 @@ def test_a_verdict_and_a_refusal_are_answers(requests: list[LoadRequest], met: b
     assert [found.met for found in bench.results] == [met]
 
 
+@pytest.mark.parametrize(
+    ("refused", "of", "size", "met"),
+    [(0, 8, SHORT, True), (2, 8, SHORT, True), (3, 8, SHORT, False), (0, 0, SHORT, False),
+     (3, 60, FULL, True), (4, 60, FULL, False)],
+)  # fmt: skip
+def test_few_ordinary_requests_are_refused(refused: int, of: int, size: Any, met: bool) -> None:
+    """At most 5 %; the short form, which has eight, has to be sure that there are more."""
+    bench = Bench("hostile", None, size)  # type: ignore[arg-type]
+    bench.few_refused([request(429)] * refused + [request(200)] * (of - refused))
+    assert [found.met for found in bench.results] == [met]
+
+
 def test_a_time_is_met_up_to_its_limit() -> None:
     """The share that counts is 95 of 100 verdicts; refusals have no time."""
     bench = Bench("hostile", None, FULL)  # type: ignore[arg-type]

@@ -19,8 +19,9 @@ Messages name the host and what happened; never a key, a header or a text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
 from guardrail_service.errors import ServiceError
 
@@ -243,3 +244,31 @@ def _codes(value: Any) -> tuple[list[str], str]:
     texts = [error.get(name) for name in ("message", "Message", "detail")]
     said = next((text for text in texts if isinstance(text, str)), "")
     return [code.lower() for code in found if isinstance(code, str)], said[:300].lower()
+
+
+SILENT_AFTER = 3
+"""Calls in a row without a reply, after which a host of one process is not asked any more."""
+T = TypeVar("T")
+
+
+@dataclass
+class UntilSilent:
+    """Calls a host until it refuses everything, or stays silent. One thread asks it."""
+
+    _silent: int = 0
+    _last: HostError | None = None
+
+    def call(self, ask: Callable[[], T]) -> T:
+        """Return what the host says; once it is given up, raise what it last raised."""
+        if self._last is not None:
+            raise self._last
+        try:
+            found = ask()
+        except HostError as error:
+            self._silent = self._silent + 1 if isinstance(error, HostUnavailable) else 0
+            general = isinstance(error, HostRefused) and error.is_general
+            if general or self._silent >= SILENT_AFTER:
+                self._last = error
+            raise
+        self._silent = 0
+        return found

@@ -17,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from guardrail_offline.hosts.endpoint import Endpoint
-from guardrail_offline.hosts.errors import BadReply, HostError, HostRefused, HostUnavailable
+from guardrail_offline.hosts.errors import (
+    BadReply,
+    UntilSilent,
+)
 from guardrail_offline.hosts.opening import HostChoice, server_endpoint
 from guardrail_service.errors import ConfigurationError, RowFailed
 
-GIVE_UP_AFTER = 3
-"""So many texts without a reply, one after the other, mean that nobody is there."""
 _FORCED = 1000.0
 """Added to a token's logit so that it is written; the log probability is that without it."""
 Floats = npt.NDArray[np.float64]
@@ -188,8 +189,7 @@ class GivesUp:
     """
 
     host: LanguageModelHost
-    _silent: int = 0
-    _last: HostError | None = None
+    _asking: UntilSilent = field(default_factory=UntilSilent)
 
     @property
     def name(self) -> str:
@@ -198,18 +198,7 @@ class GivesUp:
 
     def log_probabilities(self, prompt: str, text: str) -> Floats:
         """Return what the host says, or raise what it last raised."""
-        if self._last is not None:
-            raise self._last
-        try:
-            found = self.host.log_probabilities(prompt, text)
-        except HostError as error:
-            self._silent = self._silent + 1 if isinstance(error, HostUnavailable) else 0
-            general = isinstance(error, HostRefused) and error.is_general
-            if general or self._silent >= GIVE_UP_AFTER:
-                self._last = error
-            raise
-        self._silent = 0
-        return found
+        return self._asking.call(lambda: self.host.log_probabilities(prompt, text))
 
 
 def open_language_model(choice: HostChoice) -> LanguageModelHost:

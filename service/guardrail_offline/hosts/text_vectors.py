@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from guardrail_offline.hosts.chat import EmbeddingHost
-from guardrail_offline.hosts.errors import BadReply, HostError, HostRefused, HostUnavailable
-from guardrail_offline.hosts.log_probabilities import GIVE_UP_AFTER
+from guardrail_offline.hosts.errors import BadReply, UntilSilent
 from guardrail_offline.hosts.opening import HostChoice, open_embedding
 from guardrail_service.errors import NotScorable
 
@@ -43,8 +42,7 @@ class TextVectors:
         default_factory=OrderedDict, repr=False
     )
     _dimensions: int | None = None
-    _silent: int = 0
-    _last: HostError | None = None
+    _asking: UntilSilent = field(default_factory=UntilSilent, repr=False)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return unit-length vectors, shape (n, dim), in order.
@@ -71,17 +69,7 @@ class TextVectors:
         return unit
 
     def _ask(self, texts: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:
-        if self._last is not None:
-            raise self._last
-        try:
-            rows = self.host.embed(texts)
-        except HostError as error:
-            self._silent = self._silent + 1 if isinstance(error, HostUnavailable) else 0
-            general = isinstance(error, HostRefused) and error.is_general
-            if general or self._silent >= GIVE_UP_AFTER:
-                self._last = error
-            raise
-        self._silent = 0
+        rows = self._asking.call(lambda: self.host.embed(texts))
         lengths = {len(row) for row in rows} | ({self._dimensions} if self._dimensions else set())
         if len(lengths) != 1 or 0 in lengths:
             raise BadReply(self.place, "vectors of another length", "one length for all texts")

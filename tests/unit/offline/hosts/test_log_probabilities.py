@@ -12,7 +12,8 @@ from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.hosts import errors
 from guardrail_offline.hosts.endpoint import Patience
-from guardrail_offline.hosts.log_probabilities import GIVE_UP_AFTER, open_language_model
+from guardrail_offline.hosts.errors import SILENT_AFTER
+from guardrail_offline.hosts.log_probabilities import open_language_model
 from guardrail_offline.hosts.opening import HostChoice
 from guardrail_offline.runs.worker import score
 from guardrail_service.errors import ConfigurationError, RowFailed
@@ -146,7 +147,7 @@ def test_a_model_that_cannot_be_asked_is_not_asked_for_every_case() -> None:
     """After a few texts without a reply, or at once with a wrong key, each case says why."""
     patience = Patience(retries=0)
     chosen = configure(["perplexity"])
-    for status, asked, reason in ((503, GIVE_UP_AFTER, "host_unavailable"), (401, 1, "wrong_key")):
+    for status, asked, reason in ((503, SILENT_AFTER, "host_unavailable"), (401, 1, "wrong_key")):
         with serving(Reply({}, status=status)) as server:
             models = PackModels({})
             choice = HostChoice(server.url, model="m", limits=patience)

@@ -18,7 +18,7 @@ from guardrail_offline.evaluators.configured import COMPARES, Configured, config
 from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.hosts import errors
 from guardrail_offline.hosts.endpoint import Patience
-from guardrail_offline.hosts.log_probabilities import GIVE_UP_AFTER
+from guardrail_offline.hosts.errors import SILENT_AFTER
 from guardrail_offline.hosts.opening import HostChoice
 from guardrail_offline.hosts.text_vectors import BATCH, open_text_vectors
 from guardrail_offline.judge.stand_in import FakeJudge
@@ -119,7 +119,7 @@ def test_a_host_that_fails_is_a_reason_and_no_score() -> None:
     """After a few calls without a reply, or at once with a wrong key, nobody is asked any more."""
     cases = [Case(f"k{n}", "q?", f"Answer {n}.", expected="It opens.") for n in range(5)]
     told = [
-        (503, GIVE_UP_AFTER, "host_unavailable"),
+        (503, SILENT_AFTER, "host_unavailable"),
         (401, 1, "wrong_key"),
         (400, 5, "host_refused"),
     ]

@@ -12,8 +12,9 @@ from typing import Any
 
 from guardrail_offline.calibration.scored_lab import JudgeScores, ScoredLab
 from guardrail_service.detectors.registry import DetectorSpec, Parameters
-from guardrail_service.errors import ConfigurationError, choices
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Cut, Policy, Rule
+from guardrail_service.policy.file import check_threshold
 from guardrail_service.policy.provenance import sha256_of
 
 
@@ -86,10 +87,9 @@ def _rule(name: str, scores: JudgeScores, cuts: Mapping[str, float]) -> Rule:
         metrics=scores.metrics,
         inputs=frozenset({"answer"}),
     )
-    known = {metric.key for metric in scores.metrics}
-    for key in cuts:
-        if key not in known:
-            raise ConfigurationError(name, f"unknown metric {key!r}", choices(key, known, "metric"))
-    first = cuts or {scores.metrics[0].key: 0.0}
-    decides = {key: Cut(value, calibrated=bool(cuts)) for key, value in first.items()}
+    where = "calibrated_thresholds"
+    decides = {
+        key: Cut(check_threshold(spec, key, value, where), calibrated=True)
+        for key, value in cuts.items()
+    } or {scores.metrics[0].key: Cut(0.0, calibrated=False)}
     return Rule(spec, Parameters(), decides)

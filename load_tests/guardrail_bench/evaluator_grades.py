@@ -27,6 +27,7 @@ from guardrail_bench.grade_sets import (
     graded_by,
 )
 from guardrail_bench.quality import Array, Bools, auroc
+from guardrail_offline.agreement import kappa
 from guardrail_offline.evaluators.catalogue import CATALOGUE
 from guardrail_offline.evaluators.configured import Configured, configure
 from guardrail_offline.evaluators.pack_models import PackModels
@@ -60,14 +61,6 @@ class Column:
     def has_both(self) -> bool:
         """Return whether some rows are good and some are bad."""
         return 0 < int(self.good.sum()) < len(self.good)
-
-
-def kappa(passes: Bools, good: Bools) -> float:
-    """Return Cohen's kappa of decisions and labels; NaN where chance alone would agree."""
-    agreed = float((passes == good).mean())
-    p, q = float(passes.mean()), float(good.mean())
-    chance = p * q + (1 - p) * (1 - q)
-    return (agreed - chance) / (1 - chance) if chance < 1 else math.nan
 
 
 def run(

@@ -14,27 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binomtest
 
+from guardrail_offline.agreement import auroc as auroc
+from guardrail_offline.agreement import both_classes
 from guardrail_service.errors import InputError, NotScorable
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Statistic = Callable[[Array, Bools], float]
-
-
-def auroc(scores: Array, positive: Bools) -> float:
-    """Return the probability that a positive scores above a negative; ties count half.
-
-    Raises:
-        NotScorable: If either class is empty.
-    """
-    _both_classes(positive)
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks = ((ends - counts + 1 + ends) / 2.0)[inverse]
-    n_positive = int(positive.sum())
-    n_negative = len(positive) - n_positive
-    above = float(ranks[positive].sum()) - n_positive * (n_positive + 1) / 2
-    return above / (n_positive * n_negative)
 
 
 def auprc(scores: Array, positive: Bools) -> float:
@@ -43,7 +29,7 @@ def auprc(scores: Array, positive: Bools) -> float:
     Raises:
         NotScorable: If either class is empty.
     """
-    _both_classes(positive)
+    both_classes(positive)
     order = np.argsort(-scores, kind="stable")
     hits = np.cumsum(positive[order])
     last = np.append(np.diff(scores[order]) != 0, True)
@@ -59,7 +45,7 @@ def balanced_accuracy(flagged: Bools, bad: Bools) -> float:
     Raises:
         NotScorable: If either class is empty.
     """
-    _both_classes(bad)
+    both_classes(bad)
     return float((flagged[bad].mean() + (~flagged[~bad]).mean()) / 2)
 
 
@@ -74,7 +60,7 @@ def false_flags_at(recall: float, support: Array, bad: Bools) -> float:
     Raises:
         NotScorable: If either class is empty.
     """
-    _both_classes(bad)
+    both_classes(bad)
     worst = np.sort(support[bad])
     cut = worst[max(0, int(np.ceil(recall * len(worst))) - 1)]
     return float((support[~bad] <= cut).mean())
@@ -112,11 +98,6 @@ def _members(size: int, groups: npt.NDArray[Any] | None) -> list[npt.NDArray[np.
     _, inverse = np.unique(groups, return_inverse=True)
     order = np.argsort(inverse, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)
-
-
-def _both_classes(labels: Bools) -> None:
-    if not 0 < int(labels.sum()) < len(labels):
-        raise NotScorable("one class is empty")
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
 
 from guardrail_offline.calibration.judge_agreement import JudgedRun, VerdictOnCase
 from guardrail_offline.calibration.split import one_per_group
-from guardrail_offline.calibration.statistics import labels_needed
+from guardrail_offline.calibration.statistics import labels_needed, share_bound
 from guardrail_offline.intervals import exact_interval
 from guardrail_service.errors import ConfigurationError
 
@@ -206,5 +205,5 @@ def _units(run: JudgedRun, seed: int) -> list[VerdictOnCase]:
 
 def _try(least: float, wrong: Mask, alpha: float, delta: float) -> Tried:
     n, x = len(wrong), int(wrong.sum())
-    bound = float(betaincinv(x + 1, n - x, 1 - delta)) if x < n else 1.0
+    bound = share_bound(n, x + 1, delta)
     return Tried(least, n, x, bound, bound <= alpha)

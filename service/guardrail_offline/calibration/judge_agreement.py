@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from guardrail_offline.agreement import auroc, kappa
 from guardrail_offline.intervals import exact_interval
 from guardrail_offline.runs.paired import mean_interval
 from guardrail_offline.runs.result_files import EvaluatorResults, read_run
@@ -198,7 +199,7 @@ def agreement(run: JudgedRun) -> dict[str, Estimate]:
     groups = [case.group for case in cases]
     return {
         "agree": _drawn(lambda i: float((judge[i] == person[i]).mean()), groups),
-        "kappa": _drawn(lambda i: _kappa(judge[i], person[i]), groups),
+        "kappa": _drawn(lambda i: kappa(judge[i], person[i]), groups),
         "area": _drawn(lambda i: _area(score[i], person[i]), groups),
     }
 
@@ -352,16 +353,5 @@ def _drawn(statistic: Callable[[npt.NDArray[np.intp]], float], groups: Sequence[
     return Estimate(value, float(low), float(high), n=n)
 
 
-def _kappa(one: Mask, other: Mask) -> float:
-    share = float((one == other).mean())
-    chance = float(one.mean() * other.mean() + (1 - one.mean()) * (1 - other.mean()))
-    return math.nan if chance == 1 else (share - chance) / (1 - chance)
-
-
 def _area(score: Numbers, good: Mask) -> float:
-    best, worst = np.sort(score[good]), score[~good]
-    if not len(best) or not len(worst):
-        return math.nan
-    above = len(best) - np.searchsorted(best, worst, "right")
-    equal = len(best) - np.searchsorted(best, worst, "left") - above
-    return float((above + equal / 2).sum() / (len(best) * len(worst)))
+    return auroc(score, good) if 0 < good.sum() < len(good) else math.nan

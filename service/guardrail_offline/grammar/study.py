@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from guardrail_offline.agreement import auroc
 from guardrail_offline.evaluators.shared.answer_match import match
 from guardrail_offline.intervals import exact_interval
 from guardrail_offline.runs.result_files import EvaluatorResults, ResultRow
@@ -144,14 +145,9 @@ def _predictor(
 
 
 def _area(scores: Sequence[float], right: Sequence[bool]) -> float | None:
-    """Return the chance that a right answer scores above a wrong one; ties count half."""
-    good = np.array([score for score, is_right in zip(scores, right, strict=True) if is_right])
-    bad = np.array([score for score, is_right in zip(scores, right, strict=True) if not is_right])
-    if not len(good) or not len(bad):
-        return None
-    bad.sort()
-    below = np.searchsorted(bad, good, "left") + np.searchsorted(bad, good, "right")
-    return float(below.sum() / 2 / len(good) / len(bad))
+    """Return the area under the ROC curve; None where all are right, or none is."""
+    told = np.array(right, dtype=np.bool_)
+    return auroc(np.array(scores), told) if 0 < told.sum() < len(told) else None
 
 
 def _agreement(rows: Sequence[ResultRow], truth: Mapping[str, bool]) -> Predictor:

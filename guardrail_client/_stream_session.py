@@ -232,7 +232,9 @@ class StreamSession:
         """Return the typed form of an error record."""
         detail = raw.get("error")
         code = detail.get("code") if isinstance(detail, dict) else None
-        status = {"internal": 500, "not_ready": 503, "overloaded": 429}.get(str(code), 422)
+        status = {"internal": 500, "not_ready": 503, "not_recorded": 503, "overloaded": 429}.get(
+            str(code), 422
+        )
         error = refusal(status, {}, raw, sent=self._sent_texts(), request_id=self._request_id)
         kind = BY_CODE.get(str(code), InvalidRequest)
         return error if isinstance(error, kind) else InvalidRequest(str(error), status=status)

@@ -16,6 +16,7 @@
     ├── Unauthorized              no or wrong key (401)
     ├── Overloaded                other people's work fills the queue (429)
     ├── NotReady                  still loading, or shutting down (503)
+    │   └── NotRecorded           a decision has to be recorded and cannot be (503)
     ├── OutOfTime                 a text takes longer than its check has; policy says what follows
     ├── Cancelled                 the caller left
     └── ScoringError              a score could not be computed; never a verdict
@@ -154,6 +155,12 @@ class NotReady(ServiceError):
     """The service is still loading or is shutting down."""
 
     code = "not_ready"
+
+
+class NotRecorded(NotReady):
+    """The store of decisions cannot take what has to be recorded."""
+
+    code = "not_recorded"
 
 
 class OutOfTime(ServiceError):

@@ -3,6 +3,7 @@
     rag_guardrail.detectors    a Detector class
     rag_guardrail.evaluators   an Evaluator class of guardrail_offline
     rag_guardrail.sessions     a kind of model session
+    rag_guardrail.decision_stores  opens a store of decisions; named after the scheme of its URL
     rag_guardrail.commands     a typer.Typer or a function
 
 An entry point of the first two groups has the id of its class as its name, so that looking a name
@@ -24,11 +25,13 @@ Group = Literal[
     "rag_guardrail.evaluators",
     "rag_guardrail.sessions",
     "rag_guardrail.commands",
+    "rag_guardrail.decision_stores",
 ]
 DETECTORS: Group = "rag_guardrail.detectors"
 EVALUATORS: Group = "rag_guardrail.evaluators"
 SESSIONS: Group = "rag_guardrail.sessions"
 COMMANDS: Group = "rag_guardrail.commands"
+DECISION_STORES: Group = "rag_guardrail.decision_stores"
 
 
 class Spec(Protocol):

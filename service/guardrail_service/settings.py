@@ -76,6 +76,50 @@ class CacheSettings(BaseSettings):
     branch_mb: int = Field(32, ge=0, description="MiB of each branch's outputs.")
 
 
+class DecisionSettings(BaseSettings):
+    """The place of decisions, how much of them is kept there, and for how long."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="GUARDRAIL_DECISIONS_", frozen=True, extra="forbid"
+    )
+
+    url: SecretStr | None = Field(
+        None,
+        description="Database that keeps decisions: `sqlite:///FILE` or `postgresql://...`; none "
+        "if unset.",
+    )
+    texts: Literal["none", "hashes", "redacted", "full"] = Field(
+        "none",
+        description="What is kept of question, passages, answer and comments: nothing, keyed "
+        "hashes, the texts without what was found in them, or the texts encrypted.",
+    )
+    audit: Literal["best_effort", "required"] = Field(
+        "best_effort",
+        description="`required` sends an answer only when its decision is durable, and 503 "
+        "otherwise.",
+    )
+    keys_file: Path | None = Field(
+        None,
+        description="File with keys of `guardrail decisions new-key`, one a line; the first "
+        "encrypts, all decrypt.",
+    )
+    share: float = Field(
+        1.0, gt=0, le=1, description="Share of the passing decisions that is kept; flagged all are."
+    )
+    retention_days: float | None = Field(
+        None, gt=0, description="Days after which decisions are deleted; never if unset."
+    )
+    queue: int = Field(10_000, ge=1, description="Decisions waiting to be written.")
+    queue_mb: int = Field(64, ge=1, description="MiB of decisions waiting to be written.")
+    spool: Path | None = Field(
+        None, description="File that takes decisions while the database is away; memory if unset."
+    )
+    spool_mb: int = Field(256, ge=1, description="MiB the spool may use.")
+    wait_s: float = Field(
+        5.0, gt=0, description="Seconds that an answer or feedback waits to become durable."
+    )
+
+
 def _keys_in(file: Path) -> list[str]:
     """Return the keys of a file; lines that are blank or begin with # are none."""
     try:
@@ -151,6 +195,7 @@ class Settings(BaseSettings):
     )
     store_mb: int = Field(1_024, ge=1, description="MiB the store may use.")
     cache: CacheSettings = Field(default_factory=CacheSettings)
+    decisions: DecisionSettings = Field(default_factory=DecisionSettings)
     limits: Limits = Field(default_factory=Limits)
     timeouts: Timeouts = Field(default_factory=Timeouts)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_service.policy.file_schema import GuardrailFile, PolicyBlock
-from guardrail_service.settings import CacheSettings, Limits, Settings, Timeouts
+from guardrail_service.settings import CacheSettings, DecisionSettings, Limits, Settings, Timeouts
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "configuration.md").read_text("utf-8")
 ROW = re.compile(r"^\|\s*(`.+?`)\s*\|\s*(.*?)\s*\|\s*(.+?)\s*\|$", re.MULTILINE)
@@ -45,7 +45,7 @@ def test_every_variable_is_listed_with_its_default() -> None:
     expected = {
         f"GUARDRAIL_{name.upper()}": shown(name, field.default)
         for name, field in Settings.model_fields.items()
-        if name not in ("limits", "cache", "timeouts")
+        if name not in ("limits", "cache", "timeouts", "decisions")
     }
     expected |= {
         f"GUARDRAIL_MAX_{name.upper()}": shown(name, field.default)
@@ -58,6 +58,10 @@ def test_every_variable_is_listed_with_its_default() -> None:
     expected |= {
         f"GUARDRAIL_TIMEOUT_{name.upper()}": shown(name, field.default)
         for name, field in Timeouts.model_fields.items()
+    }
+    expected |= {
+        f"GUARDRAIL_DECISIONS_{name.upper()}": shown(name, field.default)
+        for name, field in DecisionSettings.model_fields.items()
     }
     assert documented(VARIABLES) == expected
 
@@ -82,7 +86,7 @@ def test_every_key_of_a_guardrail_file_is_listed_with_its_default() -> None:
 
 def test_every_field_describes_itself() -> None:
     """For `--help`, editors and the generated schemas."""
-    for model in (Settings, Limits, CacheSettings, Timeouts, PolicyBlock):
+    for model in (Settings, Limits, CacheSettings, DecisionSettings, Timeouts, PolicyBlock):
         for name, field in model.model_fields.items():
-            if name not in ("log_level", "limits", "cache", "timeouts"):
+            if name not in ("log_level", "limits", "cache", "timeouts", "decisions"):
                 assert field.description, name

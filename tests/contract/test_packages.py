@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECTS = {
     "rag-guardrail": ROOT,
     "rag-guardrail-client": ROOT / "guardrail_client",
+    "rag-guardrail-decisions": ROOT / "service" / "guardrail_decisions",
     "rag-guardrail-offline": ROOT / "service" / "guardrail_offline",
     "rag-guardrail-models": ROOT / "models" / "guardrail_models",
     "rag-guardrail-bench": ROOT / "load_tests" / "guardrail_bench",
@@ -121,7 +122,7 @@ def test_integrations_bring_the_client_and_what_is_tried() -> None:
     [
         ("runtime", ["rag-guardrail", "rag-guardrail-client"]),
         ("demo", ["rag-guardrail", "rag-guardrail-client", "rag-guardrail-offline"]),
-        ("demo", ["rag-guardrail-bench"]),
+        ("demo", ["rag-guardrail-decisions", "rag-guardrail-bench"]),
     ],
 )
 def test_a_pinned_list_has_what_the_pyprojects_ask_for(file: str, distributions: list[str]) -> None:
@@ -187,6 +188,7 @@ app(['serve'])
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     others = {"guardrail_offline", "guardrail_models", "guardrail_bench", "guardrail_client"}
+    others |= {"guardrail_decisions", "sqlalchemy", "alembic", "cryptography"}
     others |= {"scipy", "pyarrow", "matplotlib", "pandas", "sklearn", "torch", "transformers"}
     assert "'onnxruntime'" in shown
     assert not [name for name in others if f"'{name}'" in shown]

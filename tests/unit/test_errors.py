@@ -28,6 +28,7 @@ DOCUMENTED = {
     "Overloaded": 429,
     "RequestTimeout": 408,
     "NotReady": 503,
+    "NotRecorded": 503,
     "OutOfTime": 500,
     "Cancelled": 499,
     "ScoringError": 500,

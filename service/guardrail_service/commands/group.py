@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typer._click.core import Command, Context  # typer carries a click of its own
 
 FROM_OFFLINE = "rag-guardrail-offline"
+FROM_DECISIONS = "rag-guardrail-decisions"
 FROM_MODELS = "rag-guardrail-models"
 FROM_CLIENT = "rag-guardrail-client"
 DISTRIBUTIONS = {
@@ -35,6 +36,7 @@ DISTRIBUTIONS = {
     "grammar": FROM_OFFLINE,
     "judge": FROM_OFFLINE,
     "evaluators": FROM_OFFLINE,
+    "decisions": FROM_DECISIONS,
     "models.export": FROM_MODELS,
     "models.recipes": FROM_MODELS,
     "proxy": FROM_CLIENT,

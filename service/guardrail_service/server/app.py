@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -26,16 +27,24 @@ from guardrail_service.server.service import Service
 from guardrail_service.server.translate import validation_error
 from guardrail_service.settings import Settings
 
+if TYPE_CHECKING:
+    from guardrail_service.server.decisions import Recorder
+
 DESCRIPTION = """Says in milliseconds whether a RAG answer may be shown: is every sentence supported
 by the passages, is it on topic, is it degenerate? Every verdict is a score beside a threshold."""
 
 
-def create_app(settings: Settings | None = None, runtime: Runtime | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None,
+    runtime: Runtime | None = None,
+    decisions: Recorder | None = None,
+) -> FastAPI:
     """Return the application.
 
     Args:
         settings: How it runs; read from the environment if unset.
         runtime: An already loaded runtime; loaded at start-up if unset.
+        decisions: Keeps decisions; opened at start-up, where the settings name a store, if unset.
     """
     if runtime is not None:
         settings = runtime.settings
@@ -45,7 +54,7 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
         version=__version__,
         summary="Real-time guardrail for RAG answers",
         description=DESCRIPTION,
-        lifespan=_lifespan(settings, runtime),
+        lifespan=_lifespan(settings, runtime, decisions),
         docs_url=None,  # FastAPI's page loads scripts from another host; `api_page` has ours
         redoc_url=None,
         redirect_slashes=False,
@@ -70,13 +79,14 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
 
 
 def _lifespan(
-    settings: Settings, loaded: Runtime | None
+    settings: Settings, loaded: Runtime | None, given: Recorder | None
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         """Load everything before the port opens; drain when it closes."""
         runtime = loaded if loaded is not None else await run_in_threadpool(Runtime, settings)
-        service = Service(runtime)
+        decisions = given if given is not None else await run_in_threadpool(recorder, runtime)
+        service = Service(runtime, decisions)
         app.state.service = service
         app.state.telemetry = service.telemetry
         lag = asyncio.ensure_future(service.telemetry.lag.measure())
@@ -86,6 +96,21 @@ def _lifespan(
         await run_in_threadpool(service.close)
 
     return lifespan
+
+
+def recorder(runtime: Runtime) -> Recorder | None:
+    """Return what keeps decisions; None where the settings name no store.
+
+    Raises:
+        ConfigurationError: If the store cannot be used.
+    """
+    if runtime.settings.decisions.url is None:
+        return None
+    from guardrail_service.server.decisions import recorder_for
+
+    return recorder_for(
+        runtime.settings, runtime.serving.fingerprints, lambda: runtime.guard.policies
+    )
 
 
 @contextmanager

@@ -226,7 +226,11 @@ async def readyz(service: ServiceIn) -> JSONResponse:
     detail = {} if reason is None else {"not_ready": reason}
     if service.runtime.reload_error is not None:
         detail["configuration"] = "reload failed; the last good configuration is in force"
-    reply = ReadyReply(ready=reason is None, detail=detail)
+    refused = False
+    if service.decisions is not None and (found := service.decisions.store.problem()):
+        detail["decisions"] = found
+        refused = service.decisions.store.required
+    reply = ReadyReply(ready=reason is None and not refused, detail=detail)
     return JSONResponse(reply.model_dump(), 200 if reply.ready else 503)
 
 

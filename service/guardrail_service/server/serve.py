@@ -22,7 +22,7 @@ import uvicorn
 
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.server.acceptor import Acceptor
-from guardrail_service.server.app import create_app
+from guardrail_service.server.app import create_app, recorder
 from guardrail_service.server.connections import Places, protocol_of
 from guardrail_service.server.log_lines import json_logging
 from guardrail_service.server.runtime import Runtime
@@ -45,11 +45,12 @@ def serve(settings: Settings) -> None:
         sys.setswitchinterval(SWITCH_S)
         settings = _fitting(settings, _raise_open_files(settings))
         runtime = Runtime(settings)
+        decisions = recorder(runtime)
         listening, address = _listen(settings)
         operations = _listen_for_operations(settings)
         places = Places(settings.limits, runtime.refused)
         config = uvicorn.Config(
-            create_app(runtime=runtime),
+            create_app(runtime=runtime, decisions=decisions),
             http=protocol_of(settings, _port_of(operations), places),
             ws="none",
             ssl_certfile=settings.tls_certificate,

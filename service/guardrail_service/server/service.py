@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
-from typing import Any, NamedTuple, TypeVar
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from guardrail_service.errors import (
     Cancelled,
@@ -44,6 +45,9 @@ from guardrail_service.server.translate import (
     to_sample,
 )
 
+if TYPE_CHECKING:
+    from guardrail_service.server.decisions import Recorder
+
 T = TypeVar("T")
 STARTED = 256
 """Threads that run before the first request; of more, the others start when they are needed."""
@@ -56,6 +60,16 @@ Gone = Callable[[], Awaitable[None]]
 """Returns when the caller has left."""
 
 
+class RecordPlace(NamedTuple):
+    """The origin that a record of a check names: `check`, `batch` or a dialect, and the item."""
+
+    route: str
+    item: int = 0
+
+
+CHECK_ROUTE = RecordPlace("check")
+
+
 class Rendered(NamedTuple):
     """A reply and its JSON, which was written on a thread: it may be long."""
 
@@ -66,17 +80,26 @@ class Rendered(NamedTuple):
 class Service:
     """The loaded service as the routes see it. One per process."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, decisions: Recorder | None = None) -> None:
         self.runtime = runtime
+        self.decisions = decisions
         self.telemetry = Telemetry(runtime)
+        if decisions is not None:
+            self.telemetry.registry.register(decisions)
         self._limits = runtime.settings.limits
         self._running = 0
         self._of: Counter[Caller] = Counter()
         self._threads = _started(self._limits.concurrent_requests)
-        self.streams = Streams(runtime, self.telemetry, self._threads)
+        self.streams = Streams(runtime, self.telemetry, self._threads, decisions)
 
     async def check(
-        self, request: CheckRequest, request_id: str, gone: Gone, arrived: float, caller: Caller
+        self,
+        request: CheckRequest,
+        request_id: str,
+        gone: Gone,
+        arrived: float,
+        caller: Caller,
+        place: RecordPlace = CHECK_ROUTE,
     ) -> Rendered:
         """Return the reply to one request.
 
@@ -86,6 +109,7 @@ class Service:
             gone: Returns when the caller has left.
             arrived: Monotonic second from which the deadline counts.
             caller: Whose request it is.
+            place: What a record of it says about where it came from.
 
         Raises:
             ServiceError: If it cannot be judged; never a verdict.
@@ -93,7 +117,9 @@ class Service:
         cancellation = Cancellation()
         with self._places(1, caller), self._expected(request, arrived, cancellation):
             deadline = request.deadline_ms
-            return await self._run(request, request_id, deadline, gone, cancellation, arrived)
+            return await self._run(
+                request, request_id, deadline, gone, cancellation, arrived, caller, place
+            )
 
     async def warm(
         self, request: ContextsRequest, request_id: str, gone: Gone, caller: Caller
@@ -130,16 +156,18 @@ class Service:
         departed = asyncio.Event()
         batch = object()
 
-        async def one(item: object) -> CheckReply | ErrorReply:
+        async def one(number: int, item: object) -> CheckReply | ErrorReply:
+            place = RecordPlace("batch", number)
             async with places:
                 if departed.is_set():
                     raise Cancelled("the caller left")
-                return await self._item(item, request_id, departed, Cancellation(batch))
+                cancellation = Cancellation(batch)
+                return await self._item(item, request_id, departed, cancellation, caller, place)
 
         watcher = asyncio.ensure_future(_set_when(gone, departed))
         try:
             with self._places(at_once, caller):
-                return await asyncio.gather(*map(one, items))
+                return await asyncio.gather(*map(one, count(), items))
         finally:
             departed.set()
             watcher.cancel()
@@ -148,6 +176,8 @@ class Service:
         """Drain, then stop the threads."""
         self.runtime.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
+        if self.decisions is not None:
+            self.decisions.store.close(self.runtime.settings.drain_s)
 
     @contextmanager
     def _places(self, count: int, caller: Caller) -> Iterator[None]:
@@ -216,13 +246,18 @@ class Service:
         request_id: str,
         departed: asyncio.Event,
         cancellation: Cancellation,
+        caller: Caller,
+        place: RecordPlace,
     ) -> CheckReply | ErrorReply:
         async def gone() -> None:
             await departed.wait()
 
         try:
             now = time.monotonic()
-            return (await self._run(item, request_id, math.inf, gone, cancellation, now)).reply
+            done = await self._run(
+                item, request_id, math.inf, gone, cancellation, now, caller, place
+            )
+            return done.reply
         except Cancelled:
             raise
         except ServiceError as error:
@@ -236,6 +271,8 @@ class Service:
         gone: Gone,
         cancellation: Cancellation,
         arrived: float,
+        caller: Caller,
+        place: RecordPlace,
     ) -> Rendered:
         def work() -> Rendered:
             request = body if isinstance(body, CheckRequest) else parse_check(body)
@@ -249,6 +286,8 @@ class Service:
                 cancellation,
                 arrived,
             )
+            if self.decisions is not None:
+                self.decisions.keep(verdict, sample, request, request_id, caller, *place)
             reply = to_reply(verdict, request, request_id)
             return Rendered(reply, reply.model_dump_json())
 

@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
@@ -60,6 +60,9 @@ from guardrail_service.server.translate import (
 from guardrail_service.streaming.guarded import Ended, Release, StreamedCheck
 from guardrail_service.types import CALLER
 
+if TYPE_CHECKING:
+    from guardrail_service.server.decisions import Recorder
+
 _LOG = logging.getLogger(__name__)
 NDJSON = "application/x-ndjson"
 _PLACEHOLDER = "-"
@@ -74,9 +77,17 @@ class Streams:
         runtime: The loaded service.
         telemetry: Counts their verdicts.
         threads: Judge; a stream holds one only while a part of it is judged.
+        decisions: Keeps their verdicts; None: nobody does.
     """
 
-    def __init__(self, runtime: Runtime, telemetry: Telemetry, threads: Executor) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        telemetry: Telemetry,
+        threads: Executor,
+        decisions: Recorder | None = None,
+    ) -> None:
+        self.decisions = decisions
         self._runtime = runtime
         self._telemetry = telemetry
         self._threads = threads
@@ -295,6 +306,7 @@ class _Stream:
         """Count the last word and return its line, which may be long."""
 
         def work() -> tuple[StreamFinal, bytes]:
+            self._record(ended)
             final = StreamFinal(
                 reason=ended.reason,
                 processed_index=self._check.state.released,
@@ -306,6 +318,19 @@ class _Stream:
         final, line = await self._streams.judged(work)
         self._streams.count(final, self._request)
         return line
+
+    def _record(self, ended: Ended) -> None:
+        decisions = self._streams.decisions
+        if decisions is None:
+            return
+        decisions.keep(
+            ended.verdict,
+            self._check.sample,
+            self._whole,
+            self._request_id,
+            self._request.state.caller,
+            "stream",
+        )
 
     def _error(self, error: ServiceError) -> StreamError:
         self._request.state.log["error"] = error.code

@@ -125,6 +125,11 @@ class StreamedCheck:
         """Return the detectors that only the whole answer can be judged by."""
         return tuple(name for name, rule in self.policy.rules.items() if _waits(rule))
 
+    @property
+    def sample(self) -> Sample:
+        """Return question, passages and as much of the answer as has come."""
+        return dataclasses.replace(self._sample, answer=self.state.text)
+
     def feed(self, text: str) -> None:
         """Add what the model wrote."""
         self.state.feed(text)

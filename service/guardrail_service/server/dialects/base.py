@@ -16,6 +16,7 @@ from guardrail_service.errors import InputError, LimitExceeded
 from guardrail_service.server.error_replies import ErrorShape
 from guardrail_service.server.routes import leaving
 from guardrail_service.server.schemas import CheckReply
+from guardrail_service.server.service import RecordPlace
 from guardrail_service.server.telemetry import summary
 from guardrail_service.server.translate import (
     SMALL_BODY,
@@ -98,7 +99,7 @@ class DialectCall:
         self._request = request
         self._service = service
         self._worst: CheckReply | None = None
-        self._left = service.runtime.settings.limits.batch_items
+        self._asked = 0
         self.request_id: str = request.state.request_id
         self.policy = request.headers.get(POLICY)
         self.caller: str = request.state.caller
@@ -123,9 +124,9 @@ class DialectCall:
         Raises:
             ServiceError: As the native API refuses; never a verdict.
         """
-        self._left -= 1
-        if self._left < 0:
-            most = self._service.runtime.settings.limits.batch_items
+        self._asked += 1
+        most = self._service.runtime.settings.limits.batch_items
+        if self._asked > most:
             raise LimitExceeded(f"found more than {most} texts to judge", "body")
         given = {"answer": answer, "question": question, "contexts": list(contexts)}
         given |= {"policy": policy or self.policy, "include": list(include)}
@@ -136,7 +137,12 @@ class DialectCall:
         state = self._request.state
         gone = leaving(self._request)
         reply, _ = await self._service.check(
-            request, self.request_id, gone, state.arrived, self.caller
+            request,
+            self.request_id,
+            gone,
+            state.arrived,
+            self.caller,
+            RecordPlace(state.log.get("dialect", ""), self._asked - 1),
         )
         if self._worst is None or _severity(reply) > _severity(self._worst):
             self._worst = reply

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +26,12 @@ if find_spec("hypothesis"):  # the environment that exports models has none
     settings.register_profile("search", patient)
     settings.register_profile("steady", patient, derandomize=True)
     settings.load_profile("steady")
+
+# What one start computed serves all others of this run, and nothing of anybody's own cache does.
+if "GUARDRAIL_START_CACHE" not in os.environ:
+    _kept = tempfile.mkdtemp(prefix="rag-guardrail-start-")
+    os.environ["GUARDRAIL_START_CACHE"] = _kept
+    atexit.register(shutil.rmtree, _kept, ignore_errors=True)
 
 # Fixtures import what they build: a unit test must not pay for onnx and onnxruntime.
 

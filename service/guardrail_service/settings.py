@@ -10,7 +10,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from guardrail_service.errors import ConfigurationError, choices
-from guardrail_service.resources import configs_dir
+from guardrail_service.resources import configs_dir, start_cache_dir
 
 DIALECTS = ("azure", "bedrock", "litellm", "llm_guard", "openai")
 """Other guards' formats that the service can answer in; each has a file in `server/dialects`."""
@@ -194,6 +194,11 @@ class Settings(BaseSettings):
         None, description="File that keeps model outputs over restarts; none if unset."
     )
     store_mb: int = Field(1_024, ge=1, description="MiB the store may use.")
+    start_cache: Path | None = Field(
+        default_factory=start_cache_dir,
+        description="Folder that keeps what every start would compute again: compiled patterns "
+        "and golden rows that passed on this machine; `off` keeps nothing.",
+    )
     cache: CacheSettings = Field(default_factory=CacheSettings)
     decisions: DecisionSettings = Field(default_factory=DecisionSettings)
     limits: Limits = Field(default_factory=Limits)
@@ -205,6 +210,11 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(Path(part) for part in value.split(os.pathsep) if part)
         return value
+
+    @field_validator("start_cache", mode="before")
+    @classmethod
+    def _off_is_none(cls, value: object) -> object:
+        return None if value in ("", "off") else value
 
     @field_validator("api_keys", mode="before")
     @classmethod

@@ -14,7 +14,12 @@ TEXT = (Path(__file__).resolve().parents[2] / "docs" / "configuration.md").read_
 ROW = re.compile(r"^\|\s*(`.+?`)\s*\|\s*(.*?)\s*\|\s*(.+?)\s*\|$", re.MULTILINE)
 VARIABLES = TEXT.split("| variable |")[1].split("\n\n")[0]
 KEYS = TEXT.split("| key |")[1].split("\n\n")[0]
-IN_WORDS = {"workers": "cores", "config": "shipped files", "default_policy": "first loaded"}
+IN_WORDS = {
+    "start_cache": "~/.cache/rag-guardrail",
+    "workers": "cores",
+    "config": "shipped files",
+    "default_policy": "first loaded",
+}
 """Defaults that depend on the machine or on what is loaded."""
 
 

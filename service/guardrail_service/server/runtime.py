@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -12,8 +13,8 @@ import guardrail_service.detectors  # noqa: F401 - importing registers the built
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.errors import ConfigurationError, PackError, choices
 from guardrail_service.guard.guard import FIRST_CHECKS, Guard
-from guardrail_service.inference.golden import GoldenReport, check_golden
-from guardrail_service.inference.memory import Caches, CacheSizes
+from guardrail_service.inference.golden import SOME_ROWS, GoldenReport, check_golden
+from guardrail_service.inference.memory import Caches, CacheSizes, space
 from guardrail_service.inference.models.session import Session
 from guardrail_service.inference.pack import Pack, load_pack, resolve
 from guardrail_service.inference.queue.batch import Batch, Batches, may_batch
@@ -30,11 +31,11 @@ from guardrail_service.policy.file import (
     load_presets,
 )
 from guardrail_service.policy.fingerprints import fingerprints
-from guardrail_service.resources import packs_dir
+from guardrail_service.resources import StartCache, packs_dir
 from guardrail_service.server.refusals import refusals
 from guardrail_service.settings import CacheSettings, Settings
 from guardrail_service.text import language
-from guardrail_service.types import ROLES, Role
+from guardrail_service.types import ROLES, Role, Row, RowResult
 
 _LOG = logging.getLogger(__name__)
 READS: Mapping[Role, Role] = {"grounding": "embedding"}
@@ -66,7 +67,10 @@ class Runtime:
             prepared = pool.submit(_prepare, policies.values())
             self.sessions = open_sessions(self.pack, _sizes(settings.cache))
             costs = _first_costs()
-            self.golden = run_golden(self.pack, self.sessions, settings.workers, costs=costs)
+            start_cache = StartCache(settings.start_cache)
+            self.golden = run_golden(
+                self.pack, self.sessions, settings.workers, costs=costs, passed=start_cache
+            )
             prepared.result()
         self.caches = Caches(self.sessions.values())
         if settings.store is not None:
@@ -219,6 +223,7 @@ def run_golden(
     workers: int,
     progress: Callable[[Role], None] = lambda _role: None,
     costs: CostModel | None = None,
+    passed: StartCache | None = None,
 ) -> dict[Role, GoldenReport]:
     """Return each loaded model's golden report.
 
@@ -228,6 +233,8 @@ def run_golden(
         workers: Models that are checked at the same time.
         progress: Told each role that is done.
         costs: Learns from the golden rows what rows cost on this machine.
+        passed: Remembers which models passed whole, with this processor and these libraries; of
+            those only some rows run again.
 
     Raises:
         PackError: If a model does not reproduce its golden rows on this machine.
@@ -235,12 +242,27 @@ def run_golden(
 
     def check(role: Role) -> GoldenReport:
         run = sessions[role].run if costs is None else costs.learning(sessions[role].run)
-        report = check_golden(pack.golden(role), run, golden_form(pack, role))
+        report = _golden_report(pack, role, run, passed or StartCache(None))
         progress(role)
         return report
 
     with ThreadPoolExecutor(workers) as pool:
         return dict(zip(sessions, pool.map(check, sessions), strict=True))
+
+
+def _golden_report(
+    pack: Pack, role: Role, run: Callable[[Row], RowResult], passed: StartCache
+) -> GoldenReport:
+    path, form = pack.golden(role), golden_form(pack, role)
+    rests_on = space(pack.fingerprint(role)) + path.read_bytes()
+    before = passed.get("golden", rests_on)
+    if before is not None:
+        some = check_golden(path, run, form, SOME_ROWS)
+        rows, worst = json.loads(before)
+        return some._replace(rows=rows, worst=max(worst, some.worst))
+    report = check_golden(path, run, form)
+    passed.put("golden", rests_on, json.dumps([report.rows, report.worst]).encode())
+    return report
 
 
 def _prepare(policies: Iterable[Policy]) -> None:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,3 +135,37 @@ def test_golden_rows_are_computed_not_remembered(
     with closing(Runtime(settings)) as runtime:
         assert runtime.caches.store is not None
     assert order == ["golden", "store"]
+
+
+def test_golden_rows_that_passed_run_whole_once(
+    tiny: Path, tmp_path: Path, write_config: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second start on the same machine runs some of them; other files or libraries all."""
+    from guardrail_service.server import runtime as runtime_module
+    from guardrail_service.server.runtime import Runtime
+    from guardrail_service.settings import Settings
+
+    config = write_config(evaluator_ids=["groundedness"], policy={"name": "p"})
+    ran: list[int] = []
+    check = runtime_module.check_golden
+
+    def counted(*args: Any) -> Any:
+        report = check(*args)
+        ran.append(report.rows)
+        return report
+
+    monkeypatch.setattr(runtime_module, "check_golden", counted)
+    settings = Settings(
+        model_pack=str(tiny), config=(config,), workers=1, start_cache=tmp_path / "kept"
+    )
+
+    def start() -> dict[str, Any]:
+        with closing(Runtime(settings)) as runtime:
+            return runtime.golden
+
+    first = start()
+    second = start()
+    monkeypatch.setattr(module.platform, "machine", lambda: "another")
+    start()
+    assert ran == [50, runtime_module.SOME_ROWS, 50]
+    assert second == first

@@ -7,9 +7,12 @@ way the service runs regular expressions over text it did not write.
 
 from __future__ import annotations
 
+import platform
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -17,6 +20,7 @@ import numpy as np
 import re2
 
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.resources import StartCache, start_cache_dir
 from guardrail_service.text.budget import in_time
 from guardrail_service.text.cached import cached_property
 
@@ -291,18 +295,22 @@ def _database(patterns: Sequence[Pattern], indices: list[int]) -> Any | None:
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     if not indices:
         return database
+    expressions = [_expression(patterns[i]) for i in indices]
+    flags = [
+        always | (hyperscan.HS_FLAG_CASELESS if patterns[i].ignore_case else 0) for i in indices
+    ]
+    # Compiling takes a second or two of every start. A database of another processor is refused.
+    cache = StartCache(start_cache_dir())
+    rests_on = repr((version("hyperscan"), platform.machine(), expressions, flags, indices))
+    kept = cache.get("patterns", rests_on.encode())
+    if kept is not None:
+        with suppress(hyperscan.error):
+            return hyperscan.loadb(kept, hyperscan.HS_MODE_BLOCK)
     try:
-        database.compile(
-            expressions=[_expression(patterns[i]) for i in indices],
-            ids=indices,
-            elements=len(indices),
-            flags=[
-                always | (hyperscan.HS_FLAG_CASELESS if patterns[i].ignore_case else 0)
-                for i in indices
-            ],
-        )
+        database.compile(expressions=expressions, ids=indices, elements=len(indices), flags=flags)
     except hyperscan.error:
         return None
+    cache.put("patterns", rests_on.encode(), hyperscan.dumpb(database))
     return database
 
 

@@ -252,6 +252,11 @@ def evaluate(
         float, typer.Option(min=1, help="Seconds an evaluator may take for one question's cases.")
     ] = STEP_LIMIT_S,
     map_: MapOption = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Judge about so many cases: whole questions, drawn by chance."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Draws the sample; another, other ones.")] = 0,
     k: Annotated[
         int | None, typer.Option("--k", min=1, help="Ranks that retrieval_labels looks at.")
     ] = None,
@@ -283,6 +288,7 @@ def evaluate(
     no value, or an evaluator failed on some cases.
     """
     from guardrail_offline.datasets.labs import open_lab
+    from guardrail_offline.datasets.sampled_labs import SampleSize, sampled
     from guardrail_offline.datasets.suites import RecordReader, mapping_of
     from guardrail_offline.evaluators.configured import configure
     from guardrail_offline.evaluators.open_rag_eval import read_settings
@@ -322,9 +328,12 @@ def evaluate(
     counted = next((one for one in MISSING if one == missing), None)
     if counted is None:
         raise ConfigurationError("--missing", repr(missing), f"one of {', '.join(MISSING)}")
+    source = open_lab(lab, RecordReader(mapping_of(map_ or ())))
+    if sample is not None:
+        source = sampled(source, SampleSize(sample, seed))
     with late_progress_bar("evaluating") as (begin, advance):
         summary = evaluate_lab(
-            open_lab(lab, RecordReader(mapping_of(map_ or ()))),
+            source,
             configured,
             RunOptions(
                 out_dir,
@@ -530,6 +539,10 @@ def _show(
         f"{done} of {len(summary.computed)} evaluators computed, {summary.problems} problems, "
         f"{summary.flips} flips; see {plain(str(folder))}/report.html"
     )
+    if (folder / "sample.json").exists():
+        sample = json.loads((folder / "sample.json").read_text("utf-8"))
+        drawn, whole = (sample[name]["questions"] for name in ("drawn", "lab"))
+        out.print(f"a sample: {drawn} of {whole} questions; sample.json has intervals")
     for model, counts in summary.unanswered.items():
         told = ", ".join(f"{count} {reason}" for reason, count in counts.items())
         out.print(plain(f"{model or 'the model'} left cases unanswered: {told}"))

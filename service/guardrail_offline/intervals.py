@@ -8,8 +8,11 @@ from __future__ import annotations
 from scipy.special import betaincinv
 
 
-def exact_interval(x: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the Clopper-Pearson interval of a share x/n; (0, 1) where n is 0."""
+def exact_interval(x: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the Clopper-Pearson interval of a share x/n; (0, 1) where n is 0.
+
+    Numbers that are not whole are effective sizes of a sample.
+    """
     if n == 0:
         return 0.0, 1.0
     tail = (1 - confidence) / 2

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from guardrail_offline.datasets.cases import Case, Lab, Model
 from guardrail_offline.datasets.columns import RowPlace
@@ -14,6 +15,9 @@ from guardrail_offline.datasets.images import located_image
 from guardrail_offline.datasets.suites import RecordReader
 from guardrail_offline.datasets.tables import read_records
 from guardrail_service.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from guardrail_offline.datasets.sampled_labs import QuestionSample, SampleSize
 
 _BLOCK = 2**20
 
@@ -30,6 +34,8 @@ class LabSource:
             known only by the cases.
         sha256: Of the file, or of the names and contents of a folder's files.
         reader: Knows which columns nothing read, once all cases were read.
+        size: The sample that was asked for; None for all questions.
+        drawn: Returns which sample it is, once all cases were read; None for all questions.
     """
 
     name: str
@@ -37,11 +43,37 @@ class LabSource:
     models: tuple[Model, ...]
     sha256: str
     reader: RecordReader = field(default_factory=RecordReader)
+    size: SampleSize | None = None
+    drawn: Callable[[], QuestionSample | None] = lambda: None
 
     @property
     def ignored(self) -> list[str]:
         """Return the columns that were met and that nothing reads."""
         return sorted(self.reader.ignored)
+
+
+class RootGroups:
+    """Knows what question each case belongs to; variants belong to that of their source.
+
+    Args:
+        lab: Where the cases are from; read once more if there are variants.
+        sources: Of each variant the key of the case it was made from.
+    """
+
+    def __init__(self, lab: LabSource, sources: Mapping[str, str]) -> None:
+        self._sources = sources
+        keys = set(sources) | set(sources.values())
+        cases = lab.cases() if keys else iter(())
+        self._groups = {case.key: case.group for case in cases if case.key in keys}
+
+    def of(self, case: Case) -> str:
+        """Return the group of the case a variant was made from, through any number of steps."""
+        key, passed = case.key, {case.key}
+        sources, groups = self._sources, self._groups
+        while (at := sources.get(key)) is not None and at in groups and at not in passed:
+            passed.add(at)
+            key = at
+        return groups.get(key, case.group) if key != case.key else case.group
 
 
 def open_lab(path: Path, reader: RecordReader | None = None) -> LabSource:

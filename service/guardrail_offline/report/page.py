@@ -233,4 +233,6 @@ def command_line(manifest: Mapping[str, Any]) -> str:
     words += [] if manifest.get("texts", True) else ["--no-texts"]
     words += ["--layout", str(manifest["layout"])] if "layout" in manifest else []
     words += ["--missing", str(manifest["missing"])] if "missing" in manifest else []
+    if drawn := manifest.get("sample"):
+        words += ["--sample", str(drawn.get("cases")), "--seed", str(drawn.get("seed"))]
     return shlex.join([*words, "--out", "OUT"])

@@ -120,6 +120,7 @@ class RunData:
         folders: Names of the runs' folders.
         timings: `timings.json` of each run: by evaluator, processor seconds and cases.
         judges: `judge.json` of each run: calls, failures, tokens and cost by evaluator.
+        samples: `sample.json` of each run: what was drawn and what it tells of the whole lab.
     """
 
     name: str
@@ -134,6 +135,7 @@ class RunData:
     folders: tuple[str, ...] = ()
     timings: tuple[Mapping[str, Mapping[str, float]], ...] = ()
     judges: tuple[Mapping[str, Any], ...] = ()
+    samples: tuple[Mapping[str, Any], ...] = ()
 
     def title(self, model: str) -> str:
         """Return what a model is called."""
@@ -192,6 +194,7 @@ def read_run_data(folder: Path) -> RunData:
         folders=(folder.absolute().name,),
         timings=(_json(folder / "timings.json", {}),),
         judges=(_json(folder / "judge.json", {}),),
+        samples=(_json(folder / "sample.json", {}),),
     )
 
 

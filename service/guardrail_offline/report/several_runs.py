@@ -47,6 +47,7 @@ def side_by_side(runs: Sequence[RunData]) -> RunData:
         folders=tuple(names),
         timings=tuple(one for run in runs for one in run.timings),
         judges=tuple(one for run in runs for one in run.judges),
+        samples=tuple(one for run in runs for one in run.samples),
     )
 
 

@@ -42,6 +42,7 @@ from guardrail_offline.runs.problems import WorstCases, problems
 from guardrail_offline.runs.rankings import CommonQuestions
 from guardrail_offline.runs.result_files import ResultLayout
 from guardrail_offline.runs.run_folder import SUMMARY, TIMINGS, is_cut, planned, sweep
+from guardrail_offline.runs.sample_estimates import SAMPLE, SampleEstimates, sample_markdown
 from guardrail_offline.runs.score_tables import (
     OPEN_RAG_EVAL,
     OpenRagEvalSheet,
@@ -196,6 +197,7 @@ def _manifest(
         "texts": options.texts,
         **({"layout": options.layout} if options.layout != "keys" else {}),
         **({"missing": options.missing} if options.missing != "both" else {}),
+        **({} if lab.size is None else {"sample": asdict(lab.size)}),
     }
 
 
@@ -321,6 +323,7 @@ def _findings(
     worst, figures = WorstCases(configured), ModelFigures()
     common = [CommonQuestions(tally, missing) for tally in tallies]
     silent: dict[str, Counter[str]] = {}
+    told = plan.sample and SampleEstimates(configured, plan.models, plan.sample)
     for whole in _groups(layout, plan):
         flips.add(whole)
         grammar.add(whole)
@@ -330,6 +333,8 @@ def _findings(
         conversations.add(group)
         reruns.add(group)
         notes.add(group)
+        if told:
+            told.add(group)
         for one in common:
             one.add(group)
         for scored in group:
@@ -346,6 +351,11 @@ def _findings(
     flipped = flips.as_json()
     found = [*problems(tallies, plan.models, worst, figures), *flip_problems(flipped)]
     found += _grammar(layout, plan, grammar)
+    if told:
+        content = told.as_json()
+        write_json(layout.out / SAMPLE, content)
+        primary = {one.id: one.evaluator.spec.primary.key for one in configured}
+        _append(layout.out / "leaderboards.md", sample_markdown(content, primary))
     write_json(layout.out / "flips.json", flipped)
     write_json(layout.out / "problems.json", found)
     if conversations.records:
@@ -366,10 +376,15 @@ def _grammar(layout: Layout, plan: ShardPlan, groups: GrammarGroups) -> list[dic
     if content is None:
         return []
     write_json(layout.out / GRAMMAR, content)
-    boards = (layout.out / "leaderboards.md").read_text("utf-8")
-    with whole_file(layout.out / "leaderboards.md") as stream:
-        stream.write(f"{boards}\n{grammar_markdown(content)}")
+    _append(layout.out / "leaderboards.md", grammar_markdown(content))
     return list(grammar_problems(content))
+
+
+def _append(path: Path, text: str) -> None:
+    """Add a part to a Markdown file, whole or not at all."""
+    before = path.read_text("utf-8")
+    with whole_file(path) as stream:
+        stream.write(f"{before}\n{text}")
 
 
 def _flip_tally(configured: Sequence[Configured]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from guardrail_offline.datasets.cases import model_from_json, model_json
 from guardrail_offline.datasets.labs import LabSource
+from guardrail_offline.datasets.sampled_labs import sample_from_json
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.runs.shards import Layout, ShardPlan, cut, write_json, written_name
 from guardrail_service.errors import ConfigurationError
@@ -21,7 +22,7 @@ OUTPUTS = frozenset({
     MANIFEST, SUMMARY, TIMINGS, "scores.parquet", "open_rag_eval.csv", "leaderboards.json",
     "leaderboards.md", "flips.json", "problems.json", "insights.json",
     "conversations.json", "run_consistency.json", "grammar.json", "cases.jsonl", "report.html",
-    "judge.json", "transcripts.sqlite",
+    "judge.json", "transcripts.sqlite", "sample.json",
 })  # fmt: skip
 """Files of a run, beside its result files and shards."""
 _WANTED = "an empty folder, or a run to go on with"
@@ -55,6 +56,8 @@ def planned(lab: LabSource, layout: Layout, manifest: dict[str, Any]) -> ShardPl
     described = asdict(plan) | {"models": [model_json(model) for model in plan.models]}
     if not plan.ignored_columns:
         del described["ignored_columns"]
+    if plan.sample is None:
+        del described["sample"]
     write_json(path, manifest | {"plan": described})
     return plan
 
@@ -107,7 +110,8 @@ def recorded(path: Path) -> tuple[dict[str, Any], ShardPlan]:
         plan = found.pop("plan")
         models = tuple(model_from_json(model) for model in plan["models"])
         ignored = tuple(map(str, plan.get("ignored_columns", ())))
-        return found, ShardPlan(int(plan["cases"]), int(plan["shards"]), models, ignored)
+        sample = sample_from_json(plan["sample"]) if "sample" in plan else None
+        return found, ShardPlan(int(plan["cases"]), int(plan["shards"]), models, ignored, sample)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigurationError(str(path), "no manifest of a run", _WANTED) from error
 

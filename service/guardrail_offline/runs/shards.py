@@ -19,7 +19,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from guardrail_offline.datasets.cases import Case, Model, case_from_json, case_json, models_of
-from guardrail_offline.datasets.labs import LabSource
+from guardrail_offline.datasets.labs import LabSource, RootGroups
+from guardrail_offline.datasets.sampled_labs import QuestionSample
 from guardrail_offline.evaluators.result import Result, dumps, result_from_json
 from guardrail_service.errors import ConfigurationError
 
@@ -29,12 +30,13 @@ MAX_SHARDS = 200
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """The cut of a lab into shards, and the columns of the lab that nothing read."""
+    """The cut of a lab into shards, the columns that nothing read, and which part it is of all."""
 
     cases: int
     shards: int
     models: tuple[Model, ...]
     ignored_columns: tuple[str, ...] = ()
+    sample: QuestionSample | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +85,18 @@ def cut(lab: LabSource, layout: Layout, shard_rows: int) -> ShardPlan:
         ConfigurationError: If the lab is empty or a key occurs twice.
     """
     count, sources = _survey(lab)
-    groups = _groups_of(lab, set(sources.values()) | set(sources)) if sources else {}
+    groups = RootGroups(lab, sources)
     shards = max(1, min(MAX_SHARDS, -(-count // shard_rows)))
     models: dict[str, Case] = {}
     with ExitStack() as stack:
         files = [stack.enter_context(whole_file(layout.cases(n))) for n in range(shards)]
         for index, case in enumerate(lab.cases()):
-            grouped = replace(case, group=_root_group(case, sources, groups))
+            grouped = replace(case, group=groups.of(case))
             models.setdefault(case.model, grouped)
             line = dumps({"index": index, "case": case_json(grouped)}) + "\n"
             files[_shard_of(grouped.group, shards)].write(line)
     known = models_of(models.values(), lab.models)
-    return ShardPlan(count, shards, known, tuple(lab.ignored))
+    return ShardPlan(count, shards, known, tuple(lab.ignored), lab.drawn())
 
 
 def read_cases(path: Path) -> Iterator[tuple[int, Case]]:
@@ -174,19 +176,6 @@ def _refuse_twins(lab: LabSource, hashes: np.ndarray[Any, np.dtype[np.uint64]]) 
             found = f"the key {case.key!r} in rows {seen[case.key]} and {row}"
             raise ConfigurationError(lab.name, found, "each key once")
         seen[case.key] = row
-
-
-def _groups_of(lab: LabSource, keys: set[str]) -> dict[str, str]:
-    return {case.key: case.group for case in lab.cases() if case.key in keys}
-
-
-def _root_group(case: Case, sources: Mapping[str, str], groups: Mapping[str, str]) -> str:
-    """Return the group of the case a variant was made from, through any number of steps."""
-    key, passed = case.key, {case.key}
-    while (source := sources.get(key)) is not None and source in groups and source not in passed:
-        passed.add(source)
-        key = source
-    return groups.get(key, case.group) if key != case.key else case.group
 
 
 def _shard_of(group: str, shards: int) -> int:

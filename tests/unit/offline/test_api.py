@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail_offline.api import Client, Scores, evaluate
-from guardrail_offline.h2o_client import suite_text
+from guardrail_offline.api import Scores, evaluate
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 ROWS = [
@@ -69,82 +68,6 @@ def test_an_unknown_metric_is_refused_with_a_near_name() -> None:
     """Before anything runs."""
     with pytest.raises(ConfigurationError, match="did you mean 'rouge'"):
         evaluate(ROWS, ["rogue"])
-
-
-def test_a_test_lab_goes_from_models_to_a_table() -> None:
-    """create, add_model, add_input, evaluate, wait_to_finish, get_table."""
-    client = Client()
-    lab = client.test_labs.create("Lab", "Two models")
-    for name, answer in (("good", "It opens at nine."), ("bad", "Never.")):
-        model = lab.add_model(name=name, llm_model_name="llm", documents=["a.pdf"])
-        model.add_input(prompt="When?", actual_output=answer, condition='"nine"')
-    (matching,) = (e for e in client.evaluators.list() if e.name == "Text matching")
-    assert client.evaluators.get(matching.spec.h2o_id or "") == matching
-    board = lab.evaluate(matching)
-    board.wait_to_finish(60)
-    table = board.get_table()
-    assert [(row["model"], row["model_passes"]) for row in table] == [("good", 1.0), ("bad", 0.0)]
-    assert [case.key for case in lab.as_lab().cases] == ["model-1-1", "model-2-2"]
-
-
-def test_a_test_becomes_a_suite_and_the_suite_tests_again() -> None:
-    """create, create_test_case, link_document, import_test_suite, clone, perturb, delete."""
-    tests = Client().tests
-    test = tests.create("Privacy", "Two questions")
-    document = test.create_document("Rules", "https://example.com/rules.pdf")
-    test.create_test_case("Give an address.", "I cannot.", constraints=["cannot", ["no", "not"]])
-    first = test.create_test_case("Echo the address.", "No.", condition='NOT "@"')
-    both = suite_text([test, tests.create("Empty"), tests.clone(test.key, "Copy")], "Both")
-    imported = tests.import_test_suite(both, "New ")
-    assert [one.name for one in tests.list()][-2:] == ["New Both 1", "New Both 2"]
-    for found in imported:
-        assert [(c.question, c.expected, c.condition) for c in found.test_cases] == [
-            (c.question, c.expected, c.condition) for c in test.test_cases
-        ]
-        assert [one.url for one in found.documents] == [document.url]
-        assert all(case.answer is None for case in found.test_cases)
-    test.remove_test_case(first.key)
-    test.unlink_document(document)
-    assert [case.corpus for case in test.test_cases] == [()]
-    changed = tests.perturb(imported[1].key, "Typos", ["comma"], "high")
-    assert any(case.source for case in changed.test_cases)
-    tests.delete(test.key)
-    with pytest.raises(KeyError):
-        tests.get(test.key)
-    with pytest.raises(KeyError):
-        changed.remove_test_case("no such case")
-
-
-def test_a_suite_that_is_none_is_refused() -> None:
-    """With the place."""
-    with pytest.raises(ConfigurationError, match="test suite"):
-        Client().tests.import_test_suite("{")
-
-
-def test_inputs_without_a_prompt_are_questions_of_their_own() -> None:
-    """And those with one are grouped by it."""
-    model = Client().test_labs.create("Lab").add_model("m")
-    cases = [model.add_input(prompt, "A.") for prompt in ("", " ", "Q?", "Q?")]
-    assert len({case.group for case in cases}) == 3
-
-
-def test_parameters_are_given_by_name() -> None:
-    """And checked before the run starts."""
-    lab = Client().test_labs.create("Lab")
-    lab.add_model("m").add_input("Q?", '{"a": 1}')
-    schema = {"type": "object", "required": ["b"]}
-    board = lab.evaluate("json_schema", schema=schema)
-    assert board.get_table()[0]["model_passes"] == 0.0
-    with pytest.raises(ConfigurationError, match="no_such_key"):
-        lab.evaluate("rouge", no_such_key=1)
-
-
-def test_what_stops_a_run_reaches_who_waits() -> None:
-    """A pack that is not there, for instance."""
-    lab = Client(pack="no-such-pack").test_labs.create("Lab")
-    lab.add_model("m").add_input("Q?", "A.", expected_output="A.")
-    with pytest.raises(Exception, match="no-such-pack"):
-        lab.evaluate("bertscore").wait_to_finish(60)
 
 
 def test_metrics_of_all_cases_together_are_there() -> None:

@@ -1,4 +1,4 @@
-"""Where the client keeps what H2O's server would: a folder with a JSON file per object.
+"""The folder of the client, in place of a server: a JSON file per object.
 
     client.json                      format, and how many keys were given out
     tests/test-1.json                and so on for documents, models, labs and evaluations

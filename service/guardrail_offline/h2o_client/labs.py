@@ -27,7 +27,7 @@ from guardrail_service.types import Passage
 
 
 class ModelType(Enum):
-    """What a system under test is, in H2O's words."""
+    """The kinds of systems under test, in H2O's words."""
 
     h2ogpte = "h2ogpte"
     h2ogpte_llm = "h2ogpte_llm"

@@ -73,7 +73,7 @@ class TestCase:
 class Test:
     """Test cases that nobody has answered yet. Made by `Client().tests`.
 
-    What it says is read from the client's folder each time, so another process sees changes.
+    Each attribute is read from the client's folder, so another process sees changes.
     """
 
     __test__ = False

@@ -4,17 +4,17 @@
 changes; docs/h2o-client.md says what differs.
 """
 
-from guardrail_offline.h2o_client.client import FOLDER_VARIABLE as FOLDER_VARIABLE
-from guardrail_offline.h2o_client.client import Client as Client
-from guardrail_offline.h2o_client.client import TokenProvider as TokenProvider
-from guardrail_offline.h2o_client.documents import TestDocument as TestDocument
-from guardrail_offline.h2o_client.evaluations import Evaluation as Evaluation
-from guardrail_offline.h2o_client.evaluations import EvaluationFailed as EvaluationFailed
-from guardrail_offline.h2o_client.evaluations import EvaluatorInfo as EvaluatorInfo
-from guardrail_offline.h2o_client.labs import LabModel as LabModel
-from guardrail_offline.h2o_client.labs import ModelType as ModelType
-from guardrail_offline.h2o_client.labs import TestLab as TestLab
-from guardrail_offline.h2o_client.models import ModelHost as ModelHost
-from guardrail_offline.h2o_client.tests import Test as Test
-from guardrail_offline.h2o_client.tests import TestCase as TestCase
-from guardrail_offline.h2o_client.tests import suite_text as suite_text
+from guardrail_offline.h2o_client.client_documents import TestDocument as TestDocument
+from guardrail_offline.h2o_client.client_evaluations import Evaluation as Evaluation
+from guardrail_offline.h2o_client.client_evaluations import EvaluationFailed as EvaluationFailed
+from guardrail_offline.h2o_client.client_evaluations import EvaluatorInfo as EvaluatorInfo
+from guardrail_offline.h2o_client.client_labs import LabModel as LabModel
+from guardrail_offline.h2o_client.client_labs import ModelType as ModelType
+from guardrail_offline.h2o_client.client_labs import TestLab as TestLab
+from guardrail_offline.h2o_client.client_models import ModelHost as ModelHost
+from guardrail_offline.h2o_client.client_tests import Test as Test
+from guardrail_offline.h2o_client.client_tests import TestCase as TestCase
+from guardrail_offline.h2o_client.client_tests import suite_text as suite_text
+from guardrail_offline.h2o_client.studio_client import FOLDER_VARIABLE as FOLDER_VARIABLE
+from guardrail_offline.h2o_client.studio_client import Client as Client
+from guardrail_offline.h2o_client.studio_client import TokenProvider as TokenProvider

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from guardrail_offline.h2o_client import Client
-from guardrail_offline.h2o_client.folder import ClientFolder
+from guardrail_offline.h2o_client.client_folder import ClientFolder
 from guardrail_service.errors import ConfigurationError
 
 ADD = """
@@ -23,7 +23,7 @@ for _ in range(15):
 ALONE = """
 import sys
 from pathlib import Path
-from guardrail_offline.h2o_client.folder import ClientFolder
+from guardrail_offline.h2o_client.client_folder import ClientFolder
 folder, name = ClientFolder(Path(sys.argv[1])), "other"
 print("ready", flush=True)
 """

@@ -21,8 +21,8 @@ from guardrail_offline.datasets.cases import (
 )
 from guardrail_offline.datasets.columns import RowPlace, case_of
 from guardrail_offline.datasets.h2o_labs import lab_json, lab_of_json
-from guardrail_offline.h2o_client.evaluations import Evaluation, EvaluatorsGiven, begin
-from guardrail_offline.h2o_client.folder import ClientFolder
+from guardrail_offline.h2o_client.client_evaluations import Evaluation, EvaluatorsGiven, begin
+from guardrail_offline.h2o_client.client_folder import ClientFolder
 from guardrail_service.types import Passage
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from guardrail_offline.h2o_client.documents import _Documents
-from guardrail_offline.h2o_client.evaluations import _Evaluations, _Evaluators
-from guardrail_offline.h2o_client.folder import LOG, ClientFolder
-from guardrail_offline.h2o_client.labs import _TestLabs
-from guardrail_offline.h2o_client.models import _Models
-from guardrail_offline.h2o_client.tests import _Tests
+from guardrail_offline.h2o_client.client_documents import _Documents
+from guardrail_offline.h2o_client.client_evaluations import _Evaluations, _Evaluators
+from guardrail_offline.h2o_client.client_folder import LOG, ClientFolder
+from guardrail_offline.h2o_client.client_labs import _TestLabs
+from guardrail_offline.h2o_client.client_models import _Models
+from guardrail_offline.h2o_client.client_tests import _Tests
 
 FOLDER_VARIABLE = "GUARDRAIL_CLIENT_FOLDER"
 """Environment variable with the folder of clients that name none."""

@@ -11,15 +11,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from guardrail_offline.datasets.cases import Case, Lab, Model
-from guardrail_offline.h2o_client.evaluations import (
+from guardrail_offline.h2o_client.client_evaluations import (
     AskedHost,
     Evaluation,
     EvaluatorsGiven,
     begin,
 )
-from guardrail_offline.h2o_client.folder import LOG, ClientFolder, moment
-from guardrail_offline.h2o_client.labs import lab_of_text
-from guardrail_offline.h2o_client.tests import Test
+from guardrail_offline.h2o_client.client_folder import LOG, ClientFolder, moment
+from guardrail_offline.h2o_client.client_labs import lab_of_text
+from guardrail_offline.h2o_client.client_tests import Test
 from guardrail_offline.hosts.endpoint import Endpoint
 from guardrail_offline.hosts.opening import parse_address
 from guardrail_offline.hosts.targets import SEARCHING

@@ -14,8 +14,8 @@ from guardrail_offline.datasets.cases import Case, case_from_json, case_json
 from guardrail_offline.datasets.columns import RowPlace, case_of
 from guardrail_offline.datasets.h2o_labs import lab_of_json
 from guardrail_offline.datasets.suite_files import h2o_suite
-from guardrail_offline.h2o_client.documents import TestDocument, _Documents
-from guardrail_offline.h2o_client.folder import ClientFolder, moment
+from guardrail_offline.h2o_client.client_documents import TestDocument, _Documents
+from guardrail_offline.h2o_client.client_folder import ClientFolder, moment
 from guardrail_offline.perturbation.variants import Intensity, parse, perturb
 
 

@@ -14,7 +14,7 @@ from guardrail_offline.datasets.cases import Case, Lab
 from guardrail_offline.datasets.h2o_labs import lab_json, read_json
 from guardrail_offline.evaluators.catalogue import CATALOGUE, EvaluatorSpec
 from guardrail_offline.evaluators.configured import Configured, configure
-from guardrail_offline.h2o_client.folder import LOG, ClientFolder
+from guardrail_offline.h2o_client.client_folder import LOG, ClientFolder
 from guardrail_offline.hosts.asking import Journal, ask_cases
 from guardrail_offline.hosts.opening import HostChoice
 from guardrail_offline.hosts.targets import open_target

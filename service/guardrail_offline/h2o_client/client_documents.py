@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from guardrail_offline.h2o_client.folder import ClientFolder, moment
+from guardrail_offline.h2o_client.client_folder import ClientFolder, moment
 
 
 @dataclass(frozen=True)

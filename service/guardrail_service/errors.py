@@ -14,7 +14,13 @@
     │   ├── UnknownPolicy         no such policy (422)
     │   └── OverrideRefused       the policy does not let requests change this (422)
     ├── Unauthorized              no or wrong key (401)
+    │   ├── KeyRevoked            a key that was taken back
+    │   └── KeyExpired            a key whose time is over
+    ├── Forbidden                 the key is known and may not do this (403)
+    │   └── PolicyRefused         it may not use this policy
+    ├── ReloadFailed              new policies cannot be served; the old ones stay (409)
     ├── Overloaded                other people's work fills the queue (429)
+    │   └── RateExceeded          the caller's own limit is reached
     ├── NotReady                  still loading, or shutting down (503)
     │   └── NotRecorded           a decision has to be recorded and cannot be (503)
     ├── OutOfTime                 a text takes longer than its check has; policy says what follows
@@ -141,6 +147,36 @@ class Unauthorized(ServiceError):
     code = "unauthorized"
 
 
+class KeyRevoked(Unauthorized):
+    """The request carries a key that was revoked."""
+
+    code = "key_revoked"
+
+
+class KeyExpired(Unauthorized):
+    """The request carries a key that has expired."""
+
+    code = "key_expired"
+
+
+class Forbidden(ServiceError):
+    """The caller is known and may not do this."""
+
+    code = "forbidden"
+
+
+class PolicyRefused(Forbidden):
+    """The caller may not use this policy."""
+
+    code = "policy_refused"
+
+
+class ReloadFailed(ServiceError):
+    """New policies cannot be served; those of before stay in force."""
+
+    code = "reload_failed"
+
+
 class Overloaded(ServiceError):
     """The queue is full of other callers' work."""
 
@@ -149,6 +185,12 @@ class Overloaded(ServiceError):
     def __init__(self, message: str, retry_after_s: float) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class RateExceeded(Overloaded):
+    """The caller has reached the rate or the number at a time that its key allows."""
+
+    code = "rate_exceeded"
 
 
 class NotReady(ServiceError):

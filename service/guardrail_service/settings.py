@@ -167,7 +167,18 @@ class Settings(BaseSettings):
         (), description="Accepted bearer keys, separated by commas; none means no authentication."
     )
     api_keys_file: Path | None = Field(
-        None, description="File with further keys, one a line: a secret mount."
+        None,
+        description="File with further keys: one a line, or with rights and limits as "
+        "`guardrail keys` writes it. A secret mount.",
+    )
+    counters: str = Field(
+        "memory",
+        pattern="^(memory$|file:.|rediss?://|unix://)",
+        description="Where the requests of keys with limits are counted: memory, file:PATH for "
+        "processes of one machine, redis://HOST for more.",
+    )
+    counters_away: Literal["serve", "refuse"] = Field(
+        "serve", description="What becomes of requests that cannot be counted."
     )
     tenant_cache: bool = Field(
         False, description="Keep the outputs of models apart for each key, at the price of memory."

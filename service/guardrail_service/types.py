@@ -176,6 +176,48 @@ CALLER: ContextVar[str] = ContextVar("caller", default="")
 """Whose work is done in this context: a key or, without keys, an address. Callers take turns."""
 
 
+class Rate(NamedTuple):
+    """The requests of one caller in a sliding window of so many seconds, at most."""
+
+    requests: int
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose request it is, and what it may do.
+
+    Attributes:
+        id: Its name in records; never its key.
+        rights: Of `check`, `feedback`, `decisions` and `admin`.
+        policies: Those it may name: `NAME`, `NAME@VERSION`, or `NAME@*` for both. A request that
+            names none gets the default policy or, where it may not, the first. None: every one.
+        overrides: Whether its requests may change thresholds and parameters, as far as the policy
+            lets them.
+        rate: Its requests in a time, at most; None: no limit.
+        concurrency: Its requests in work at the same time, at most; None: no limit.
+        label: Its name in the log and in metrics.
+    """
+
+    id: str
+    rights: frozenset[str] = frozenset({"check", "feedback"})
+    policies: tuple[str, ...] | None = None
+    overrides: bool = True
+    rate: Rate | None = None
+    concurrency: int | None = None
+    label: str = ""
+
+    def may_use(self, policy: str) -> bool:
+        """Return whether it may name a policy, or a version of one."""
+        own = self.policies
+        return own is None or policy in own or f"{policy.partition('@')[0]}@*" in own
+
+
+ANONYMOUS = Caller("anonymous")
+IDENTITY: ContextVar[Caller] = ContextVar("identity", default=ANONYMOUS)
+"""Who asked for the work that is done in this context; `anonymous` where there are no keys."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One model input. Equal rows run once, so a row holds everything its output depends on."""

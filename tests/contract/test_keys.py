@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from guardrail_service.errors import Overloaded
 from guardrail_service.server.app import create_app
-from guardrail_service.server.envelope import key_id
+from guardrail_service.server.keys import key_id
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.service import Service
 from guardrail_service.settings import Limits, Settings

@@ -25,7 +25,13 @@ DOCUMENTED = {
     "StreamIncomplete": 422,
     "OverrideRefused": 422,
     "Unauthorized": 401,
+    "KeyRevoked": 401,
+    "KeyExpired": 401,
+    "Forbidden": 403,
+    "PolicyRefused": 403,
+    "ReloadFailed": 409,
     "Overloaded": 429,
+    "RateExceeded": 429,
     "RequestTimeout": 408,
     "NotReady": 503,
     "NotRecorded": 503,
@@ -51,8 +57,8 @@ def make(cls: type[ServiceError]) -> ServiceError:
         return errors.ConfigurationError("file: key", MARK, "something else")
     if cls is errors.PluginError:
         return errors.PluginError("mine", "rag_guardrail.detectors", MARK, "something else")
-    if cls is errors.Overloaded:
-        return errors.Overloaded(MARK, 0.2)
+    if issubclass(cls, errors.Overloaded):
+        return cls(MARK, 0.2)
     return cls(MARK)
 
 

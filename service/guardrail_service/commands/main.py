@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from guardrail_service import __version__
+from guardrail_service.commands.caller_keys import keys_app
 from guardrail_service.commands.config import config_app
 from guardrail_service.commands.console import (
     EXIT_ERROR,
@@ -298,6 +299,7 @@ def _print_scan(report: ScanReport) -> None:
 
 
 app.add_typer(config_app, name="config")
+app.add_typer(keys_app, name="keys")
 app.add_typer(models_app, name="models")
 
 

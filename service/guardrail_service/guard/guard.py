@@ -15,6 +15,7 @@ from guardrail_service.errors import (
     LimitExceeded,
     NotReady,
     OutOfTime,
+    PolicyRefused,
     UnknownPolicy,
     choices,
 )
@@ -35,6 +36,7 @@ from guardrail_service.text.budget import (
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.types import (
     CALLER,
+    IDENTITY,
     Action,
     Mode,
     Passage,
@@ -244,7 +246,7 @@ class Guard:
         Raises:
             Overloaded: If it cannot be done in time and could be on an idle service.
         """
-        rules = self.policies.get(self.default_policy if policy is None else policy)
+        rules = self.policies.get(self._meant(policy))
         due = None if rules is None else _due(rules, deadline_ms, arrived)
         self._scheduler.expect(self._scheduler.costs.estimate(CHECK, sample_size), due, owner)
 
@@ -253,15 +255,35 @@ class Guard:
 
         Raises:
             UnknownPolicy: If no such policy is loaded; the message lists those that are.
+            PolicyRefused: If the caller's key may not use it.
             InputError: If an override names what the policy does not run, or does not fit.
         """
-        policy = self.policies.get(self.default_policy if name is None else name)
+        meant, caller = self._meant(name), IDENTITY.get()
+        if caller.policies is not None and not caller.may_use(meant):
+            expected = choices(meant, caller.policies, "policy")
+            raise PolicyRefused(f"policy: this key may not use it; expected {expected}")
+        policy = self.policies.get(meant)
         if policy is None:
-            expected = choices(name or "", sorted(self.policies), "policy", "GET /v1/policies")
+            known = [other for other in sorted(self.policies) if self.is_shown(other)]
+            expected = choices(meant, known, "policy", "GET /v1/policies")
             raise UnknownPolicy(f"not loaded; expected {expected}", "policy")
         for detector, override in overrides.items():
-            policy = policy.with_rule(overridden(policy, detector, override, self._registry))
+            rule = overridden(policy, detector, override, self._registry, caller.overrides)
+            policy = policy.with_rule(rule)
         return policy
+
+    def is_shown(self, name: str) -> bool:
+        """Return whether the caller may know of a policy."""
+        return IDENTITY.get().may_use(name)
+
+    def _meant(self, name: str | None) -> str:
+        """Return the policy that a request means: the default one unless its key has another."""
+        if name is not None:
+            return name
+        own = IDENTITY.get().policies
+        if own is None or self.is_shown(self.default_policy):
+            return self.default_policy
+        return own[0].removesuffix("@*")
 
     @contextmanager
     def _turn(

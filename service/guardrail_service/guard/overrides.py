@@ -24,8 +24,16 @@ class Override:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-def overridden(policy: Policy, detector: str, override: Override, registry: Registry) -> Rule:
+def overridden(
+    policy: Policy,
+    detector: str,
+    override: Override,
+    registry: Registry,
+    is_allowed: bool = True,
+) -> Rule:
     """Return a policy's rule for one detector as a request changes it.
+
+    Without `is_allowed`, its caller may set no more than under a policy without `allow_overrides`.
 
     Raises:
         InputError: If the policy does not run the detector, or the change does not fit it.
@@ -40,12 +48,14 @@ def overridden(policy: Policy, detector: str, override: Override, registry: Regi
         )
     where = f"detectors.{detector}"
     free = rule.spec.request_parameters
-    if not policy.allow_overrides and (override.thresholds or set(override.parameters) - free):
+    is_free = not override.thresholds and set(override.parameters) <= free
+    if not is_free and not (policy.allow_overrides and is_allowed):
         allowed = ", ".join(sorted(free)) or "nothing"
+        who, other = f"policy {policy.name!r}", "a policy with allow_overrides"
+        if not is_allowed:
+            who, other = "this key", "a key with overrides"
         raise OverrideRefused(
-            f"policy {policy.name!r} lets requests set {allowed} here; expected that, "
-            "or a policy with allow_overrides",
-            where,
+            f"{who} lets requests set {allowed} here; expected that, or {other}", where
         )
     return _merge(rule, override, registry[detector], where)
 

@@ -18,8 +18,10 @@ from starlette.responses import JSONResponse
 from guardrail_service import __version__
 from guardrail_service.errors import MalformedInput, ServiceError
 from guardrail_service.server import api_page
-from guardrail_service.server.envelope import Envelope, Keys
+from guardrail_service.server.counters import Limiter
+from guardrail_service.server.envelope import Envelope
 from guardrail_service.server.error_replies import ErrorShape, error_response, shaped
+from guardrail_service.server.keys import Keys
 from guardrail_service.server.routes import router
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.schemas import ErrorBody
@@ -61,11 +63,14 @@ def create_app(
     )
     app.include_router(router)
     app.include_router(api_page.router)
+    keys = Keys.of(settings)
+    app.state.limiter = None if settings.api_keys_file is None else Limiter.of(settings)
     app.add_middleware(
         Envelope,
         max_body_bytes=settings.limits.body_bytes,
         body_s=settings.timeouts.body_s,
-        keys=Keys(settings.keys(), settings.api_keys_file, settings.keys),
+        keys=keys,
+        limiter=app.state.limiter,
         is_apart=settings.tenant_cache,
     )
     if settings.dialects:
@@ -89,11 +94,16 @@ def _lifespan(
         service = Service(runtime, decisions)
         app.state.service = service
         app.state.telemetry = service.telemetry
+        limiter: Limiter | None = app.state.limiter
+        if limiter is not None:
+            service.telemetry.registry.register(limiter.uncounted)
         lag = asyncio.ensure_future(service.telemetry.lag.measure())
         with _reload_on_hangup(runtime):
             yield
         lag.cancel()
         await run_in_threadpool(service.close)
+        if limiter is not None:
+            limiter.close()
 
     return lifespan
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
 
 from guardrail_service.errors import (
     BodyTooLarge,
-    ConfigurationError,
     InputError,
     MalformedInput,
     RequestTimeout,
@@ -24,19 +20,23 @@ from guardrail_service.errors import (
     raised_at,
 )
 from guardrail_service.server.error_replies import error_response
+from guardrail_service.server.keys import KEY, require
 from guardrail_service.server.telemetry import log_request
-from guardrail_service.types import CALLER, TENANT
+from guardrail_service.types import CALLER, IDENTITY, TENANT, Caller
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from guardrail_service.server.counters import Limiter
+    from guardrail_service.server.keys import Keys
     from guardrail_service.server.telemetry import Telemetry
 
 _LOG = logging.getLogger(__name__)
 OPEN_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
 """Probes and scrapers carry no key; none of these routes shows or takes submitted text."""
+ADMIN_ROUTES = "/v1/admin/"
+OTHER_RIGHTS = (ADMIN_ROUTES, "/v1/feedback", "/v1/decisions")
+"""Routes that ask for a right of their own (`keys.needs`); to post elsewhere is to check."""
 STREAM_ROUTE = "/v1/check/stream"
 """Its body arrives while the reply leaves; `stream.py` bounds every line and their sum."""
 _ID_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
@@ -49,99 +49,38 @@ def request_id_from(header: str | None) -> str:
     return uuid.uuid4().hex
 
 
-class Keys:
-    """The accepted keys; those of a file as it is now, looked at once a second.
-
-    Args:
-        given: The keys at the start.
-        file: Where further ones are; None: nowhere.
-        read: Reads all of them again.
-    """
-
-    def __init__(
-        self,
-        given: Iterable[bytes],
-        file: Path | None = None,
-        read: Callable[[], Iterable[bytes]] = tuple,
-    ) -> None:
-        self._known = {key_id(key): key for key in given}
-        self._file = file
-        self._read = read
-        self._seen = self._last = self._state()
-        self._next_look = time.monotonic() + KEYS_EVERY_S
-
-    def __bool__(self) -> bool:
-        """Return whether there is any key: without, everybody may ask."""
-        return bool(self._known)
-
-    def find(self, sent: bytes) -> str | None:
-        """Return the id of a key that somebody sent, or None if it is none."""
-        if self._file is not None and time.monotonic() >= self._next_look:
-            self.renew()
-        matches = [(hmac.compare_digest(sent, key), name) for name, key in self._known.items()]
-        return next((name for is_it, name in matches if is_it), None)
-
-    def renew(self) -> None:
-        """Read the file if it has changed; one that cannot be used leaves the keys as they are.
-
-        A file that was changed a moment ago may be half written: it is read at the next look.
-        """
-        self._next_look = time.monotonic() + KEYS_EVERY_S
-        last, state = self._last, self._state()
-        self._last = state
-        if state == self._seen or (state != last and _is_young(state)):
-            return
-        self._seen = state
-        try:
-            self._known = {key_id(key): key for key in self._read()}
-        except ConfigurationError:
-            _LOG.error("the file of keys cannot be used; the last good keys stay in force")
-            return
-        _LOG.warning("the file of keys has changed and is in force")
-
-    def _state(self) -> tuple[int, ...] | None:
-        try:
-            found = None if self._file is None else self._file.stat()
-        except OSError:
-            return None
-        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
-
-
-def _is_young(state: tuple[int, ...] | None) -> bool:
-    return state is not None and time.time() - state[0] / 1e9 < KEYS_EVERY_S
-
-
-KEYS_EVERY_S = 1.0
-KEY = "key "
-"""Before the id of a key where callers are told apart; an address never begins so."""
-
-
-def key_id(key: bytes) -> str:
-    """Return what logs and metrics call a key: the start of its hash, the same after a restart."""
-    return hashlib.sha256(key).hexdigest()[:8]
-
-
 ROUNDS = 4
 """Rounds of the event loop between two bodies that are parsed, at most, while requests come in."""
 
 
 class Envelope:
     """Pure ASGI middleware. Reads the whole body first, so that a limit cannot be outrun, except a
-    stream's."""
+    stream's.
+
+    Args:
+        app: What is surrounded.
+        max_body_bytes: Bytes of a body.
+        body_s: Seconds for it.
+        keys: Who may ask; None: everybody.
+        limiter: Keeps keys within their limits; None: none of them has any.
+        is_apart: Whether the outputs of models are kept apart for each key.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
         max_body_bytes: int,
         body_s: float,
-        keys: Keys | Iterable[bytes],
+        keys: Keys | None = None,
         *,
+        limiter: Limiter | None = None,
         is_apart: bool = False,
     ) -> None:
         self._app = app
         self._max_body_bytes = max_body_bytes
         self._body_s = body_s
-        self._keys = keys if isinstance(keys, Keys) else Keys(keys)
+        self._keys = keys
+        self._limiter = limiter
         self._is_apart = is_apart
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next = asyncio.Lock()
@@ -157,9 +96,18 @@ class Envelope:
 
     async def serve(self, exchange: _Exchange) -> None:
         """Check key and body, then hand on."""
+        caller = None if self._keys is None else self._identify(exchange, self._keys)
+        if caller is None:
+            exchange.scope["state"]["caller"] = address = _address(exchange.scope)
+            CALLER.set(address)
+        elif self._limiter is not None and (caller.rate or caller.concurrency):
+            async with self._limiter.within(caller):
+                await self._pass_on(exchange)
+            return
+        await self._pass_on(exchange)
+
+    async def _pass_on(self, exchange: _Exchange) -> None:
         scope = exchange.scope
-        scope["state"]["caller"] = caller = self._authorize(exchange)
-        CALLER.set(caller)
         if scope["path"] == STREAM_ROUTE:
             await self._app(scope, exchange.receive, exchange.send)
             return
@@ -196,21 +144,38 @@ class Envelope:
         else:
             self._next.release()
 
-    def _authorize(self, exchange: _Exchange) -> str:
-        """Return whose request it is: the id of its key, or its address without keys."""
+    def _identify(self, exchange: _Exchange, keys: Keys) -> Caller | None:
+        """Return whose key a request carries; None where it needs none.
+
+        Raises:
+            Unauthorized: If it carries none, or one that opens nothing.
+            Forbidden: If the key lacks the right to ask for checks, and this is one.
+        """
         scope = exchange.scope
-        if not self._keys or scope["path"] in OPEN_ROUTES:
-            return str((scope.get("client") or ("unix",))[0])
+        if scope["path"] in OPEN_ROUTES:
+            return None
         given = Headers(scope=scope).get("authorization", "")
         kind, _, key = given.partition(" ")
         sent = key.strip().encode("latin-1")  # what ASGI decoded headers with: the sent bytes
-        found = self._keys.find(sent)
+        found = keys.find(sent)
         if kind.lower() != "bearer" or found is None:
             raise Unauthorized("no valid key; expected the header 'Authorization: Bearer <key>'")
-        exchange.log["key"] = found
+        caller = found.caller
+        exchange.log["key"] = caller.label
+        if (refusal := found.refusal()) is not None:
+            raise refusal
+        IDENTITY.set(caller)
+        scope["state"]["caller"] = KEY + caller.label
+        CALLER.set(KEY + caller.label)
         if self._is_apart:
-            TENANT.set(found)
-        return KEY + found
+            TENANT.set(caller.label)
+        if scope["method"] == "POST" and not scope["path"].startswith(OTHER_RIGHTS):
+            require("check")
+        return caller
+
+
+def _address(scope: Scope) -> str:
+    return str((scope.get("client") or ("unix",))[0])
 
 
 class _Exchange:

@@ -11,10 +11,12 @@ from starlette.responses import JSONResponse
 from guardrail_service.errors import (
     BodyTooLarge,
     Cancelled,
+    Forbidden,
     InputError,
     MalformedInput,
     NotReady,
     Overloaded,
+    ReloadFailed,
     RequestTimeout,
     ServiceError,
     Unauthorized,
@@ -24,7 +26,9 @@ from guardrail_service.server.schemas import ErrorBody, ErrorReply
 STATUS: dict[type[ServiceError], int] = {
     MalformedInput: 400,
     Unauthorized: 401,
+    Forbidden: 403,
     RequestTimeout: 408,
+    ReloadFailed: 409,
     BodyTooLarge: 413,
     InputError: 422,
     Overloaded: 429,

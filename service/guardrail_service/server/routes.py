@@ -94,6 +94,7 @@ _JSON = "application/json"
 _ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorReply, "description": "The body is not JSON."},
     401: {"model": ErrorReply, "description": "No or wrong key."},
+    403: {"model": ErrorReply, "description": "The key may not do this."},
     413: {"model": ErrorReply, "description": "More bytes than this service accepts."},
     422: {"model": ErrorReply, "description": "A field that does not fit; the message names it."},
     429: {"model": ErrorReply, "description": "Other callers' work leaves no room in time."},
@@ -178,7 +179,8 @@ def policies(service: ServiceIn) -> PoliciesReply:
     """List the loaded policies with every threshold and whether it was calibrated."""
     guard = service.runtime.guard
     default = guard.default_policy
-    loaded = sorted(guard.policies.values(), key=lambda policy: policy.name != default)
+    shown = [policy for name, policy in guard.policies.items() if guard.is_shown(name)]
+    loaded = sorted(shown, key=lambda policy: policy.name != default)
     return PoliciesReply(default=default, policies=[describe(policy) for policy in loaded])
 
 

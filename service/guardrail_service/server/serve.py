@@ -24,6 +24,7 @@ from guardrail_service.errors import ConfigurationError
 from guardrail_service.server.acceptor import Acceptor
 from guardrail_service.server.app import create_app, recorder
 from guardrail_service.server.connections import Places, protocol_of
+from guardrail_service.server.keys import Keys
 from guardrail_service.server.log_lines import json_logging
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
@@ -117,7 +118,8 @@ class _Server(uvicorn.Server):
 
 def refuse_strangers(settings: Settings) -> None:
     """Raise ConfigurationError if whoever reaches this machine could use the service unasked."""
-    if settings.uds is not None or settings.allow_anonymous or settings.keys():
+    has_keys = Keys.of(settings) is not None  # refused here where they cannot be read
+    if has_keys or settings.uds is not None or settings.allow_anonymous:
         return
     if not _is_loopback(settings.host):
         raise ConfigurationError(

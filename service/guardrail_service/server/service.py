@@ -24,8 +24,8 @@ from guardrail_service.errors import (
 )
 from guardrail_service.guard.guard import Warmed
 from guardrail_service.guard.waiting import Cancellation
-from guardrail_service.server.envelope import KEY
 from guardrail_service.server.error_replies import error_reply
+from guardrail_service.server.keys import KEY
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.schemas import (
     CheckReply,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 _ACCESS = logging.getLogger("guardrail.access")
+MOST_KEY_LABELS = 200
+"""Keys that have a label of their own: each is a time series per status."""
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -42,6 +44,7 @@ class Telemetry:
             ["key", "status"],
             registry=self.registry,
         )
+        self._key_labels: set[str] = set()
         self._latency = Histogram(
             "guardrail_check_seconds",
             "Time per checked answer.",
@@ -112,7 +115,10 @@ class Telemetry:
         self._requests.labels(route, str(status), decision).inc()
 
     def of_key(self, key: str, status: int) -> None:
-        """Count one request of a key."""
+        """Count one request of a key; keys beyond `MOST_KEY_LABELS` count together."""
+        if key not in self._key_labels:
+            key = key if len(self._key_labels) < MOST_KEY_LABELS else "other"
+            self._key_labels.add(key)
         self._of_keys.labels(key, str(status)).inc()
 
     def _outcomes_of(self, detector: str, state: str, flagged: bool) -> Counter:

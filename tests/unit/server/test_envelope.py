@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail_service.errors import NotReady
-from guardrail_service.server.envelope import ROUNDS, Envelope, Keys, key_id, request_id_from
-from guardrail_service.settings import Settings
+from guardrail_service.server.envelope import ROUNDS, Envelope, request_id_from
+from guardrail_service.server.keys import Keys, ring
 
 Message = dict[str, Any]
 PATIENCE_S = 60.0
@@ -59,7 +57,8 @@ def exchange(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    envelope = Envelope(app, 10, PATIENCE_S, [key.encode() for key in keys])
+    known = Keys(lambda: ring(key.encode() for key in keys)) if keys else None
+    envelope = Envelope(app, 10, PATIENCE_S, known)
     asyncio.run(envelope(scope, receive, send))
     found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], found, b"".join(m.get("body", b"") for m in sent[1:])
@@ -213,7 +212,7 @@ def test_what_is_not_http_passes_through() -> None:
     async def nothing(*_: Any) -> Any:
         raise AssertionError
 
-    asyncio.run(Envelope(app, 10, PATIENCE_S, [])({"type": "lifespan"}, nothing, nothing))
+    asyncio.run(Envelope(app, 10, PATIENCE_S)({"type": "lifespan"}, nothing, nothing))
     assert seen == ["lifespan"]
 
 
@@ -229,7 +228,7 @@ def test_of_requests_that_arrive_together_one_is_parsed_per_round_of_the_loop() 
             rounds.append("-")
             await asyncio.sleep(0)
 
-    envelope = Envelope(slow, 10, PATIENCE_S, ())
+    envelope = Envelope(slow, 10, PATIENCE_S)
 
     async def together() -> None:
         async def one(name: str, path: str) -> None:
@@ -263,7 +262,7 @@ def test_while_requests_come_in_bodies_wait_but_not_for_ever() -> None:
     async def nothing(*_: Any) -> None:
         pass
 
-    envelope = Envelope(nothing, 10, PATIENCE_S, ())
+    envelope = Envelope(nothing, 10, PATIENCE_S)
 
     async def rounds_until_free(coming: int) -> int:
         await envelope._one_by_one()
@@ -296,50 +295,8 @@ def test_a_body_that_does_not_come_in_time_is_told_so(caplog: pytest.LogCaptureF
         "headers": [],
         "app": SimpleNamespace(state=SimpleNamespace()),
     }
-    asyncio.run(Envelope(echo, 10, 0.01, [])(scope, receive, send))
+    asyncio.run(Envelope(echo, 10, 0.01)(scope, receive, send))
     assert sent[0]["status"] == 408
     assert (b"connection", b"close") in sent[0]["headers"]
     assert json.loads(sent[1]["body"])["error"]["code"] == "request_timeout"
     assert "a request's body took too long" in caplog.text
-
-
-def test_a_file_of_keys_is_read_again_when_it_changes(tmp_path: Path) -> None:
-    """A file that cannot be used leaves the last good keys in force."""
-    file = tmp_path / "keys"
-    file.write_text("one\n")
-    settings = Settings(api_keys=("fixed",), api_keys_file=file)
-    keys = Keys(settings.keys(), file, settings.keys)
-    for content, known in (("one\ntwo\n", "two"), ("three\n", "three"), ("# none left\n", "three")):
-        file.write_text(content)
-        keys.renew()
-        keys.renew()
-        assert keys.find(known.encode()) == key_id(known.encode())
-        assert keys.find(b"fixed") is not None
-    assert keys.find(b"one") is None
-    file.unlink()
-    keys.renew()
-    assert keys.find(b"three") is not None
-
-
-def test_half_a_file_of_keys_is_not_read(tmp_path: Path) -> None:
-    """The beginning of a key is no key; what was changed long ago is read at the first look."""
-    file = tmp_path / "keys"
-    file.write_text("one\n")
-    keys = Keys([b"one"], file, lambda: file.read_bytes().split())
-    for content in ("one\nse", "one\nsecret"):
-        file.write_text(content)
-        keys.renew()
-        assert keys.find(content.encode()[4:]) is None
-    keys.renew()
-    assert keys.find(b"secret") is not None
-    file.write_text("other\n")
-    os.utime(file, (1e9, 1e9))
-    keys.renew()
-    assert keys.find(b"secret") is None
-
-
-def test_a_key_is_named_by_its_hash_and_never_shown() -> None:
-    """The same name after a restart, whatever the order of keys."""
-    assert key_id(b"right") == Keys([b"other", b"right"]).find(b"right")
-    assert len(key_id(b"right")) == 8
-    assert Keys([b"right"]).find(b"wrong") is None

@@ -104,7 +104,8 @@ def _policy(call: DialectCall) -> str:
         UnknownPolicy: If none is loaded under this name, or it has another version.
     """
     name, version = call.path["guardrail"], call.path["version"]
-    policies = call.service.runtime.guard.policies
+    guard = call.service.runtime.guard
+    policies = {n: policy for n, policy in guard.policies.items() if guard.is_shown(n)}
     if name not in policies:
         raise UnknownPolicy(f"not loaded; expected one of {', '.join(policies)}", "guardrail")
     loaded = policies[name].version

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from guardrail_service.errors import ConfigurationError, NotRecorded
 from guardrail_service.plugins import DECISION_STORES, installed, load
 from guardrail_service.policy.provenance import sha256_of
-from guardrail_service.server.envelope import KEY
+from guardrail_service.types import IDENTITY
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 Mark = Literal["pass", "fail", "abstain"]
 """A person's word on an answer, as `guardrail calibrate` reads it."""
-ANONYMOUS = "anonymous"
-"""The caller where there are no keys: an address is never stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +202,6 @@ class Recorder(Collector):
         sample: Sample,
         request: CheckRequest,
         request_id: str,
-        caller: str,
         route: str,
         item: int = 0,
     ) -> None:
@@ -221,7 +218,7 @@ class Recorder(Collector):
             request_id=request_id,
             item=item,
             time=datetime.now(UTC),
-            caller=caller_name(caller),
+            caller=IDENTITY.get().id,
             route=route,
             policy=policy.name,
             policy_version=policy.version,
@@ -273,11 +270,6 @@ def options_hash(rule: Rule) -> str:
     """Return what tells whether two rules run a detector with the same parameters."""
     value: dict[str, Any] = rule.parameters.model_dump(mode="json", by_alias=True)
     return sha256_of(value)[:16]
-
-
-def caller_name(caller: str) -> str:
-    """Return what a record calls a caller."""
-    return caller.removeprefix(KEY) if caller.startswith(KEY) else ANONYMOUS
 
 
 def recorder_for(

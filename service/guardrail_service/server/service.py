@@ -118,7 +118,7 @@ class Service:
         with self._places(1, caller), self._expected(request, arrived, cancellation):
             deadline = request.deadline_ms
             return await self._run(
-                request, request_id, deadline, gone, cancellation, arrived, caller, place
+                request, request_id, deadline, gone, cancellation, arrived, place
             )
 
     async def warm(
@@ -162,7 +162,7 @@ class Service:
                 if departed.is_set():
                     raise Cancelled("the caller left")
                 cancellation = Cancellation(batch)
-                return await self._item(item, request_id, departed, cancellation, caller, place)
+                return await self._item(item, request_id, departed, cancellation, place)
 
         watcher = asyncio.ensure_future(_set_when(gone, departed))
         try:
@@ -246,7 +246,6 @@ class Service:
         request_id: str,
         departed: asyncio.Event,
         cancellation: Cancellation,
-        caller: Caller,
         place: RecordPlace,
     ) -> CheckReply | ErrorReply:
         async def gone() -> None:
@@ -254,9 +253,7 @@ class Service:
 
         try:
             now = time.monotonic()
-            done = await self._run(
-                item, request_id, math.inf, gone, cancellation, now, caller, place
-            )
+            done = await self._run(item, request_id, math.inf, gone, cancellation, now, place)
             return done.reply
         except Cancelled:
             raise
@@ -271,7 +268,6 @@ class Service:
         gone: Gone,
         cancellation: Cancellation,
         arrived: float,
-        caller: Caller,
         place: RecordPlace,
     ) -> Rendered:
         def work() -> Rendered:
@@ -287,7 +283,7 @@ class Service:
                 arrived,
             )
             if self.decisions is not None:
-                self.decisions.keep(verdict, sample, request, request_id, caller, *place)
+                self.decisions.keep(verdict, sample, request, request_id, *place)
             reply = to_reply(verdict, request, request_id)
             return Rendered(reply, reply.model_dump_json())
 

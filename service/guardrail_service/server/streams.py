@@ -328,7 +328,6 @@ class _Stream:
             self._check.sample,
             self._whole,
             self._request_id,
-            self._request.state.caller,
             "stream",
         )
 

@@ -18,10 +18,10 @@ from starlette.responses import JSONResponse
 from guardrail_service import __version__
 from guardrail_service.errors import MalformedInput, ServiceError
 from guardrail_service.server import api_page
-from guardrail_service.server.counters import Limiter
 from guardrail_service.server.envelope import Envelope
 from guardrail_service.server.error_replies import ErrorShape, error_response, shaped
 from guardrail_service.server.keys import Keys
+from guardrail_service.server.limiter import Limiter
 from guardrail_service.server.routes import router
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.schemas import ErrorBody

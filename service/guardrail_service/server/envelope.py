@@ -27,8 +27,8 @@ from guardrail_service.types import CALLER, IDENTITY, TENANT, Caller
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from guardrail_service.server.counters import Limiter
     from guardrail_service.server.keys import Keys
+    from guardrail_service.server.limiter import Limiter
     from guardrail_service.server.telemetry import Telemetry
 
 _LOG = logging.getLogger(__name__)

@@ -18,12 +18,11 @@ from guardrail_service.errors import ConfigurationError, NotReady, RateExceeded
 from guardrail_service.server.counters import (
     Counters,
     CountersAway,
-    Limiter,
     MemoryCounters,
     RequestWindow,
-    open_counters,
     slid,
 )
+from guardrail_service.server.limiter import Limiter, open_counters
 from guardrail_service.server.shared_counters import _SIZE, SharedCounters
 from guardrail_service.types import Caller, Rate
 

@@ -185,7 +185,7 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose request it is, and what it may do.
+    """The sender of a request, and what it may do.
 
     Attributes:
         id: Its name in records; never its key.

@@ -1,4 +1,4 @@
-"""Who a request comes from: keys, what each allows, and how a file of them is read again.
+"""The keys of callers: what each allows, and how a file of them is read again.
 
 Two kinds of files hold keys. A file of lines has the keys themselves. A JSON file, which
 `guardrail keys` writes, has an entry per key with rights and limits, and of the key itself only

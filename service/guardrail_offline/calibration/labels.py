@@ -107,7 +107,7 @@ def inert(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(_COMPUTED) else value
 
 
-def _as_typed(value: str | None) -> str | None:
+def as_typed(value: str | None) -> str | None:
     """Return what `inert` was given; an empty cell is nothing."""
     if value and value[0] == "'" and value[1:].startswith(_COMPUTED):
         return value[1:]
@@ -134,37 +134,47 @@ def verdicts(
         ConfigurationError: If somebody labels a case twice differently, or a disagreement is open.
     """
     about = [label for label in labels if label.metric == metric]
-    votes = _votes(about, where)
-    passes: dict[str, bool] = {}
-    abstained, disputed = [], []
-    for case, words in votes.items():
-        said = {word for word in words.values() if word != "abstain"}
-        final = words.get(adjudicator)
-        if final in ("pass", "fail"):
-            passes[case] = final == "pass"
-        elif len(said) == 1:
-            passes[case] = said == {"pass"}
-        elif said:
-            disputed.append(case)
-        else:
-            abstained.append(case)
+    votes = votes_of(about, where)
+    found = {case: settled(words, adjudicator) for case, words in votes.items()}
+    disputed = [case for case, word in found.items() if word is None]
     _refuse_disputed(disputed, where, adjudicator)
     people = {label.annotator for label in about} - {adjudicator}
     times = sorted(label.at for label in about if label.at)
     return HumanVerdicts(
-        passes=passes,
-        abstained=tuple(abstained),
-        agreement=agreement_of([_without(words, adjudicator) for words in votes.values()]),
+        passes={case: word == "pass" for case, word in found.items() if word != "abstain"},
+        abstained=tuple(case for case, word in found.items() if word == "abstain"),
+        agreement=between_annotators(votes.values(), adjudicator),
         annotators=len(people),
         dates=(times[0], times[-1]) if times else None,
     )
 
 
-def _without(words: Mapping[str, Mark], adjudicator: str) -> dict[str, str]:
-    return {name: word for name, word in words.items() if name != adjudicator}
+def settled(words: Mapping[str, Mark], adjudicator: str = ADJUDICATOR) -> Mark | None:
+    """Return the word on a case that everybody's words give, None where they disagree."""
+    said = {word for word in words.values() if word != "abstain"}
+    final = words.get(adjudicator)
+    if final is not None and final != "abstain":
+        return final
+    if not said:
+        return "abstain"
+    return said.pop() if len(said) == 1 else None
 
 
-def _votes(labels: Iterable[Label], where: str) -> dict[str, dict[str, Mark]]:
+def between_annotators(
+    votes: Iterable[Mapping[str, Mark]], adjudicator: str = ADJUDICATOR
+) -> Agreement | None:
+    """Return how far people agree, the adjudicator left out; None if no case has two words."""
+    return agreement_of(
+        [{name: word for name, word in v.items() if name != adjudicator} for v in votes]
+    )
+
+
+def votes_of(labels: Iterable[Label], where: str) -> dict[str, dict[str, Mark]]:
+    """Return by case each annotator's word.
+
+    Raises:
+        ConfigurationError: If somebody labels a case twice differently.
+    """
     votes: dict[str, dict[str, Mark]] = {}
     for label in labels:
         words = votes.setdefault(label.case, {})
@@ -197,7 +207,7 @@ def _csv_records(path: Path) -> list[dict[str, Any]]:
         raise ConfigurationError(str(path), type(error).__name__, "CSV in UTF-8") from error
     if any(None in row for row in rows):
         raise ConfigurationError(str(path), "a row with more cells than the header", "CSV")
-    return [{key: _as_typed(value) for key, value in row.items()} for row in rows]
+    return [{key: as_typed(value) for key, value in row.items()} for row in rows]
 
 
 def _label(path: Path, number: int, record: Mapping[str, Any]) -> Label:

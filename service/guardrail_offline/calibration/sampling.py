@@ -6,13 +6,15 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from guardrail_offline.calibration.fit_options import FitOptions
-from guardrail_offline.calibration.labels import FIELDS, inert, tasks
-from guardrail_offline.calibration.scored_lab import LabCase
+from guardrail_offline.calibration.labels import FIELDS, as_typed, inert, tasks
+from guardrail_offline.calibration.scored_lab import LabCase, read_records
 from guardrail_offline.calibration.split import chance
 from guardrail_offline.calibration.statistics import (
     guaranteed_rank,
@@ -220,6 +222,45 @@ def task_text(drawn: Sequence[Drawn], suffix: str) -> str:
     if suffix == ".csv":
         return _csv(drawn)
     return "".join(json.dumps(_record(d), ensure_ascii=False) + "\n" for d in drawn)
+
+
+def read_tasks(path: Path) -> list[tuple[str, str, str, tuple[str, ...]]]:
+    """Return case, question, answer and passages of each task that `task_text` wrote.
+
+    Raises:
+        ConfigurationError: If the file is not one of them, is empty, or has a case twice.
+    """
+    expected = "the file that calibrate sample wrote"
+    try:
+        found = [_task(record) for record in _task_records(path)]
+    except (KeyError, TypeError, ValueError, AttributeError, csv.Error, OSError) as error:
+        raise ConfigurationError(str(path), type(error).__name__, expected) from error
+    if not found:
+        raise ConfigurationError(str(path), "no case", expected)
+    twice = next((case for case, n in Counter(task[0] for task in found).items() if n > 1), None)
+    if twice is not None:
+        raise ConfigurationError(str(path), f"the case {twice!r} twice", "each case once")
+    return found
+
+
+def _task_records(path: Path) -> Sequence[Mapping[str, Any]]:
+    if path.suffix == ".csv":
+        text = io.StringIO(path.read_text("utf-8-sig"))
+        rows = list(csv.DictReader(text, strict=True))
+        return [{key: as_typed(value) for key, value in row.items()} for row in rows]
+    if path.suffix == ".json":
+        return [task["data"] for task in json.loads(path.read_text("utf-8-sig"))]
+    return read_records(path)
+
+
+def _task(record: Mapping[str, Any]) -> tuple[str, str, str, tuple[str, ...]]:
+    contexts = record.get("contexts") or ()
+    if isinstance(contexts, str):
+        contexts = contexts.split("\n\n")
+    texts = [record["case"], record.get("question") or "", record.get("answer") or "", *contexts]
+    if not all(isinstance(text, str) for text in texts) or not texts[0]:
+        raise TypeError
+    return texts[0], texts[1], texts[2], tuple(texts[3:])
 
 
 def sample_text(drawn: Sequence[Drawn]) -> str:

@@ -109,7 +109,7 @@ def html_fragment(content: Mapping[str, Any], part: str, home: str) -> str:
     body = environment().get_template(template).render(
         **_words(content) | {"home": home}, s=section
     )  # fmt: skip
-    style = _asset("report.css").replace(":root", ":scope").replace("\nbody {", "\n:scope {")
+    style = _style().replace(":root", ":scope").replace("\nbody {", "\n:scope {")
     scoped = f"<style>@scope (.guardrail-report) {{\n{style}}}</style>"
     return f'<div class="guardrail-report">{scoped}\n{body}</div>\n'
 
@@ -134,7 +134,7 @@ def frame(script: str = "", more: str = "") -> dict[str, Any]:
         script: The page's only script.
         more: Further directives.
     """
-    style = _asset("report.css")
+    style = _style()
     return {
         "style": Markup(style),  # noqa: S704 - a file of this package
         "policy": _policy(style, script) + more,
@@ -170,6 +170,10 @@ def _policy(style: str, script: str) -> str:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _style() -> str:
+    return _asset("colours.css") + _asset("report.css")
 
 
 def _asset(name: str) -> str:

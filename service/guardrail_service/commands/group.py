@@ -35,6 +35,7 @@ DISTRIBUTIONS = {
     "calibrate": FROM_OFFLINE,
     "grammar": FROM_OFFLINE,
     "judge": FROM_OFFLINE,
+    "studio": FROM_OFFLINE,
     "evaluators": FROM_OFFLINE,
     "decisions": FROM_DECISIONS,
     "models.export": FROM_MODELS,

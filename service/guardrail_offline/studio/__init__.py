@@ -1,0 +1,1 @@
+"""The studio: label, calibrate, look at decisions, compare policies and try them, in a browser."""

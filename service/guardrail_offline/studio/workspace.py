@@ -34,7 +34,7 @@ class LabellingSummary:
 
 @dataclass
 class Workspace:
-    """What the studio works on.
+    """The things a studio works on.
 
     Attributes:
         work: Folder of the studio's own files.

@@ -72,7 +72,7 @@ class LabelTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class GivenLabel:
     """One person's word on one case as it stands now.
 
     Attributes:
@@ -149,12 +149,12 @@ class Labelling:
         """Return the place of a case among the tasks."""
         return self._index[case]
 
-    def word(self, case: str, annotator: str) -> Word:
+    def word(self, case: str, annotator: str) -> GivenLabel:
         """Return somebody's word on a case."""
         with self._lock:
             return self._word(case, annotator)
 
-    def words(self, case: str) -> list[Word]:
+    def words(self, case: str) -> list[GivenLabel]:
         """Return the words of all annotators on a case, the adjudicator left out."""
         with self._lock:
             return [self._word(case, name) for name in self._annotators(case)]
@@ -197,7 +197,7 @@ class Labelling:
 
     def put(
         self, case: str, annotator: str, label: Mark | None, note: str, version: str, by: str
-    ) -> Word:
+    ) -> GivenLabel:
         """Write one person's word on a case; None withdraws it.
 
         Args:
@@ -258,11 +258,11 @@ class Labelling:
             raise
         self._labels = labels
 
-    def _word(self, case: str, annotator: str) -> Word:
+    def _word(self, case: str, annotator: str) -> GivenLabel:
         label = self._labels.get((case, None, annotator))
         note = self._notes.get((case, annotator), "")
         seen = None if label is None else asdict(label)
-        return Word(label.label if label else None, note, sha256_of([seen, note])[:16])
+        return GivenLabel(label.label if label else None, note, sha256_of([seen, note])[:16])
 
     def _version_of(self, case: str) -> str:
         people = [*self._annotators(case), ADJUDICATOR]

@@ -13,7 +13,7 @@ SOURCES := service guardrail_client tests load_tests models examples docs setup.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The service's own unit tests: no calibration, client, export, measuring or training.
-FAST := tests/unit $(addprefix --ignore tests/unit/,bench client models offline training)
+FAST := tests/unit $(addprefix --ignore tests/unit/,bench client decisions models offline training)
 
 .PHONY: help demo serve test test-fast check bench docs clean
 

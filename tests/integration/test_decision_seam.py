@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from guardrail_service.policy.decide import Policy
 from guardrail_service.server.app import create_app
 from guardrail_service.server.decisions import DecisionRecord, Feedback, FeedbackState, Recorder
 from guardrail_service.server.dialects import add_dialects
@@ -40,6 +41,9 @@ class ListStore:
     def add_feedback(self, feedback: Feedback) -> FeedbackState:
         """Know no decision."""
         return "unknown"
+
+    def serving(self, policies: Collection[Policy]) -> None:
+        """Pass them over."""
 
     def figures(self) -> Iterable[Any]:
         """Show nothing."""

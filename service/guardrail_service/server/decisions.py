@@ -7,7 +7,7 @@ scheme of `GUARDRAIL_DECISIONS_URL`. Without that setting nothing here is import
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -140,6 +140,9 @@ class DecisionStore(Protocol):
             NotRecorded: If the store cannot be reached.
         """
 
+    def serving(self, policies: Collection[Policy]) -> None:
+        """Note policies that are in force from now on, with what was promised of them."""
+
     def figures(self) -> Iterable[Metric]:
         """Return what `/metrics` shows of the store."""
 
@@ -193,6 +196,7 @@ class Recorder(Collector):
         self._share = settings.share
         self._fingerprints = fingerprints
         self._policies = policies
+        self._noted: set[str] = set()
         self._options: dict[tuple[str, str], str] = {}
         self._random = random.SystemRandom()
 
@@ -252,6 +256,9 @@ class Recorder(Collector):
         policy = self._policies().get(name)
         if policy is None or policy.sha256 != sha256:
             return {}
+        if sha256 not in self._noted:
+            self._noted.add(sha256)
+            self.store.serving([policy])
         changed = {d for d, override in request.detectors.items() if override.parameters}
         return {
             detector: self._options_hash(sha256, detector, rule)

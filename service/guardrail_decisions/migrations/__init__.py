@@ -1,0 +1,1 @@
+"""Versions of a store's tables, as Alembic runs them."""

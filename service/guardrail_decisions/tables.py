@@ -26,8 +26,8 @@ DECISIONS = Table(
     Column("share", Float, nullable=False),
     Column("body", Text, nullable=False),
 )
-"""One row per judged sample. `time` is ISO 8601 in UTC with microseconds; `flagged` has the names of
-the detectors that flagged between commas, `,pii,secrets,`; `body` is JSON."""
+"""One row per judged sample. `time` is ISO 8601 in UTC with microseconds; `flagged` has the names
+of the detectors that flagged between commas, `,pii,secrets,`; `body` is JSON."""
 
 TEXTS = Table(
     "texts",

@@ -1,7 +1,7 @@
 """The chain over everything that a store writes: proof of what is left and of what was taken out.
 
 Each entry's hash covers its place, its kind, the digest of its content and the hash before it. So
-a changed, moved, added or missing entry shows. What is deleted on purpose leaves a tombstone: an
+a changed, moved, added or missing entry shows. A deletion on purpose leaves a tombstone: an
 entry that names the places that are empty now. The beginning may be cut off once nothing of it is
 left; the tombstone then states the hash at the cut. Where the store has keys, the end of the chain
 is sealed, and whoever has the database without the keys cannot write another chain. A store that

@@ -40,7 +40,7 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which decisions; None: all.
+    """The decisions that somebody wants; None: all.
 
     Attributes:
         since: Decided then or later.

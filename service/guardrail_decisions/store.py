@@ -4,7 +4,7 @@
                                                           \\-> spool, while the database is away
 
 A decision is lost only if the queue is full, or if the service ends while neither database nor
-spool take it; both are counted. What was acknowledged (`keep`, feedback) is on the disk.
+spool take it; both are counted. Everything acknowledged (`keep`, feedback) is on the disk.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Waiting:
 
 @dataclass
 class _Batch:
-    """What is written together; `again`: some of it may have been written before."""
+    """Rows that are written together; `again`: some of it may have been written before."""
 
     decisions: list[Prepared] = field(default_factory=list)
     of: list[_Waiting] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What is kept of texts: nothing, keyed hashes, the texts without findings, or the texts encrypted.
+"""The part of texts that is kept: nothing, keyed hashes, all but findings, or all encrypted.
 
 Everything here happens before a text is given to a file or a database.
 """

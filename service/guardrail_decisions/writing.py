@@ -22,7 +22,7 @@ from guardrail_service.server.decisions import Feedback, FeedbackState
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What is needed to write.
+    """Everything that is needed to write.
 
     Attributes:
         keys: Seal the chain and protect comments; None: there are none.

@@ -18,7 +18,7 @@ from guardrail_offline.evaluators.result import Score
 from guardrail_service.detectors.registry import MetricSpec
 from guardrail_service.errors import ConfigurationError, choices
 from guardrail_service.policy.decide import Policy, Rule, crosses
-from guardrail_service.policy.fingerprints import rules_key
+from guardrail_service.policy.fingerprints import used_by
 
 MIDDLE = 0.5
 """The cut of every yes/no metric; it is 1.0 or 0.0, so there is nothing to fit."""
@@ -150,7 +150,4 @@ def used_fingerprints(
     gates: Iterable[DecidingMetric], fingerprints: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the fingerprints that the gates' scores depend on: roles, rules, what all share."""
-    specs = [gate.rule.spec for gate in gates]
-    used = {role for spec in specs for role in spec.roles} | {rules_key(spec) for spec in specs}
-    used |= {"segmenter", "evidence"}
-    return {k: v for k, v in sorted(fingerprints.items()) if k in used}
+    return used_by((gate.rule.spec for gate in gates), fingerprints)

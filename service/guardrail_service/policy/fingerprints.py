@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from guardrail_service.detectors.hallucination.reading import READING_VERSION
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
@@ -61,6 +61,14 @@ def rule_versions(specs: Iterable[DetectorSpec]) -> dict[str, str]:
 def rules_key(spec: DetectorSpec) -> str:
     """Return under which key the version of a detector's own rules stands."""
     return f"detector:{spec.id}"
+
+
+def used_by(specs: Iterable[DetectorSpec], fingerprints: Mapping[str, str]) -> dict[str, str]:
+    """Return the fingerprints that detectors' scores depend on: roles, rules, what all share."""
+    named = list(specs)
+    used = {role for spec in named for role in spec.roles} | {rules_key(spec) for spec in named}
+    used |= {"segmenter", "evidence"}
+    return {key: value for key, value in sorted(fingerprints.items()) if key in used}
 
 
 def _role_parts(pack: Pack, role: Role) -> Iterator[str]:

@@ -147,6 +147,18 @@ class Settings(BaseSettings):
     config: Annotated[tuple[Path, ...], NoDecode] = Field(
         (), description="Guardrail JSONs to load as policies, separated by the path separator."
     )
+    policies: Path | None = Field(
+        None, description="Folder of policies in versions, see `guardrail policies`."
+    )
+    shadow_policies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Policies that judge beside every other one, separated by commas."
+    )
+    watch_config: bool = Field(
+        False, description="Read the guardrail JSONs again when they change, as policies are."
+    )
+    watch_s: float = Field(
+        1.0, gt=0, le=3_600, description="Seconds between two looks whether policies have changed."
+    )
     default_policy: str | None = Field(
         None, description="Policy of requests that name none; the first loaded one if unset."
     )
@@ -227,7 +239,7 @@ class Settings(BaseSettings):
     def _off_is_none(cls, value: object) -> object:
         return None if value in ("", "off") else value
 
-    @field_validator("api_keys", mode="before")
+    @field_validator("api_keys", "shadow_policies", mode="before")
     @classmethod
     def _split_keys(cls, value: object) -> object:
         if isinstance(value, str):
@@ -259,7 +271,10 @@ class Settings(BaseSettings):
         return tuple(key.encode() for key in given)
 
     def config_files(self) -> tuple[Path, ...]:
-        """Return the guardrail JSONs to load: the named ones, else the shipped three."""
-        if self.config:
+        """Return the guardrail JSONs to load: the named ones, else the shipped three.
+
+        With a folder of policies, none is shipped beside it.
+        """
+        if self.config or self.policies is not None:
             return self.config
         return tuple(configs_dir() / f"{name}.json" for name in ("default", "strict", "observe"))

@@ -6,9 +6,9 @@ They read files on disk. `GET /v1/policies` shows the policies that a running se
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.table import Table
@@ -25,6 +25,7 @@ from guardrail_service.commands.group import Commands
 from guardrail_service.errors import ConfigurationError, choices
 
 if TYPE_CHECKING:
+    from guardrail_service.policy.decide import Policy
     from guardrail_service.policy.file import Loaded, Serving
 
 SHIPPED = ("default", "strict", "observe")
@@ -77,7 +78,7 @@ def config_check(
     from guardrail_service.policy.decide import describe
     from guardrail_service.policy.file import load_file
 
-    serving = _serving(pack)
+    serving = serving_at_hand(pack)
     loaded: list[Loaded] = [load_file(path, serving) for path in files]
     if as_json:
         report = [
@@ -101,7 +102,9 @@ def config_check(
 @command
 def config_show(file: FileOrName, pack: PackOption = None) -> None:
     """Print everything a guardrail file means, as JSON: every default and preset filled in."""
-    out.print_json(json.dumps(_described(file, _serving(pack))))
+    from guardrail_service.policy.difference import described
+
+    out.print_json(json.dumps(described(_policy(file, serving_at_hand(pack)))))
 
 
 @config_app.command("diff")
@@ -113,16 +116,14 @@ def config_diff(
 
     Ends with 0 if they mean the same, 1 if they differ, 2 if one is wrong.
     """
-    serving = _serving(pack)
-    before, after = (dict(_leaves(_described(name, serving))) for name in (old, new))
-    for key in ("name", "version", "sha256"):
-        before.pop(key, None)
-        after.pop(key, None)
-    changed = {
-        key: {"old": before.get(key), "new": after.get(key)}
-        for key in sorted(before.keys() | after.keys())
-        if before.get(key) != after.get(key)
-    }
+    from guardrail_service.policy.difference import difference
+
+    serving = serving_at_hand(pack)
+    print_difference(difference(*(_policy(name, serving) for name in (old, new))), as_json=as_json)
+
+
+def print_difference(changed: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> NoReturn:
+    """Print where two policies differ and end with 1, or with 0 where they do not."""
     if as_json:
         out.print_json(json.dumps(changed))
     elif changed:
@@ -153,7 +154,7 @@ def config_upgrade(
     from guardrail_service.policy.file import load_file
     from guardrail_service.policy.file_schema import read_json
 
-    loaded = load_file(file, _serving(pack))
+    loaded = load_file(file, serving_at_hand(pack))
     content = read_json(file)
     if content.get("calibration"):
         raise ConfigurationError(
@@ -171,7 +172,7 @@ def config_upgrade(
         _write_new(output, content)
 
 
-def _serving(pack: str | None) -> Serving:
+def serving_at_hand(pack: str | None) -> Serving:
     """Return what files are checked against: the pack at hand, without loading a model."""
     from guardrail_service.inference.pack import load_pack, resolve
     from guardrail_service.resources import packs_dir
@@ -189,27 +190,12 @@ def _path(name: str, option: str) -> Path:
     return configs_dir() / f"{name}.json"
 
 
-def _described(name: str, serving: Serving) -> dict[str, Any]:
-    from guardrail_service.policy.decide import describe
+def _policy(name: str, serving: Serving) -> Policy:
     from guardrail_service.policy.file import load_file
 
     shipped = name in SHIPPED and not Path(name).exists()
     path = _path(name, "FILE") if shipped else Path(name)
-    policy = load_file(path, serving).policy
-    described = describe(policy)
-    for detector, rule in policy.rules.items():
-        parameters = rule.parameters.model_dump(mode="json", by_alias=True)
-        described["detectors"][detector]["parameters"] = parameters
-    return described
-
-
-def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value that is no object, and the rules of each `on_` key, with its dotted key."""
-    if isinstance(value, dict) and value and ".on_" not in at:
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{at}.{key}" if at else key)
-    else:
-        yield at, value
+    return load_file(path, serving).policy
 
 
 def _text(content: dict[str, Any]) -> str:

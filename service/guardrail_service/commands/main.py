@@ -31,6 +31,7 @@ from guardrail_service.commands.console import (
 )
 from guardrail_service.commands.group import Commands
 from guardrail_service.commands.models import models_app
+from guardrail_service.commands.policies import policies_app
 from guardrail_service.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -300,6 +301,7 @@ def _print_scan(report: ScanReport) -> None:
 
 app.add_typer(config_app, name="config")
 app.add_typer(keys_app, name="keys")
+app.add_typer(policies_app, name="policies")
 app.add_typer(models_app, name="models")
 
 

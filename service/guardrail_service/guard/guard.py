@@ -25,6 +25,7 @@ from guardrail_service.guard.waiting import Cancellation, Turn, Turns
 from guardrail_service.inference.queue.cost import BACKGROUND_S, QueuePlace, Urgency, place_of
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.policy.decide import Policy, decide, findings
+from guardrail_service.policy.served import PolicySet
 from guardrail_service.text.budget import (
     FREE_S,
     LARGE_LOOK_S,
@@ -66,10 +67,12 @@ class Guard:
     """Judges samples under named policies.
 
     Attributes:
+        served: All policies; to set another set is the whole of a switch. A check ends on the
+            policy that it began with.
         turns: Which checks compute; `close` lets those that wait go on to where they end.
 
     Args:
-        policies: By name; the first is used where a request names none.
+        policies: By name, or a whole set of them; the first is used where a request names none.
         registry: Where the policies' detectors are found.
         scheduler: Runs model rows.
         windowers: How each role's model counts tokens.
@@ -84,7 +87,7 @@ class Guard:
 
     def __init__(
         self,
-        policies: Mapping[str, Policy],
+        policies: Mapping[str, Policy] | PolicySet,
         registry: Registry,
         scheduler: Scheduler,
         windowers: Mapping[Role, Windower],
@@ -94,8 +97,8 @@ class Guard:
         warming: Sequence[Callable[[str], Row]] = (),
         cpu_s: float = math.inf,
     ) -> None:
-        self.policies = dict(policies)
-        self.default_policy = default_policy or next(iter(self.policies))
+        self.served = policies if isinstance(policies, PolicySet) else PolicySet(dict(policies))
+        self.default_policy = default_policy or next(iter(self.served.live))
         self._registry = registry
         self._scheduler = scheduler
         self._windowers = dict(windowers)
@@ -104,6 +107,11 @@ class Guard:
         self._warming = tuple(warming)
         self._cpu_s = cpu_s
         self.turns = Turns(shares=scheduler.shares)
+
+    @property
+    def policies(self) -> Mapping[str, Policy]:
+        """Return the live policies by name."""
+        return self.served.live
 
     def check(
         self,
@@ -114,6 +122,7 @@ class Guard:
         mode: Mode = "enforce",
         cancellation: Cancellation | None = None,
         arrived: float | None = None,
+        served: PolicySet | None = None,
     ) -> Verdict:
         """Return the verdict on one sample. Blocks its thread until done, due or cancelled.
 
@@ -126,6 +135,7 @@ class Guard:
             mode: `shadow` reports the decision and always allows.
             cancellation: Lets the caller drop the check.
             arrived: Monotonic second from which the deadline counts; None: now.
+            served: The policies when its request began; None: those of now.
 
         Raises:
             InputError: If the sample or the overrides cannot be judged as they are.
@@ -133,7 +143,7 @@ class Guard:
             Cancelled: If the caller left.
             NotReady: If the service shut down first.
         """
-        rules = self.policy_for(policy, overrides or {})
+        rules = self.policy_for(policy, overrides or {}, served)
         return self.judge(rules, sample, deadline_ms, mode, cancellation, arrived)
 
     def judge(
@@ -246,12 +256,17 @@ class Guard:
         Raises:
             Overloaded: If it cannot be done in time and could be on an idle service.
         """
-        rules = self.policies.get(self._meant(policy))
+        rules = _found(self.served, self._meant(policy))
         due = None if rules is None else _due(rules, deadline_ms, arrived)
         self._scheduler.expect(self._scheduler.costs.estimate(CHECK, sample_size), due, owner)
 
-    def policy_for(self, name: str | None, overrides: Mapping[str, Override]) -> Policy:
-        """Return a loaded policy with a request's changes applied.
+    def policy_for(
+        self,
+        name: str | None,
+        overrides: Mapping[str, Override],
+        served: PolicySet | None = None,
+    ) -> Policy:
+        """Return a loaded policy, of `served` or of the present ones, with a request's changes.
 
         Raises:
             UnknownPolicy: If no such policy is loaded; the message lists those that are.
@@ -262,9 +277,9 @@ class Guard:
         if caller.policies is not None and not caller.may_use(meant):
             expected = choices(meant, caller.policies, "policy")
             raise PolicyRefused(f"policy: this key may not use it; expected {expected}")
-        policy = self.policies.get(meant)
+        policy = _found(served or self.served, meant)
         if policy is None:
-            known = [other for other in sorted(self.policies) if self.is_shown(other)]
+            known = [other for other in sorted(self.served.names()) if self.is_shown(other)]
             expected = choices(meant, known, "policy", "GET /v1/policies")
             raise UnknownPolicy(f"not loaded; expected {expected}", "policy")
         for detector, override in overrides.items():
@@ -345,6 +360,13 @@ FIRST_CHECKS: Mapping[str, Sequence[tuple[int, float]]] = {
 }
 """Code points and milliseconds of a short chat answer and a long report, each over passages that
 are new, as in docs/performance.md: what is expected of checks until some have run here."""
+
+
+def _found(served: PolicySet, name: str) -> Policy | None:
+    """Return what a name means for the caller of this context."""
+    if served.canaries:
+        return served.find(name, CALLER.get())
+    return served.live.get(name) or served.pinned.get(name)
 
 
 def size(sample: Sample) -> int:

@@ -95,19 +95,29 @@ def load_policies(paths: Iterable[Path], serving: Serving) -> dict[str, Policy]:
     """
     policies: dict[str, Policy] = {}
     for path in paths:
-        loaded = load_file(path, serving)
-        for missing in loaded.unserved:
+        policy = load_served(path, serving)
+        if policy.name in policies:
             raise ConfigurationError(
-                f"{path}: evaluator_ids",
-                f"{missing.detector} ({missing.reason})",
-                "detectors that this service and its model pack can run",
+                f"{path}: policy.name", f"{policy.name!r} a second time", "unique names"
             )
-        if loaded.policy.name in policies:
-            raise ConfigurationError(
-                f"{path}: policy.name", f"{loaded.policy.name!r} a second time", "unique names"
-            )
-        policies[loaded.policy.name] = loaded.policy
+        policies[policy.name] = policy
     return policies
+
+
+def load_served(path: Path, serving: Serving) -> Policy:
+    """Return one file's policy, every detector of which can be served.
+
+    Raises:
+        ConfigurationError: If the file is wrong, or a detector cannot be served.
+    """
+    loaded = load_file(path, serving)
+    for missing in loaded.unserved:
+        raise ConfigurationError(
+            f"{path}: evaluator_ids",
+            f"{missing.detector} ({missing.reason})",
+            "detectors that this service and its model pack can run",
+        )
+    return loaded.policy
 
 
 def load_file(path: Path, serving: Serving) -> Loaded:

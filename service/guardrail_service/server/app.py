@@ -27,6 +27,7 @@ from guardrail_service.server.runtime import Runtime
 from guardrail_service.server.schemas import ErrorBody
 from guardrail_service.server.service import Service
 from guardrail_service.server.translate import validation_error
+from guardrail_service.server.watch import Watcher
 from guardrail_service.settings import Settings
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def _lifespan(
         if limiter is not None:
             service.telemetry.registry.register(limiter.uncounted)
         lag = asyncio.ensure_future(service.telemetry.lag.measure())
-        with _reload_on_hangup(runtime):
+        service.telemetry.registry.register(runtime.reloads)
+        with _reload_on_hangup(runtime), _reload_on_change(runtime):
             yield
         lag.cancel()
         await run_in_threadpool(service.close)
@@ -127,17 +129,27 @@ def recorder(runtime: Runtime) -> Recorder | None:
 def _reload_on_hangup(runtime: Runtime) -> Iterator[None]:
     """Reload the configurations on SIGHUP, where the main thread serves."""
 
-    def reload(*_: object) -> None:
-        threading.Thread(target=runtime.reload, name="reload", daemon=True).start()
-
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGHUP"):
         yield
         return
-    before = signal.signal(signal.SIGHUP, reload)
+    before = signal.signal(signal.SIGHUP, runtime.reloads.soon)
     try:
         yield
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@contextmanager
+def _reload_on_change(runtime: Runtime) -> Iterator[None]:
+    """Reload the policies when their files change, where that is asked for."""
+    if runtime.watch is None:
+        yield
+        return
+    watcher = Watcher(runtime.watch, runtime.reloads.tried, runtime.settings.watch_s)
+    try:
+        yield
+    finally:
+        watcher.close()
 
 
 async def _on_guardrail_error(request: Request, error: Exception) -> JSONResponse:

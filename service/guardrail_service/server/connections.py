@@ -21,7 +21,7 @@ from prometheus_client import Counter as Refusals
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from guardrail_service.server.envelope import OPEN_ROUTES
+from guardrail_service.server.envelope import ADMIN_ROUTES, OPEN_ROUTES
 from guardrail_service.server.refusals import REFUSALS
 from guardrail_service.server.schemas import ErrorBody, ErrorReply
 from guardrail_service.settings import Limits, Settings, Timeouts
@@ -229,7 +229,7 @@ class Connection(HttpToolsProtocol):
         self._is_in_head = False
         self._waiting_bytes = 0
         self._cancel("head")
-        if not self.may_ask_all and self.url.partition(b"?")[0].decode() not in OPEN_ROUTES:
+        if not self.may_ask_all and not self._is_served(self.url.partition(b"?")[0].decode()):
             self._refuse_path()
             return
         super().on_headers_complete()
@@ -272,6 +272,10 @@ class Connection(HttpToolsProtocol):
         self._places.note("header_bytes")
         most = self._limits.header_bytes
         self._refuse(431, "headers_too_large", f"headers: expected at most {most} bytes")
+
+    def _is_served(self, path: str) -> bool:
+        is_admin = self.is_operations and path.startswith(ADMIN_ROUTES)
+        return path in OPEN_ROUTES or is_admin
 
     def _refuse_path(self) -> None:
         if self.is_operations:

@@ -19,6 +19,7 @@ from guardrail_service import __version__
 from guardrail_service.detectors.registry import REGISTRY, DetectorSpec
 from guardrail_service.errors import MalformedInput
 from guardrail_service.policy.decide import describe
+from guardrail_service.server.keys import needs
 from guardrail_service.server.schemas import (
     BatchReply,
     BatchRequest,
@@ -30,7 +31,9 @@ from guardrail_service.server.schemas import (
     ErrorReply,
     InfoReply,
     PoliciesReply,
+    PolicyInForce,
     ReadyReply,
+    ReloadReply,
 )
 from guardrail_service.server.service import Gone, Service
 from guardrail_service.server.streams import NDJSON
@@ -100,6 +103,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     429: {"model": ErrorReply, "description": "Other callers' work leaves no room in time."},
     503: {"model": ErrorReply, "description": "Still loading, or shutting down."},
 }
+_STALE = "New policies cannot be served; those of before stay in force."
 _KEYED: dict[int | str, dict[str, Any]] = {401: _ERRORS[401]}
 
 
@@ -210,6 +214,27 @@ def info(service: ServiceIn) -> InfoReply:
         limits=runtime.settings.limits.model_dump(),
         caches={name: found._asdict() for name, found in runtime.caches.stats().items()},
         workers=runtime.settings.workers,
+    )
+
+
+@router.post(
+    "/v1/admin/reload",
+    responses={**_KEYED, 403: _ERRORS[403], 409: {"model": ErrorReply, "description": _STALE}},
+    dependencies=[Depends(needs("admin"))],
+    tags=["operations"],
+)
+def reload(service: ServiceIn) -> ReloadReply:
+    """Read the policies again and say which are in force: the new ones, all of them, or none."""
+    found = service.runtime.reloads.now()
+    canaries = [canary.policy for canary in found.canaries.values()]
+    shadows = [policy for beside in found.shadows.values() for policy in beside]
+    parts = (("live", found.live.values()), ("canary", canaries), ("shadow", shadows))
+    return ReloadReply(
+        policies=[
+            PolicyInForce(name=p.name, version=p.version, sha256=p.sha256, part=part)
+            for part, policies in parts
+            for p in policies
+        ]
     )
 
 

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_service.detectors.registry import REGISTRY
@@ -27,12 +28,15 @@ from guardrail_service.policy.file import (
     Serving,
     default_thresholds_file,
     load_defaults,
-    load_policies,
     load_presets,
 )
 from guardrail_service.policy.fingerprints import fingerprints
+from guardrail_service.policy.served import PolicySet, load_set
+from guardrail_service.policy.versions import policy_files
 from guardrail_service.resources import StartCache, packs_dir
 from guardrail_service.server.refusals import refusals
+from guardrail_service.server.reload import Reloads
+from guardrail_service.server.watch import FileWatch
 from guardrail_service.settings import CacheSettings, Settings
 from guardrail_service.text import language
 from guardrail_service.types import ROLES, Role, Row, RowResult
@@ -54,17 +58,19 @@ class Runtime:
         started = time.perf_counter()
         self.settings = settings
         pack = load_pack(resolve(settings.model_pack, packs_dir()))
-        policies = load_policies(settings.config_files(), serving_for(pack))
-        self.pack = with_models_of(pack, {name for p in policies.values() for name in p.rules})
+        self.watch = watch_of(settings)  # before they are read: later changes count
+        policies = load_set(*policy_sources(settings), serving_for(pack))
+        self.pack = with_models_of(pack, {name for p in policies.all() for name in p.rules})
         refuse_unread(self.pack)
         # No plug-in's model is added while the service runs: what is loaded now is what there is.
         self.serving = dataclasses.replace(serving_for(self.pack), join=None)
         default = settings.default_policy
-        if default is not None and default not in policies:
-            raise ConfigurationError("GUARDRAIL_DEFAULT_POLICY", repr(default), ", ".join(policies))
+        if default is not None and default not in policies.live:
+            names = ", ".join(policies.live)
+            raise ConfigurationError("GUARDRAIL_DEFAULT_POLICY", repr(default), names)
         with ThreadPoolExecutor(1, "prepare") as pool:
             # Patterns and language tables beside the models: each takes a core for about a second.
-            prepared = pool.submit(_prepare, policies.values())
+            prepared = pool.submit(_prepare, policies.all())
             self.sessions = open_sessions(self.pack, _sizes(settings.cache))
             costs = _first_costs()
             start_cache = StartCache(settings.start_cache)
@@ -95,9 +101,14 @@ class Runtime:
             default_policy=default,
             warming=[s.warming for s in self.sessions.values() if isinstance(s, Warms)],
         )
-        self.reload_error: str | None = None
+        self.reloads = Reloads(self.guard, self._load)
         self.refused = refusals()
         self.load_s = time.perf_counter() - started
+
+    @property
+    def reload_error(self) -> str | None:
+        """Return why the policies of before are in force; None if those that lie there are."""
+        return self.reloads.error
 
     def reload(self) -> bool:
         """Read the configurations again; keep the last good ones if that fails.
@@ -105,19 +116,12 @@ class Runtime:
         Returns:
             Whether the new configurations are in force. `reload_error` says why not.
         """
-        try:
-            policies = load_policies(self.settings.config_files(), self.serving)
-            if self.guard.default_policy not in policies:
-                raise ConfigurationError(
-                    "reload", f"no policy {self.guard.default_policy!r}", "the default policy"
-                )
-        except ConfigurationError as error:
-            self.reload_error = str(error)
-            _LOG.error("configuration reload failed, keeping the last good one: %s", error)
-            return False
-        self.guard.policies = policies
-        self.reload_error = None
-        return True
+        return self.reloads.tried()
+
+    def _load(self) -> PolicySet:
+        policies = load_set(*policy_sources(self.settings), self.serving)
+        _prepare(policies.all())
+        return policies
 
     def close(self) -> None:
         """Finish running work within the drain time and stop the workers."""
@@ -130,6 +134,20 @@ class Runtime:
         """Stop at once: whoever waits is told that the service ends."""
         self.guard.turns.close()
         self.scheduler.close()
+
+
+def policy_sources(settings: Settings) -> tuple[tuple[Path, ...], Path | None, tuple[str, ...]]:
+    """Return where policies lie: files, a folder of versions; and which judge in the shadow."""
+    return settings.config_files(), settings.policies, settings.shadow_policies
+
+
+def watch_of(settings: Settings) -> FileWatch | None:
+    """Return what tells when policies have changed; None if nobody wants to know."""
+    folder = settings.policies
+    files = settings.config_files() if settings.watch_config else ()
+    if folder is None:
+        return FileWatch(lambda: files) if files else None
+    return FileWatch(lambda: (*files, *policy_files(folder)))
 
 
 def _first_costs() -> CostModel:

@@ -347,6 +347,21 @@ class PoliciesReply(BaseModel):
     policies: list[dict[str, Any]]
 
 
+class PolicyInForce(BaseModel):
+    """One policy after a reload, and its part."""
+
+    name: str
+    version: str
+    sha256: str
+    part: Literal["live", "canary", "shadow"]
+
+
+class ReloadReply(BaseModel):
+    """The policies that are in force after a reload."""
+
+    policies: list[PolicyInForce]
+
+
 class DetectorsReply(BaseModel):
     """Every published detector and whether this service can run it."""
 

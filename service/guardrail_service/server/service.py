@@ -24,6 +24,7 @@ from guardrail_service.errors import (
 )
 from guardrail_service.guard.guard import Warmed
 from guardrail_service.guard.waiting import Cancellation
+from guardrail_service.policy.served import PolicySet
 from guardrail_service.server.error_replies import error_reply
 from guardrail_service.server.keys import KEY
 from guardrail_service.server.runtime import Runtime
@@ -155,6 +156,7 @@ class Service:
         places = asyncio.Semaphore(at_once)
         departed = asyncio.Event()
         batch = object()
+        served = self.runtime.guard.served  # a reload changes no batch that has begun
 
         async def one(number: int, item: object) -> CheckReply | ErrorReply:
             place = RecordPlace("batch", number)
@@ -162,7 +164,7 @@ class Service:
                 if departed.is_set():
                     raise Cancelled("the caller left")
                 cancellation = Cancellation(batch)
-                return await self._item(item, request_id, departed, cancellation, place)
+                return await self._item(item, request_id, departed, cancellation, place, served)
 
         watcher = asyncio.ensure_future(_set_when(gone, departed))
         try:
@@ -247,13 +249,16 @@ class Service:
         departed: asyncio.Event,
         cancellation: Cancellation,
         place: RecordPlace,
+        served: PolicySet,
     ) -> CheckReply | ErrorReply:
         async def gone() -> None:
             await departed.wait()
 
         try:
             now = time.monotonic()
-            done = await self._run(item, request_id, math.inf, gone, cancellation, now, place)
+            done = await self._run(
+                item, request_id, math.inf, gone, cancellation, now, place, served
+            )
             return done.reply
         except Cancelled:
             raise
@@ -269,6 +274,7 @@ class Service:
         cancellation: Cancellation,
         arrived: float,
         place: RecordPlace,
+        served: PolicySet | None = None,
     ) -> Rendered:
         def work() -> Rendered:
             request = body if isinstance(body, CheckRequest) else parse_check(body)
@@ -281,6 +287,7 @@ class Service:
                 request.mode,
                 cancellation,
                 arrived,
+                served,
             )
             if self.decisions is not None:
                 self.decisions.keep(verdict, sample, request, request_id, *place)

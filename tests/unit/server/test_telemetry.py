@@ -14,7 +14,12 @@ from prometheus_client import generate_latest
 
 from guardrail_service.inference.memory import MemoryStats
 from guardrail_service.inference.store import StoreStats
+from guardrail_service.policy.decide import Policy
+from guardrail_service.policy.served import PolicySet
+from guardrail_service.server.counters import MemoryCounters
+from guardrail_service.server.limiter import Limiter
 from guardrail_service.server.refusals import REFUSALS, refusals
+from guardrail_service.server.reload import Reloads
 from guardrail_service.server.schemas import CheckReply
 from guardrail_service.server.telemetry import Telemetry, log_request, summary
 
@@ -122,7 +127,11 @@ def test_gauges_follow_the_runtime(runtime: Runtime) -> None:
 def test_the_page_lists_every_metric_and_reason(runtime: Runtime) -> None:
     """By the name that a scraper sees, without what Prometheus appends to a histogram."""
     runtime.caches.store = SimpleNamespace(stats=lambda: StoreStats(1, 2, 3, 4))
-    text = generate_latest(Telemetry(runtime).registry).decode()  # type: ignore[arg-type]
+    registry = Telemetry(runtime).registry  # type: ignore[arg-type]
+    registry.register(Limiter(MemoryCounters()).uncounted)
+    served = SimpleNamespace(served=PolicySet({"default": Policy("default", "1", "", {})}))
+    registry.register(Reloads(served, dict))  # type: ignore[arg-type]
+    text = generate_latest(registry).decode()
     kinds = re.findall(r"^# TYPE (\w+) \w+$", text, re.MULTILINE)
     shown_names = {name for name in kinds if not name.endswith("_created")}
     page = (Path(__file__).resolve().parents[3] / "docs" / "api.md").read_text("utf-8")

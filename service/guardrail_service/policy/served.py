@@ -24,7 +24,7 @@ class Canary:
     """A policy on trial: it decides for a share of the callers, always the same ones.
 
     Attributes:
-        share: In (0, 1]. Who is among a smaller share is among a larger one.
+        share: In (0, 1]. A larger share takes everybody whom a smaller one takes.
     """
 
     policy: Policy

@@ -63,6 +63,10 @@ class Journal:
         """Return the answer to a question that was asked before."""
         return self._answers.get(digest)
 
+    def answers(self) -> list[Answer]:
+        """Return all answers that are kept."""
+        return list(self._answers.values())
+
     def add(self, digest: str, answer: Answer) -> None:
         """Keep an answer.
 

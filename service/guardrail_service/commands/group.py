@@ -36,6 +36,7 @@ DISTRIBUTIONS = {
     "grammar": FROM_OFFLINE,
     "judge": FROM_OFFLINE,
     "studio": FROM_OFFLINE,
+    "workflow": FROM_OFFLINE,
     "evaluators": FROM_OFFLINE,
     "decisions": FROM_DECISIONS,
     "models.export": FROM_MODELS,

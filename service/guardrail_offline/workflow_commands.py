@@ -212,7 +212,7 @@ def edit(
     cases: Cases = None,
     labels: LabelsFile = None,
 ) -> None:
-    """Change what a workflow is made of; every value is checked. What rests on it is stale then."""
+    """Change what a workflow is made of; every value is checked."""
     from guardrail_offline.workflow.definition import (
         CASES,
         LABELS,

@@ -36,7 +36,7 @@ _NO_ANSWERS = "the answers are given: there is nobody to ask adversarial questio
 
 
 class Shift(NamedTuple):
-    """How far two samples of one metric are apart.
+    """The distance of two samples of one metric.
 
     Attributes:
         ks: Largest distance of the two distribution functions, 0 to 1.

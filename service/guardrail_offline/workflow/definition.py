@@ -1,4 +1,4 @@
-"""What people choose for a workflow: documents, target, judge and the parameters of each step."""
+"""The choices of people for a workflow: documents, target, judge and the parameters of each step."""
 
 from __future__ import annotations
 

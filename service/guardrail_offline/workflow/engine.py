@@ -61,7 +61,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """Whatever a step found; see `StepRecord`."""
+    """The findings of a step; see `StepRecord`."""
 
     results: Mapping[str, Any]
     inputs: Mapping[str, Any] = field(default_factory=dict)

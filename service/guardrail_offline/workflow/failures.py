@@ -44,7 +44,7 @@ _BANDS = ("low", "middle", "high")
 
 @dataclass(frozen=True)
 class Features:
-    """What is known of cases: columns for the forest, and the same as words.
+    """The facts of cases as columns for the forest, and as words.
 
     Attributes:
         matrix: Shape (cases, columns).

@@ -41,7 +41,7 @@ _LOCK = ".lock"
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """What a step rests on: a file, or a part of one, and the hash that it had.
+    """A file that a step rests on, or a part of one, and the hash that it had.
 
     Attributes:
         file: Relative to the folder.

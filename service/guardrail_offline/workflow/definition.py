@@ -1,4 +1,4 @@
-"""The choices of people for a workflow: documents, target, judge and the parameters of each step."""
+"""The definition of a workflow: documents, target, judge and the parameters of each step."""
 
 from __future__ import annotations
 

@@ -85,7 +85,12 @@ def calibrate(context: StepContext) -> StepOutcome:
             f"no labels: thresholds are as in the evaluation; {tasks[0]} has cases to label, "
             "guardrail workflow edit --labels takes them"
         )
-        results = {"thresholds": found, "agreement": [], "labels": None, "overruled": []}
+        results = {
+            "thresholds": _with_failing(table, found),
+            "agreement": [],
+            "labels": None,
+            "overruled": [],
+        }
         return StepOutcome(results, {"cases": len(table.cases)}, tasks, [note])
     return _with_labels(context, table, gating, context.folder.root / name, tasks)
 
@@ -116,7 +121,7 @@ def _with_labels(
     if parameters.rule == "false_flag" and len(fitted) > 1:
         told += f"; delta {parameters.delta:g} is shared by {len(fitted)} metrics"
     results = {
-        "thresholds": thresholds,
+        "thresholds": _with_failing(table, thresholds),
         "agreement": agreement,
         "labels": words.as_json(),
         "overruled": list(_overruled(table, thresholds, words.whole)),
@@ -252,6 +257,20 @@ def _kept(column: MetricColumn, *, gates: bool, own: float | None = None) -> dic
         "promise": None,
         "why": None,
     }
+
+
+def _with_failing(
+    table: ScoreTable, thresholds: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return thresholds with the share of questions on the wrong side of each."""
+    found = []
+    for one in thresholds:
+        column, failing = table.columns[one["metric"]], None
+        if one["threshold"] is not None:
+            known = int((~np.isnan(column.values[table.units])).sum())
+            failing = rate(int(column.failing(one["threshold"])[table.units].sum()), known)
+        found.append({**one, "failing": failing})
+    return found
 
 
 def _oriented(column: MetricColumn, values: Column) -> Column:

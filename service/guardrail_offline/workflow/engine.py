@@ -203,7 +203,7 @@ class StepStatus:
         }
 
 
-class Engine:
+class StepEngine:
     """Knows the steps, and runs them over folders.
 
     Args:

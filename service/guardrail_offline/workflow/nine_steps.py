@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_offline.workflow.adversarial import challenge
-from guardrail_offline.workflow.engine import Engine, Step, StepStatus
+from guardrail_offline.workflow.engine import StepEngine, Step, StepStatus
 from guardrail_offline.workflow.evaluation import evaluate
 from guardrail_offline.workflow.failures import cluster
 from guardrail_offline.workflow.folder import StepName, StepRecord, opened, step_named
@@ -86,9 +86,9 @@ NINE: Mapping[StepName, Step] = {
 }
 
 
-def engine() -> Engine:
+def engine() -> StepEngine:
     """Return what runs the nine steps; it keeps loaded models."""
-    return Engine(NINE)
+    return StepEngine(NINE)
 
 
 def run(folder: Path, step: str | None = None, **options: Any) -> list[StepName]:
@@ -97,7 +97,7 @@ def run(folder: Path, step: str | None = None, **options: Any) -> list[StepName]
     Args:
         folder: Of the workflow.
         step: Name or number of one step; None for all.
-        options: See `Engine.run`.
+        options: See `StepEngine.run`.
 
     Returns:
         The steps that ran.

@@ -28,7 +28,7 @@ _SEEDS = 4
 _OWN = 0.8
 
 
-class Passage(Protocol):
+class _Passage(Protocol):
     """A passage of a document, as `generation.chunks_of` cuts it."""
 
     @property
@@ -242,7 +242,7 @@ def _umap(vectors: Array, components: int, parameters: TopicParameters) -> Array
 
 
 def _results(
-    chunks: Sequence[Passage],
+    chunks: Sequence[_Passage],
     best: Clustering,
     tried: Sequence[Clustering],
     points: Array,

@@ -38,7 +38,7 @@ _MOST_VALUES = 40
 
 
 @dataclass(frozen=True)
-class Cell:
+class ScoreCell:
     """Some cases of one metric against all others.
 
     Attributes:
@@ -103,7 +103,7 @@ def weaknesses(
 
 def cells_tested(
     table: ScoreTable, cuts: Mapping[str, float | None], parameters: WeaknessParameters
-) -> list[tuple[Cell, float, float]]:
+) -> list[tuple[ScoreCell, float, float]]:
     """Return all cells, alone and in pairs, each with its p-value and the corrected one."""
     kinds = [*((name,) for name in parameters.dimensions), *parameters.pairs]
     cells = list(_cells(table, cuts, kinds, parameters))
@@ -111,7 +111,7 @@ def cells_tested(
     return list(zip(cells, p_values, holm(p_values), strict=True))
 
 
-def p_weak(cell: Cell) -> float:
+def p_weak(cell: ScoreCell) -> float:
     """Return how likely a cell so much worse than the rest is by chance; one-sided.
 
     Source:
@@ -131,7 +131,7 @@ def p_weak(cell: Cell) -> float:
     return float(fisher_exact(table, alternative="greater").pvalue)
 
 
-def _failing(values: Column, cell: Cell) -> Mask:
+def _failing(values: Column, cell: ScoreCell) -> Mask:
     assert cell.cut is not None  # noqa: S101 - asked only where there is one
     higher = cell.column.metric.direction is Direction.HIGHER
     return values < cell.cut if higher else values > cell.cut
@@ -142,7 +142,7 @@ def _cells(
     cuts: Mapping[str, float | None],
     kinds: Sequence[Sequence[str]],
     parameters: WeaknessParameters,
-) -> Iterator[Cell]:
+) -> Iterator[ScoreCell]:
     """Yield cells with enough cases, those with everything or nothing inside left out."""
     facts = [table.facts[place] for place in table.units]
     for name, column in table.columns.items():
@@ -154,7 +154,7 @@ def _cells(
             for chosen in product(*(_values(facts, dimension) for dimension in kind)):
                 wanted = dict(zip(kind, chosen, strict=True))
                 has = np.array([all(f.get(k) == v for k, v in wanted.items()) for f in facts])
-                cell = Cell(column, cuts[name], wanted, values[known], has[known])
+                cell = ScoreCell(column, cuts[name], wanted, values[known], has[known])
                 if int(cell.inside.sum()) >= parameters.least and cell.rests:
                     yield cell
 
@@ -168,7 +168,7 @@ def _values(facts: Sequence[Mapping[str, str]], dimension: str) -> list[str]:
     return sorted(counts, key=lambda value: (-counts[value], value))[:_MOST_VALUES]
 
 
-def _row(cell: Cell, p: float, p_holm: float, alpha: float) -> dict[str, Any]:
+def _row(cell: ScoreCell, p: float, p_holm: float, alpha: float) -> dict[str, Any]:
     inside, outside = cell.values[cell.inside], cell.values[~cell.inside]
     failing, rest_failing, difference = None, None, None
     if cell.cut is not None:

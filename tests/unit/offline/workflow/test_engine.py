@@ -15,7 +15,7 @@ from guardrail_offline.workflow.definition import (
     read_definition,
     write_definition,
 )
-from guardrail_offline.workflow.engine import Engine, Step, StepContext, StepOutcome
+from guardrail_offline.workflow.engine import StepEngine, Step, StepContext, StepOutcome
 from guardrail_offline.workflow.folder import (
     STEPS,
     StepName,
@@ -39,7 +39,7 @@ RESTS: dict[StepName, Rests] = {
 }
 
 
-def working(ran: list[str], broken: Callable[[str], bool] = lambda _name: False) -> Engine:
+def working(ran: list[str], broken: Callable[[str], bool] = lambda _name: False) -> StepEngine:
     """Return an engine whose steps note that they ran; each finds its own parameters.
 
     Calibration finds only alpha: other parameters of it move nothing that anybody rests on.
@@ -57,7 +57,7 @@ def working(ran: list[str], broken: Callable[[str], bool] = lambda _name: False)
         return StepOutcome({"found": found}, files=name)
 
     stored = {"topics": ("documents",), "calibration": ("labels",)}
-    return Engine({
+    return StepEngine({
         step: Step(step, run, RESTS.get(step, ()), stored=stored.get(step, ())) for step in STEPS
     })  # fmt: skip
 
@@ -75,7 +75,7 @@ def change(folder: WorkflowFolder, *assignments: str) -> None:
     write_definition(folder, assigned(read_definition(folder), assignments))
 
 
-def states(engine: Engine, folder: WorkflowFolder) -> dict[str, str]:
+def states(engine: StepEngine, folder: WorkflowFolder) -> dict[str, str]:
     """Return the steps that are not current, with the first reason."""
     found = {one.step: one for one in engine.status(folder) if one.state != "current"}
     return {name: str(one.why[0]) if one.why else one.state for name, one in found.items()}

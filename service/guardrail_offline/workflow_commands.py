@@ -308,8 +308,8 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare workflows with a first one: scores with paired intervals, verdicts, weaknesses."""
-    from guardrail_offline.workflow.comparison import compare as compared
     from guardrail_offline.workflow.folder import opened
+    from guardrail_offline.workflow.workflow_comparison import compare as compared
 
     found = compared(opened(before), [opened(one) for one in after])
     if as_json:

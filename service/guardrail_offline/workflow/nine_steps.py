@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_offline.workflow.adversarial import challenge
-from guardrail_offline.workflow.engine import StepEngine, Step, StepStatus
+from guardrail_offline.workflow.engine import Step, StepEngine, StepStatus
 from guardrail_offline.workflow.evaluation import evaluate
 from guardrail_offline.workflow.failures import cluster
 from guardrail_offline.workflow.folder import StepName, StepRecord, opened, step_named
 from guardrail_offline.workflow.generated_tests import generate_tests, validate_tests
-from guardrail_offline.workflow.thresholds import calibrate
+from guardrail_offline.workflow.people_thresholds import calibrate
 from guardrail_offline.workflow.topics import model_topics
 from guardrail_offline.workflow.variations import vary
 from guardrail_offline.workflow.weaknesses import detect

@@ -32,15 +32,15 @@ class _Passage(Protocol):
     """A passage of a document, as `generation.chunks_of` cuts it."""
 
     @property
-    def id(self) -> str: ...  # noqa: D102
+    def id(self) -> str: ...
     @property
-    def document(self) -> str: ...  # noqa: D102
+    def document(self) -> str: ...
     @property
-    def start(self) -> int: ...  # noqa: D102
+    def start(self) -> int: ...
     @property
-    def end(self) -> int: ...  # noqa: D102
+    def end(self) -> int: ...
     @property
-    def text(self) -> str: ...  # noqa: D102
+    def text(self) -> str: ...
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from guardrail_offline.workflow.definition import (
     read_definition,
     write_definition,
 )
-from guardrail_offline.workflow.engine import StepEngine, Step, StepContext, StepOutcome
+from guardrail_offline.workflow.engine import Step, StepContext, StepEngine, StepOutcome
 from guardrail_offline.workflow.folder import (
     STEPS,
     StepName,

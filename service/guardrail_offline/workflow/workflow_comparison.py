@@ -9,8 +9,8 @@ from guardrail_offline.runs.paired import sign_test
 from guardrail_offline.runs.run_comparison import compare_runs
 from guardrail_offline.workflow.evaluation import RUN
 from guardrail_offline.workflow.folder import StepName, WorkflowFolder
+from guardrail_offline.workflow.people_thresholds import failed_metrics
 from guardrail_offline.workflow.score_table import ScoreTable, rate, read_table
-from guardrail_offline.workflow.thresholds import failed_metrics
 from guardrail_service.errors import ConfigurationError
 
 

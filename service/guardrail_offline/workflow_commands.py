@@ -142,9 +142,9 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run the steps that are missing or stale. A run that was stopped goes on where it was."""
-    from guardrail_offline.workflow.engine import Effort
     from guardrail_offline.workflow.folder import STEPS, TITLES, opened, step_named
     from guardrail_offline.workflow.nine_steps import engine
+    from guardrail_offline.workflow.step_engine import Effort
 
     found, running = opened(folder), engine()
     told = {} if as_json else {"told": lambda name, what: out.print(

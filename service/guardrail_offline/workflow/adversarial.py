@@ -10,7 +10,6 @@ import numpy as np
 from guardrail_offline.report.run_data import Column
 from guardrail_offline.runs.paired import holm
 from guardrail_offline.workflow.definition import AdversarialParameters
-from guardrail_offline.workflow.engine import StepContext, StepOutcome
 from guardrail_offline.workflow.evaluation import (
     RUN,
     answered,
@@ -28,6 +27,7 @@ from guardrail_offline.workflow.score_table import (
     rate,
     read_table,
 )
+from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
 
 _LEAST = 5
 _CURVE = 64

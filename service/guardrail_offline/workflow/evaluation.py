@@ -20,7 +20,6 @@ from guardrail_offline.hosts.targets import TargetSystem, open_target
 from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 from guardrail_offline.runs.shards import write_json
 from guardrail_offline.workflow.definition import TargetChoice
-from guardrail_offline.workflow.engine import StepContext, StepOutcome
 from guardrail_offline.workflow.score_table import (
     MetricColumn,
     ScoreTable,
@@ -29,6 +28,7 @@ from guardrail_offline.workflow.score_table import (
     rate,
     read_table,
 )
+from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
 from guardrail_service.errors import ConfigurationError
 
 LAB = "lab.json"

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from guardrail_offline.runs.paired import holm
 from guardrail_offline.workflow.definition import FailureParameters, TopicParameters
-from guardrail_offline.workflow.engine import StepContext, StepOutcome
 from guardrail_offline.workflow.evaluation import RUN
 from guardrail_offline.workflow.people_thresholds import failed_metrics
 from guardrail_offline.workflow.score_table import Mask, ScoreTable, rate, read_table
+from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
 from guardrail_offline.workflow.topics import EXTRA, embedded, reduced
 from guardrail_service.errors import MissingExtra
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from guardrail_offline.datasets.cases import Case, case_json
 from guardrail_offline.datasets.labs import open_lab
-from guardrail_offline.workflow.engine import StepContext, StepOutcome
 from guardrail_offline.workflow.evaluation import LAB, write_lab
+from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.provenance import sha256_of
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_offline.workflow.adversarial import challenge
-from guardrail_offline.workflow.engine import Step, StepEngine, StepStatus
 from guardrail_offline.workflow.evaluation import evaluate
 from guardrail_offline.workflow.failures import cluster
 from guardrail_offline.workflow.folder import StepName, StepRecord, opened, step_named
 from guardrail_offline.workflow.generated_tests import generate_tests, validate_tests
 from guardrail_offline.workflow.people_thresholds import calibrate
+from guardrail_offline.workflow.step_engine import Step, StepEngine, StepStatus
 from guardrail_offline.workflow.topics import model_topics
 from guardrail_offline.workflow.variations import vary
-from guardrail_offline.workflow.weaknesses import detect
+from guardrail_offline.workflow.weak_cells import detect
 
 _ASKED = ("target", "judge", "steps.evaluation")
 NINE: Mapping[StepName, Step] = {

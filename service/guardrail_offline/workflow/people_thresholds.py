@@ -38,7 +38,6 @@ from guardrail_offline.calibration.statistics import labels_needed
 from guardrail_offline.report.run_data import Column
 from guardrail_offline.runs.shards import whole_file
 from guardrail_offline.workflow.definition import CalibrationParameters
-from guardrail_offline.workflow.engine import StepContext, StepOutcome
 from guardrail_offline.workflow.evaluation import RUN
 from guardrail_offline.workflow.score_table import (
     MetricColumn,
@@ -47,6 +46,7 @@ from guardrail_offline.workflow.score_table import (
     rate,
     read_table,
 )
+from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
 from guardrail_service.errors import ConfigurationError, choices
 from guardrail_service.policy.provenance import sha256_of
 from guardrail_service.types import Direction

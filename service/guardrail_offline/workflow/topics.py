@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from guardrail_offline.evaluators.pack_models import PackModels, sentences_of
 from guardrail_offline.workflow.definition import TopicParameters
-from guardrail_offline.workflow.engine import StepContext, StepOutcome
+from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
 from guardrail_service.errors import MissingExtra
 
 Array = npt.NDArray[np.float64]

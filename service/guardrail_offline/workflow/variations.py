@@ -17,7 +17,6 @@ from guardrail_offline.runs.flips import FlipTally
 from guardrail_offline.runs.run_folder import MANIFEST, recorded
 from guardrail_offline.runs.shards import Layout, ScoredCase, by_group, read_scored
 from guardrail_offline.workflow.definition import VariationParameters
-from guardrail_offline.workflow.engine import StepContext, StepOutcome
 from guardrail_offline.workflow.evaluation import (
     LAB,
     answered,
@@ -28,6 +27,7 @@ from guardrail_offline.workflow.evaluation import (
     scored,
 )
 from guardrail_offline.workflow.score_table import case_facts, rate
+from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
 from guardrail_service.errors import ConfigurationError
 
 _NO_ANSWERS = "the answers are given: there is nobody to ask again"

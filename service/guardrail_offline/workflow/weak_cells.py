@@ -17,7 +17,6 @@ import numpy as np
 from guardrail_offline.report.run_data import Column
 from guardrail_offline.runs.paired import holm
 from guardrail_offline.workflow.definition import WeaknessParameters
-from guardrail_offline.workflow.engine import StepContext, StepOutcome
 from guardrail_offline.workflow.evaluation import RUN
 from guardrail_offline.workflow.score_table import (
     Mask,
@@ -29,6 +28,7 @@ from guardrail_offline.workflow.score_table import (
     rate,
     read_table,
 )
+from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
 from guardrail_service.types import Direction
 
 _BOX = (0.05, 0.25, 0.5, 0.75, 0.95)

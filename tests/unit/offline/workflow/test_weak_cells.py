@@ -8,7 +8,7 @@ from scipy.stats import binom, fisher_exact, mannwhitneyu
 
 from guardrail_offline.runs.paired import holm
 from guardrail_offline.workflow.definition import WeaknessParameters
-from guardrail_offline.workflow.weaknesses import cells_tested, weaknesses
+from guardrail_offline.workflow.weak_cells import cells_tested, weaknesses
 from tests.unit.offline.workflow.made_up import column, facts, table
 
 PARAMETERS = WeaknessParameters(dimensions=("topic", "generator"))

@@ -15,7 +15,6 @@ from guardrail_offline.workflow.definition import (
     read_definition,
     write_definition,
 )
-from guardrail_offline.workflow.engine import Step, StepContext, StepEngine, StepOutcome
 from guardrail_offline.workflow.folder import (
     STEPS,
     StepName,
@@ -24,6 +23,7 @@ from guardrail_offline.workflow.folder import (
     opened,
     step_named,
 )
+from guardrail_offline.workflow.step_engine import Step, StepContext, StepEngine, StepOutcome
 from guardrail_service.errors import ConfigurationError
 
 Rests = tuple[tuple[StepName, str], ...]

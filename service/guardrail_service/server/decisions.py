@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from guardrail_service.policy.decide import Policy, Rule
-    from guardrail_service.server.schemas import CheckRequest
+    from guardrail_service.server.schemas import CheckRequest, FeedbackRequest
     from guardrail_service.settings import DecisionSettings, Settings
     from guardrail_service.types import DetectorResult, Sample, Timings, Verdict
 
@@ -246,6 +246,22 @@ class Recorder(Collector):
                 raise NotRecorded("the decision could not be recorded; try again later")
         else:
             self.store.offer(record)
+
+    def say(self, word: FeedbackRequest) -> FeedbackState:
+        """Store the word of the caller of this context; waits until it is durable.
+
+        Raises:
+            NotRecorded: If the store cannot be reached.
+        """
+        feedback = Feedback(
+            request_id=word.request_id,
+            label=word.label,
+            caller=IDENTITY.get().id,
+            comment=word.comment,
+            item=word.item,
+            metric=word.metric,
+        )
+        return self.store.add_feedback(feedback)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the figures of the store as they are now."""

@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from guardrail_service import __version__
 from guardrail_service.detectors.registry import REGISTRY, DetectorSpec
-from guardrail_service.errors import MalformedInput
+from guardrail_service.errors import InputError, MalformedInput
 from guardrail_service.policy.decide import describe
 from guardrail_service.server.keys import needs
 from guardrail_service.server.schemas import (
@@ -29,6 +29,8 @@ from guardrail_service.server.schemas import (
     ContextsRequest,
     DetectorsReply,
     ErrorReply,
+    FeedbackReply,
+    FeedbackRequest,
     InfoReply,
     PoliciesReply,
     PolicyInForce,
@@ -165,6 +167,23 @@ async def contexts(body: ContextsRequest, request: Request, service: ServiceIn) 
     reply = await service.warm(body, state.request_id, leaving(request), state.caller)
     request.state.log.update(reply.model_dump(exclude={"request_id"}))
     return reply
+
+
+@router.post(
+    "/v1/feedback",
+    responses={200: {"model": FeedbackReply}, **_ERRORS},
+    dependencies=[Depends(needs("feedback"))],
+    tags=["feedback"],
+)
+async def feedback(body: FeedbackRequest, request: Request, service: ServiceIn) -> FeedbackReply:
+    """Store a person's word on a decision; it is durable when the reply comes."""
+    state = await service.feedback(body)
+    request.state.log.update(feedback=state)
+    if state == "unknown":
+        raise HTTPException(404, "no stored decision has this request id")
+    if state == "ambiguous":
+        raise InputError("several decisions have this request id; expected the place", "item")
+    return FeedbackReply(request_id=body.request_id, state=state)
 
 
 @router.post(

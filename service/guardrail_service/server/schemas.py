@@ -152,6 +152,30 @@ class ContextsRequest(_Request):
     contexts: Contexts = Field(min_length=1, description="The passages, as for checks.")
 
 
+class FeedbackRequest(_Request):
+    """A person's word on a decision that was stored."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"request_id": "5f2c9d1e", "label": "fail"}]}
+    )
+
+    request_id: str = Field(
+        min_length=1, max_length=64, description="That of the reply, also in `X-Request-Id`."
+    )
+    label: Literal["pass", "fail", "abstain"] = Field(
+        description="The answer may be shown, may not, or this person cannot tell."
+    )
+    comment: str | None = Field(
+        None, max_length=10_000, description="Why; kept as texts are, or not at all."
+    )
+    item: int | None = Field(
+        None, ge=0, le=100_000, description="Place in the batch, from 0; needed for several items."
+    )
+    metric: str | None = Field(
+        None, max_length=128, description="The metric it is about, `detector.metric`; unset: all."
+    )
+
+
 class StreamRequest(_Request):
     """The first line of a stream: everything about the answer but its text."""
 
@@ -338,6 +362,13 @@ class ContextsReply(BaseModel):
     request_id: str
     sentences: int = Field(description="Distinct sentences of these passages.")
     failed: int = Field(description="Sentences that no model could read; checks will say so.")
+
+
+class FeedbackReply(BaseModel):
+    """Receipt for a person's word; the same word again is stored once."""
+
+    request_id: str = Field(description="That of the decision.")
+    state: Literal["stored", "known"] = Field(description="New, or said before.")
 
 
 class PoliciesReply(BaseModel):

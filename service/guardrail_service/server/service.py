@@ -14,6 +14,9 @@ from contextvars import copy_context
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from fastapi import HTTPException
+from starlette.concurrency import run_in_threadpool
+
 from guardrail_service.errors import (
     Cancelled,
     ConfigurationError,
@@ -34,6 +37,7 @@ from guardrail_service.server.schemas import (
     ContextsReply,
     ContextsRequest,
     ErrorReply,
+    FeedbackRequest,
 )
 from guardrail_service.server.streams import Streams
 from guardrail_service.server.telemetry import Telemetry
@@ -47,7 +51,7 @@ from guardrail_service.server.translate import (
 )
 
 if TYPE_CHECKING:
-    from guardrail_service.server.decisions import Recorder
+    from guardrail_service.server.decisions import FeedbackState, Recorder
 
 T = TypeVar("T")
 STARTED = 256
@@ -173,6 +177,17 @@ class Service:
         finally:
             departed.set()
             watcher.cancel()
+
+    async def feedback(self, word: FeedbackRequest) -> FeedbackState:
+        """Store a person's word and return what became of it.
+
+        Raises:
+            HTTPException: If this service has no store (404).
+            NotRecorded: If the store cannot be reached.
+        """
+        if self.decisions is None:
+            raise HTTPException(404, "this service keeps no decisions")
+        return await run_in_threadpool(self.decisions.say, word)
 
     def close(self) -> None:
         """Drain, then stop the threads."""

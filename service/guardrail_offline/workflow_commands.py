@@ -187,6 +187,23 @@ def show_status(folder: FolderArgument, as_json: AsJson = False) -> None:
     out.print(table)
 
 
+@workflow_app.command("report")
+@command
+def report(
+    folder: FolderArgument,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The page; report.html there if unset.")
+    ] = None,
+) -> None:
+    """Write one page of all steps, with their pictures. It needs no network."""
+    from guardrail_offline.workflow.folder import REPORT, opened
+    from guardrail_offline.workflow.workflow_page import write_page
+
+    target = out_file or folder / REPORT
+    write_page(opened(folder), target)
+    out.print(f"see {plain(str(target))}")
+
+
 @workflow_app.command("edit")
 @command
 def edit(

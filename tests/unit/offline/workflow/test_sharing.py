@@ -1,0 +1,134 @@
+"""A shared workflow comes back as it was, and a zip that means harm leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from guardrail_offline.workflow.definition import TargetChoice, create
+from guardrail_offline.workflow.folder import WorkflowFolder, locked
+from guardrail_offline.workflow.sharing import (
+    MOST_FILES,
+    absolute_paths,
+    delete,
+    receive,
+    share,
+)
+from guardrail_service.errors import ConfigurationError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> WorkflowFolder:
+    """Make a workflow with documents and labels."""
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers/a.md").write_text("The ferry leaves at nine.\n", "utf-8")
+    (tmp_path / "labels.csv").write_text("case,label\na,pass\n", "utf-8")
+    return create(tmp_path / "w", [tmp_path / "papers"], labels=tmp_path / "labels.csv")
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Return every file that is shared."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+def test_a_shared_workflow_is_the_same_elsewhere(folder: WorkflowFolder, tmp_path: Path) -> None:
+    """Every file, and no path of this machine; the same workflow gives the same zip."""
+    archive = tmp_path / "w.zip"
+    assert share(folder, archive) == len(contents(folder.root))
+    with zipfile.ZipFile(archive) as packed:
+        assert all(not name.startswith("/") for name in packed.namelist())
+    other = receive(archive, tmp_path / "elsewhere" / "w")
+    assert contents(other.root) == contents(folder.root)
+    assert absolute_paths(folder) == []
+    again = tmp_path / "again.zip"
+    share(other, again)
+    assert again.read_bytes() == archive.read_bytes()
+
+
+def test_documents_can_stay_at_home(folder: WorkflowFolder, tmp_path: Path) -> None:
+    """Then the zip has none of them."""
+    share(folder, tmp_path / "w.zip", texts=False)
+    with zipfile.ZipFile(tmp_path / "w.zip") as packed:
+        assert not [name for name in packed.namelist() if name.startswith("documents/")]
+
+
+def test_a_zip_inside_of_its_own_workflow_is_refused(folder: WorkflowFolder) -> None:
+    """It would contain itself next time."""
+    with pytest.raises(ConfigurationError, match="a place outside of it"):
+        share(folder, folder.root / "w.zip")
+
+
+def _linked(archive: zipfile.ZipFile) -> None:
+    about = zipfile.ZipInfo("link")
+    about.external_attr = (stat.S_IFLNK | 0o777) << 16
+    archive.writestr(about, "/etc/passwd")
+
+
+def _bomb(archive: zipfile.ZipFile) -> None:
+    archive.writestr("big.json", b"\0" * (8 * 2**20), zipfile.ZIP_DEFLATED)
+
+
+def _crowd(archive: zipfile.ZipFile) -> None:
+    for number in range(MOST_FILES + 1):
+        archive.writestr(zipfile.ZipInfo(f"f{number}"), b"")
+
+
+def _outward(archive: zipfile.ZipFile) -> None:
+    target = TargetChoice(answers="../../answers.jsonl").model_dump()
+    archive.writestr("workflow.json", json.dumps({"target": target}))
+
+
+@pytest.mark.parametrize(
+    ("fill", "message"),
+    [
+        (lambda z: z.writestr("../out.txt", "x"), "leads elsewhere"),
+        (lambda z: z.writestr("/out.txt", "x"), "leads elsewhere"),
+        (lambda z: z.writestr("a\\..\\out.txt", "x"), "leads elsewhere"),
+        (lambda z: z.writestr(".lock", "x"), "leads elsewhere"),
+        (lambda z: (z.writestr("a", "1"), z.writestr("A", "2")), "a name twice"),
+        (_linked, "a link or device"),
+        (_bomb, "times its packed size"),
+        (_crowd, "at most 20000"),
+        (lambda z: z.writestr("readme.txt", "x"), r"no workflow.json"),
+        (_outward, "a path that leads elsewhere"),
+    ],
+    ids=["up", "root", "backslash", "hidden", "twice", "link", "bomb", "crowd", "other", "outward"],
+)
+def test_a_zip_that_means_harm_is_refused_whole(
+    tmp_path: Path, fill: Callable[[zipfile.ZipFile], object], message: str
+) -> None:
+    """Nothing is left, inside or outside of the folder."""
+    archive, home = tmp_path / "in.zip", tmp_path / "home"
+    home.mkdir()
+    with zipfile.ZipFile(archive, "w") as packed:
+        fill(packed)
+    with pytest.raises(ConfigurationError, match=message):
+        receive(archive, home / "w")
+    assert list(home.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "in.zip"]
+
+
+def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
+    """A text, and a folder with content as its goal."""
+    (tmp_path / "in.zip").write_text("no zip", "utf-8")
+    with pytest.raises(ConfigurationError, match="a zip of guardrail workflow share"):
+        receive(tmp_path / "in.zip", tmp_path / "w")
+    with pytest.raises(ConfigurationError, match="a folder with content"):
+        receive(tmp_path / "in.zip", tmp_path)
+
+
+def test_a_workflow_in_use_is_not_deleted(folder: WorkflowFolder) -> None:
+    """Afterwards it is, with everything."""
+    with locked(folder), pytest.raises(ConfigurationError, match="one writer at a time"):
+        delete(folder)
+    delete(folder)
+    assert not folder.root.exists()

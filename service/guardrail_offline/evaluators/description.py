@@ -70,7 +70,7 @@ def chosen(
         ConfigurationError: If no evaluator has one of them.
     """
     specs = CATALOGUE.specs()
-    tags = {part for spec in specs for one in spec.tags for part in (one, one.partition(":")[0])}
+    tags = {part for spec in specs for one in tags_of(spec) for part in _with_framework(one)}
     _known("--method", method, METHODS)
     _known("--tag", tag, tags)
     _known("--problem-type", problem_type, {spec.problem for spec in specs})
@@ -78,7 +78,7 @@ def chosen(
         spec
         for spec in of_suite(suite)
         if method in (None, *spec.tags)
-        and (tag is None or any(tag in (one, one.partition(":")[0]) for one in spec.tags))
+        and (tag is None or any(tag in _with_framework(one) for one in tags_of(spec)))
         and problem_type in (None, spec.problem)
         and deterministic in (None, spec.deterministic)
     ]
@@ -136,8 +136,20 @@ def _shipped_roles() -> frozenset[str]:
 
 
 def tags_of(spec: EvaluatorSpec) -> list[str]:
-    """Return methods and principles, and whether numbers repeat."""
-    return [*spec.tags, "deterministic" if spec.deterministic else "non-deterministic"]
+    """Return methods and principles, and whether numbers repeat.
+
+    Where an evaluator names no part of SR 11-7, its inputs do: one that compares with what should
+    have come out analyses outcomes, and one that needs no such thing can watch live answers.
+    """
+    tags = [*spec.tags]
+    if not any(tag.startswith("sr11-7:") for tag in tags):
+        compares = spec.compares or not spec.inputs.isdisjoint({"expected", "condition"})
+        tags.append("sr11-7:outcomes-analysis" if compares else "sr11-7:ongoing-monitoring")
+    return [*tags, "deterministic" if spec.deterministic else "non-deterministic"]
+
+
+def _with_framework(tag: str) -> tuple[str, str]:
+    return tag, tag.partition(":")[0]
 
 
 def describe(spec: EvaluatorSpec, *, parameters: bool = False) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from guardrail_offline.evaluators.description import (
     judge_free,
     markdown,
     of_suite,
+    tags_of,
 )
 from guardrail_service.errors import ConfigurationError
 
@@ -95,9 +96,14 @@ def test_an_unknown_choice_lists_what_there_is(asked: dict[str, str], known: str
 
 @pytest.mark.parametrize("spec", [pytest.param(one, id=one.id) for one in SPECS])
 def test_every_evaluator_names_its_method_and_a_principle(spec: EvaluatorSpec) -> None:
-    """Of NIST's AI risk management framework."""
+    """Of NIST's AI risk management framework, and of SR 11-7: outcomes need a reference."""
     assert set(METHODS) & set(spec.tags)
     assert any(tag.startswith("nist:") for tag in spec.tags)
+    parts = {tag for tag in tags_of(spec) if tag.startswith("sr11-7:")}
+    assert parts
+    if "expected" in spec.inputs:
+        assert "sr11-7:ongoing-monitoring" not in parts
+    assert all(spec in chosen(tag=part) for part in parts)
 
 
 def test_what_declines_as_shipped_is_named() -> None:

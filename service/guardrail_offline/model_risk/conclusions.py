@@ -1,0 +1,149 @@
+"""The conclusion that a workflow's results support, by rules that the report states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from guardrail_offline.model_risk.report_blocks import Cell, metric_name
+from guardrail_offline.model_risk.step_data import STEP_FILES, JsonPlace, WorkflowData
+
+TOLERATED = 0.05
+"""Share of failing answers that a deciding metric may have."""
+LITTLE_AGREEMENT = 0.6
+"""Kappa below which people agree less than substantially (Landis and Koch 1977)."""
+Word = Literal["not supported", "supported with conditions", "supported"]
+Stand = Literal["beyond", "open", "within", "not judged"]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A metric that decides, against its threshold.
+
+    Attributes:
+        metric: Its name.
+        threshold: Its entry of step 5.
+        failing: Share of questions on the wrong side.
+        stand: Against the tolerated share.
+    """
+
+    metric: str
+    threshold: JsonPlace
+    failing: JsonPlace
+    stand: Stand
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """A conclusion with its reasons, the gravest first."""
+
+    word: Word
+    gates: tuple[Gate, ...]
+    against: tuple[Cell, ...]
+    conditions: tuple[Cell, ...]
+
+
+def conclude(data: WorkflowData, tolerated: float = TOLERATED) -> Conclusion:
+    """Return the conclusion: what speaks against the use, and what has to be done first."""
+    gates = tuple(_gates(data, tolerated))
+    against = [_beyond(gate) for gate in gates if gate.stand == "beyond"]
+    conditions = [_open(gate) for gate in gates if gate.stand == "open"]
+    if not any(gate.stand != "not judged" for gate in gates):
+        conditions.append(("No metric with a threshold that means something was judged.",))
+    conditions += [*_people(data), *_weak(data), *_robust(data), *_missing(data)]
+    word: Word = "supported"
+    if against:
+        word = "not supported"
+    elif conditions:
+        word = "supported with conditions"
+    return Conclusion(word, gates, tuple(against), tuple(conditions))
+
+
+def stand_of(failing: JsonPlace, tolerated: float) -> Stand:
+    """Return how a share of failing answers stands: by its whole 95 % interval."""
+    low, high = failing["interval95"][0].value, failing["interval95"][1].value
+    if not isinstance(low, int | float) or not isinstance(high, int | float):
+        return "not judged"
+    if low > tolerated:
+        return "beyond"
+    return "within" if high <= tolerated else "open"
+
+
+def share_cell(rate: JsonPlace) -> Cell:
+    """Return a rate in words: its share with interval and counts."""
+    if rate.value is None:
+        return ("-",)
+    low, high = rate["interval95"][0], rate["interval95"][1]
+    return (
+        rate["rate"].number("share"),
+        " (",
+        low.number("share"),
+        " to ",
+        high.number("share"),
+        ")",
+    )
+
+
+def _gates(data: WorkflowData, tolerated: float) -> Iterator[Gate]:
+    earlier = {one["metric"].text: one for one in data.results("evaluation")["metrics"]}
+    for one in data.results("calibration")["thresholds"]:
+        if one["gates"].value is not True:
+            continue
+        name = one["metric"].text
+        failing = one["failing"]
+        if failing.value is None and name in earlier and not one["calibrated"].value:
+            failing = earlier[name]["failing"]
+        yield Gate(metric_name(one), one, failing, stand_of(failing, tolerated))
+
+
+def _beyond(gate: Gate) -> Cell:
+    return (f"{gate.metric} fails on ", *share_cell(gate.failing), " of the questions.")
+
+
+def _open(gate: Gate) -> Cell:
+    return (
+        f"{gate.metric} fails on ",
+        *share_cell(gate.failing),
+        " of the questions: the interval does not decide. More test cases would.",
+    )
+
+
+def _people(data: WorkflowData) -> Iterator[Cell]:
+    calibration = data.results("calibration")
+    labels = calibration["labels"]
+    if labels.value is None:
+        yield ("No person has judged any answer: thresholds are not calibrated.",)
+        return
+    kappa = labels["kappa"]["kappa"]
+    if isinstance(kappa.value, int | float) and kappa.value < LITTLE_AGREEMENT:
+        yield ("The people who labelled answers agree with kappa ", kappa.number("f2"), " only.")
+    plain = [one for one in calibration["thresholds"] if one["gates"].value]
+    left = [metric_name(one) for one in plain if not one["calibrated"].value]
+    if left:
+        yield (f"Not calibrated by labels: {', '.join(left)}.",)
+
+
+def _weak(data: WorkflowData) -> Iterator[Cell]:
+    weak = data.results("weaknesses")["weak"]
+    if weak.value:
+        yield (weak.number("count"), " weaknesses beyond chance are open (section 7).")
+
+
+def _robust(data: WorkflowData) -> Iterator[Cell]:
+    shifted = [
+        metric_name(one)
+        for one in data.results("adversarial")["metrics"]
+        if one["shifted"].value is True
+    ]
+    if shifted:
+        yield (f"Adversarial questions change the scores of {', '.join(shifted)}.",)
+
+
+def _missing(data: WorkflowData) -> Iterator[Cell]:
+    absent = [name for name in STEP_FILES if name not in data.present]
+    if absent:
+        yield (f"Not run: {', '.join(absent)}.",)
+    skipped = [name for name in data.present if not data.done(name)]
+    if skipped:
+        yield (f"Skipped, with the reason in its section: {', '.join(skipped)}.",)

@@ -1,0 +1,196 @@
+"""The model-risk report: every number is where the report says, and every text is a text."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrail_offline.model_risk import write_mrm_report
+from guardrail_offline.model_risk.conclusions import conclude
+from guardrail_offline.model_risk.mrm_report import mrm_report
+from guardrail_offline.model_risk.report_blocks import ReportSection
+from guardrail_offline.model_risk.step_data import (
+    STEP_FILES,
+    WorkflowData,
+    resolve,
+    written,
+)
+from guardrail_service.errors import ConfigurationError
+from tests.unit.offline.model_risk.made_workflow import HOSTILE, RESULTS, make_workflow
+
+DAY = date(2026, 11, 23)
+
+
+class Page(HTMLParser):
+    """Collects a page's tags, its numbers, and the text outside of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.numbers: list[tuple[str, str, str]] = []
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag."""
+        self.tags.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave a tag."""
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        """Note a number's text, or other text."""
+        if self.open and self.open[-1] == "data":
+            about = self.tags[-1][1]
+            self.numbers.append((data, about["value"] or "", about["data-form"] or ""))
+        elif "style" not in self.open:
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workflow whose nine steps were run."""
+    return make_workflow(tmp_path_factory.mktemp("workflow") / "wf")
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> Page:
+    """The page of its report, read."""
+    found = Page()
+    found.feed(write_mrm_report(root, "html", day=DAY).read_text("utf-8"))
+    return found
+
+
+def follow(root: Path, place: str, form: Any) -> str | None:
+    """Return what a place of the report holds, written in its form."""
+    whole = place.partition(" of ")
+    values = []
+    for one in (whole[0], whole[2]):
+        file, _, pointer = one.partition(" ")
+        content = json.loads((root / file).read_text("utf-8")) if file else None
+        values.append(resolve(content, pointer) if file else None)
+    return written(values[0], form, values[1])
+
+
+def test_every_number_of_the_page_stands_where_it_says(root: Path, page: Page) -> None:
+    """File, JSON pointer and form give the very text."""
+    assert len(page.numbers) > 120
+    for text, place, form in page.numbers:
+        assert follow(root, place, form) == text, place
+
+
+def test_every_step_that_was_run_is_a_source(page: Page) -> None:
+    """No step is only told about."""
+    files = {place.split(" ")[0] for _, place, _ in page.numbers}
+    assert files == {*STEP_FILES.values(), "workflow.json"}
+
+
+def test_a_changed_result_changes_the_report(tmp_path: Path) -> None:
+    """Numbers come from the files, not from words that steps wrote."""
+    root = make_workflow(tmp_path / "wf")
+    step = root / STEP_FILES["evaluation"]
+    content = json.loads(step.read_text("utf-8"))
+    content["results"]["metrics"][0]["mean"] = 0.123
+    step.write_text(json.dumps(content), "utf-8")
+    assert "0.123" in write_mrm_report(root, day=DAY).read_text("utf-8")
+
+
+def test_texts_of_others_stay_texts(page: Page) -> None:
+    """In the page there is no script, and nothing from elsewhere."""
+    assert HOSTILE in page.text
+    assert not any(tag in ("script", "img", "iframe", "link") for tag, _ in page.tags)
+    for tag, about in page.tags:
+        assert not (set(about) & {"src", "onclick", "onload", "style"}), tag
+        assert (about.get("href") or "#").startswith("#")
+    policy = next(about["content"] for _, about in page.tags if "http-equiv" in about)
+    assert (policy or "").startswith("default-src 'none'")
+
+
+def test_the_page_can_be_read_without_eyes(page: Page) -> None:
+    """Language, landmarks, captions, heads of rows and columns, one first heading."""
+    names = [tag for tag, _ in page.tags]
+    assert ("html", {"lang": "en"}) in page.tags
+    assert names.count("h1") == names.count("main") == 1
+    assert names.count("table") == names.count("caption")
+    assert all(about.get("scope") in ("row", "col") for tag, about in page.tags if tag == "th")
+    ids = [about["id"] for _, about in page.tags if "id" in about]
+    targets = {(about.get("href") or "#")[1:] for tag, about in page.tags if tag == "a"}
+    assert len(ids) == len(set(ids))
+    assert targets <= set(ids)
+
+
+def test_the_same_workflow_gives_the_same_page(root: Path) -> None:
+    """Byte for byte."""
+    first = write_mrm_report(root, day=DAY).read_bytes()
+    assert write_mrm_report(root, day=DAY).read_bytes() == first
+
+
+def test_every_section_says_what_of_the_frameworks_it_speaks_to(root: Path) -> None:
+    """Both of them are there; the appendices speak to none."""
+    sections = [
+        b for b in mrm_report(WorkflowData(root), DAY).blocks if isinstance(b, ReportSection)
+    ]
+    assert [one.title for one in sections][:2] == ["1 Summary", "2 Model description"]
+    assert len(sections) == 14
+    for one in sections:
+        assert bool(one.tags) is not one.title.startswith("Appendix")
+    said = {tag.partition(":")[0] for one in sections for tag in one.tags}
+    assert said == {"sr11-7", "nist"}
+
+
+@pytest.mark.parametrize("gone", [*STEP_FILES, "all"])
+def test_a_step_that_was_not_run_is_said(tmp_path: Path, gone: str) -> None:
+    """And so is one that was skipped; neither stops the report."""
+    names = tuple(STEP_FILES) if gone == "all" else (gone,)
+    missing = write_mrm_report(make_workflow(tmp_path / "a", without=names), day=DAY)
+    assert f"not run ({names[0]})" in missing.read_text("utf-8")
+    skipped = write_mrm_report(make_workflow(tmp_path / "b", skipped=names), day=DAY)
+    assert "This step was skipped: there was nothing to do." in skipped.read_text("utf-8")
+
+
+def test_a_folder_that_is_no_workflow_is_refused(tmp_path: Path) -> None:
+    """With the file that is missing."""
+    with pytest.raises(ConfigurationError, match=r"no workflow\.json"):
+        write_mrm_report(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "calibrated", "stand", "word"),
+    [
+        (0.125, 0.353, True, "beyond", "not supported"),
+        (0.01, 0.2, True, "open", "supported with conditions"),
+        (0.0, 0.05, True, "within", "supported"),
+        (0.0, 0.05, False, "within", "supported with conditions"),
+    ],
+)
+def test_the_conclusion_follows_the_rule(
+    tmp_path: Path, low: float, high: float, calibrated: bool, stand: str, word: str
+) -> None:
+    """By the whole interval; what people did not calibrate is a condition."""
+    root = make_workflow(tmp_path / "wf")
+    calibration = json.loads(json.dumps(RESULTS["calibration"]))
+    (one,) = calibration["thresholds"] = calibration["thresholds"][:1]
+    one["failing"]["interval95"], one["calibrated"] = [low, high], calibrated
+    changed = {"calibration": calibration, "weaknesses": {"weak": []}, "adversarial": {}}
+    for step, results in changed.items():
+        path = root / STEP_FILES[step]
+        content = json.loads(path.read_text("utf-8"))
+        path.write_text(json.dumps({**content, "results": results}), "utf-8")
+    found = conclude(WorkflowData(root))
+    assert ([gate.stand for gate in found.gates], found.word) == ([stand], word)
+
+
+def test_nothing_is_supported_that_was_not_judged(tmp_path: Path) -> None:
+    """A workflow that only has its definition leaves conditions."""
+    found = conclude(WorkflowData(make_workflow(tmp_path / "wf", without=tuple(STEP_FILES))))
+    assert found.word == "supported with conditions"
+    assert found.gates == ()
+    assert any("No metric" in str(cell[0]) for cell in found.conditions)

@@ -23,7 +23,7 @@ pin() {
 	"$uv" pip compile --quiet --universal --python-version 3.11 --no-header \
 		--no-emit-index-url --no-emit-find-links "$@" > log 2>&1 || { cat log; exit 1; }
 }
-for name in runtime demo dev grammar vendors litellm; do
+for name in runtime demo dev grammar vendors litellm ray; do
 	pin --excludes without.txt "$name.in" --output-file "$name.txt" "$@"
 done
 pin --excludes without.txt --overrides despite.txt adapters.in --output-file adapters.txt "$@"

@@ -54,6 +54,7 @@ from guardrail_service.errors import ConfigurationError, MissingExtra
 if TYPE_CHECKING:
     from guardrail_offline.runs.bounds import BoundCheck
     from guardrail_offline.runs.execution import Summary
+    from guardrail_offline.runs.ray_engine import Cluster
     from guardrail_offline.runs.result_files import ResultLayout
     from guardrail_offline.runs.run_comparison import Comparison
 
@@ -247,6 +248,16 @@ def evaluate(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; as many as cores if unset.")
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="local: processes of this machine. ray: workers of a Ray cluster.")
+    ] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(help="HOST:PORT or auto; RAY_ADDRESS if unset, else a Ray of its own."),
+    ] = None,
+    shard_timeout: Annotated[
+        float, typer.Option(min=1, help="With --engine ray: seconds a worker has for one part.")
+    ] = 3600.0,
     shard_rows: Annotated[int, typer.Option(min=1, help="Cases of one resumable part.")] = 200,
     step_limit: Annotated[
         float, typer.Option(min=1, help="Seconds an evaluator may take for one question's cases.")
@@ -347,6 +358,7 @@ def evaluate(
                 _layout(layout),
                 counted,
                 JudgeTeller(),
+                cluster=_cluster(engine, ray_address, workers, shard_timeout),
             ),
         )
     boards = json.loads((out_dir / "leaderboards.json").read_text("utf-8"))
@@ -410,6 +422,20 @@ def compare(
 def names_in(text: str) -> list[str]:
     """Return the names of a list with commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _cluster(
+    engine: str, address: str | None, workers: int | None, shard_timeout_s: float
+) -> Cluster | None:
+    if engine == "ray":
+        from guardrail_offline.runs.ray_engine import Cluster
+
+        return Cluster(address, workers, shard_timeout_s)
+    if engine != "local":
+        raise ConfigurationError("--engine", repr(engine)[:40], "local or ray")
+    if address is not None:
+        raise ConfigurationError("--ray-address", "the engine local", "--engine ray")
+    return None
 
 
 def _layout(name: str) -> ResultLayout:

@@ -32,7 +32,7 @@ from guardrail_offline.hosts.opening import HostChoice, open_chat
 from guardrail_offline.judge.judge_replies import label_weights, parse
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.judge.judge_tasks import Task, answer_schema
-from guardrail_offline.judge.limits import Breaker, Purse, TokenBucket, cost_of
+from guardrail_offline.judge.limits import JudgeLimits, limits_of
 from guardrail_offline.judge.results import FINAL, JudgeResult, JudgeStatus, TokenUsage
 from guardrail_offline.judge.transcripts import REDACTED, TranscriptStore, key_of
 from guardrail_service.errors import ServiceError
@@ -85,6 +85,7 @@ class Judge:
         run: Whose budget is spent; several processes of one run share it.
         clock: Tells seconds.
         sleep: Waits.
+        limits: Of pace and cost, where others ask as well; None for those of the settings alone.
     """
 
     host: ChatHost
@@ -93,20 +94,18 @@ class Judge:
     run: str = ""
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    limits: JudgeLimits | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Begin to count: time, cost and failures."""
         calls, usage = (0, TokenUsage())
         if self.store is not None and self.settings.mode != "replay":
             calls, usage = self.store.spent(self.run, self.settings.model)
-        price = self.settings.price
-        self.purse = Purse(price, self.settings.budget, cost_of(usage, price) if price else 0.0)
+        limits = self.limits or limits_of(self.settings, usage, self.clock, self.sleep)
+        self.purse, self._requests, self._tokens, self._breaker = limits
         self.calls = calls
         self.unusable: str | None = None
         self.has_met_redacted = False
-        self._requests = TokenBucket(self.settings.requests_per_minute, self.clock, self.sleep)
-        self._tokens = TokenBucket(self.settings.tokens_per_minute, self.clock, self.sleep)
-        self._breaker = Breaker(self.settings.give_up_after)
         self._began = self.clock()
         self._jitter = random.Random()  # noqa: S311 - spreads waits, no secrets
         self._lock = threading.Lock()
@@ -449,17 +448,24 @@ def open_judge(settings: JudgeSettings, run: str = "", host: ChatHost | None = N
         ConfigurationError: If the address, the key or the store cannot be used.
         MissingExtra: If it is Bedrock and boto3 is not installed.
     """
-    store = open_store(settings)
-    if host is None:
-        limits = Patience(timeout_s=settings.timeout_s, retries=0)
-        host = open_chat(
-            HostChoice(
-                settings.url,
-                settings.kind,
-                settings.model,
-                settings.key_variable,
-                limits=limits,
-                option="--judge",
-            )
+    return Judge(host or open_host(settings), settings, open_store(settings), run)
+
+
+def open_host(settings: JudgeSettings) -> ChatHost:
+    """Return who is asked, at the address that the settings name.
+
+    Raises:
+        ConfigurationError: If the address or the key cannot be used.
+        MissingExtra: If it is Bedrock and boto3 is not installed.
+    """
+    limits = Patience(timeout_s=settings.timeout_s, retries=0)
+    return open_chat(
+        HostChoice(
+            settings.url,
+            settings.kind,
+            settings.model,
+            settings.key_variable,
+            limits=limits,
+            option="--judge",
         )
-    return Judge(host, settings, store, run)
+    )

@@ -5,9 +5,56 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 from guardrail_offline.hosts.prices import TokenPrice
+from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.judge.results import TokenUsage
+
+
+class HoldsBudget(Protocol):
+    """A cap on what is spent; `Purse` says more."""
+
+    @property
+    def spent(self) -> float:
+        """Return the cost so far."""
+
+    def lay_aside(self, most: TokenUsage) -> float | None:
+        """Return the cost of a call at most; None if the budget does not allow for it."""
+
+    def settle(self, aside: float, usage: TokenUsage) -> None:
+        """Count what a call has cost in the place of what was laid aside."""
+
+
+class HoldsPace(Protocol):
+    """A limit of so much a minute; `TokenBucket` says more."""
+
+    def take(self, amount: float) -> None:
+        """Wait until an amount may begin."""
+
+
+class EndsAsking(Protocol):
+    """The end of asking when nobody answers; `Breaker` says more."""
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether nobody is to be asked any more."""
+
+    @property
+    def succeeded(self) -> bool:
+        """Return whether any try was answered."""
+
+    def note(self, *, answered: bool) -> None:
+        """Count one try."""
+
+
+class JudgeLimits(NamedTuple):
+    """Everything that bounds the asking of one run; several machines may share it."""
+
+    purse: HoldsBudget
+    requests: HoldsPace
+    tokens: HoldsPace
+    breaker: EndsAsking
 
 
 def cost_of(usage: TokenUsage, price: TokenPrice) -> float:
@@ -103,7 +150,12 @@ class Breaker:
     def __init__(self, most: int) -> None:
         self._most, self._failures = most, 0
         self._lock = threading.Lock()
-        self.succeeded = False
+        self._succeeded = False
+
+    @property
+    def succeeded(self) -> bool:
+        """Return whether any try was answered."""
+        return self._succeeded
 
     @property
     def is_open(self) -> bool:
@@ -114,4 +166,27 @@ class Breaker:
         """Count one try."""
         with self._lock:
             self._failures = 0 if answered else self._failures + 1
-            self.succeeded |= answered
+            self._succeeded |= answered
+
+
+def limits_of(
+    settings: JudgeSettings,
+    spent: TokenUsage,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> JudgeLimits:
+    """Return the limits that settings name, for one process.
+
+    Args:
+        settings: Of the judge.
+        spent: What the run has taken before.
+        clock: Tells seconds.
+        sleep: Waits.
+    """
+    price = settings.price
+    return JudgeLimits(
+        Purse(price, settings.budget, cost_of(spent, price) if price else 0.0),
+        TokenBucket(settings.requests_per_minute, clock, sleep),
+        TokenBucket(settings.tokens_per_minute, clock, sleep),
+        Breaker(settings.give_up_after),
+    )

@@ -125,6 +125,24 @@ class TranscriptStore:
         known = None if self._read_only else self.get(key)
         return result if known is None or known.value == result.value else known
 
+    def record(self, key: str) -> tuple[Any, ...] | None:
+        """Return all that is kept of a question, for another store; None if it was not asked."""
+        with self._explained(), self._lock:
+            found = self._connection.execute(
+                f"SELECT key, task, vote, messages, {_COLUMNS} FROM transcripts "  # noqa: S608
+                "WHERE key = ?",
+                (key,),
+            ).fetchone()
+        return None if found is None else tuple(found)
+
+    def keep(self, record: tuple[Any, ...]) -> None:
+        """Keep what another store has of a question."""
+        self._write(
+            f"INSERT OR REPLACE INTO transcripts (key, task, vote, messages, {_COLUMNS}) "  # noqa: S608
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            record,
+        )
+
     def _row(
         self, key: str, task: Task, messages: list[dict[str, Any]], vote: int, result: JudgeResult
     ) -> tuple[Any, ...]:

@@ -6,14 +6,12 @@ the same lab and settings goes on where it was, and ends with the same bytes.
 
 from __future__ import annotations
 
-import heapq
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from guardrail_offline.datasets.labs import LabSource
 from guardrail_offline.evaluators.configured import Configured, config_sha256
@@ -51,12 +49,14 @@ from guardrail_offline.runs.score_tables import (
     runs_of,
 )
 from guardrail_offline.runs.several_answers import Conversations, RunConsistency
+from guardrail_offline.runs.shard_tallies import tallies_of
 from guardrail_offline.runs.shards import (
     Layout,
     ScoredCase,
     ShardPlan,
     by_group,
     cut,
+    in_order,
     read_scored,
     whole_file,
     write_json,
@@ -64,6 +64,9 @@ from guardrail_offline.runs.shards import (
 from guardrail_offline.runs.totals import EvaluatorTally, Missing
 from guardrail_offline.runs.worker import embeddings_of, models_for, write_scores
 from guardrail_service.errors import ConfigurationError, MissingExtra
+
+if TYPE_CHECKING:
+    from guardrail_offline.runs.ray_engine import Cluster
 
 SHARD_ROWS = 200
 
@@ -83,6 +86,7 @@ class RunOptions:
         missing: What a missing answer counts on boards and in findings.
         asked: Told how far the judge is, after each case that it was asked about.
         host: Who answers for the judge, in the place of its address.
+        cluster: The Ray cluster that scores; None for processes of this machine.
         advance: Called with the number of cases of each finished shard.
         begin: Called with the number of cases before the first.
         layout: Of the result files: `keys`, or `h2o` for the whole case in every row.
@@ -100,6 +104,7 @@ class RunOptions:
     missing: Missing = "both"
     asked: Callable[[JudgeProgress], None] = lambda _progress: None
     host: ChatHost | None = None
+    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True)
@@ -146,10 +151,12 @@ def evaluate_lab(lab: LabSource, configured: Sequence[Configured], options: RunO
         if (layout.out / SUMMARY).exists():
             options.advance(plan.cases)
             return _stored(layout.out / SUMMARY)
-        cut(lab, layout, options.shard_rows)
-    asking = JudgeRun(layout, plan, configured, manifest_digest(manifest), options.host)
-    asking.ask(options.asked)
-    summary = finished(layout, plan, configured, fingerprints, options)
+        cut(lab, layout, options.shard_rows, plan.shards)
+    run = manifest_digest(manifest)
+    asking = JudgeRun(layout, plan, configured, run, options.host)
+    if options.cluster is None or asking.is_replay:
+        asking.ask(options.asked)
+    summary = finished(layout, plan, configured, fingerprints, options, run)
     asking.close()
     return summary
 
@@ -160,9 +167,10 @@ def finished(
     configured: Sequence[Configured],
     fingerprints: Mapping[str, str],
     options: RunOptions,
+    run: str = "",
 ) -> Summary:
     """Score the shards that have no scores, put the results together and return the counts."""
-    _score(layout, plan, configured, options)
+    _score(layout, plan, configured, options, fingerprints, run)
     write_json(layout.out / TIMINGS, _timings(layout, plan))
     return _assemble(layout, plan, configured, fingerprints, options)
 
@@ -213,9 +221,14 @@ def _stored(path: Path) -> Summary:
 
 
 def _score(
-    layout: Layout, plan: ShardPlan, configured: Sequence[Configured], options: RunOptions
+    layout: Layout,
+    plan: ShardPlan,
+    configured: Sequence[Configured],
+    options: RunOptions,
+    fingerprints: Mapping[str, str],
+    run: str,
 ) -> None:
-    """Score the shards that have no scores yet, here or in a pool of processes."""
+    """Score the shards that have no scores yet: here, in a pool of processes or on a cluster."""
     left = []
     for shard in range(plan.shards):
         if layout.scores(shard).exists():
@@ -227,6 +240,17 @@ def _score(
     if not left:
         return
     _say_something(configured)
+    if options.cluster is not None:
+        from guardrail_offline.runs.ray_engine import RayPool
+
+        far = RayPool(
+            layout, configured, options.pack, options.step_limit_s, fingerprints, run,
+            options.cluster,
+        )  # fmt: skip
+        far.asked = options.asked
+        for cases in far.score(left):
+            options.advance(cases)
+        return
     if workers == 1 and options.step_limit_s is None:
         models = models_for(configured, options.pack)
         for shard in left:
@@ -275,7 +299,14 @@ def _assemble(
     fingerprints: Mapping[str, str],
     options: RunOptions,
 ) -> Summary:
-    tallies, unanswered = [EvaluatorTally(one) for one in configured], Counter[str]()
+    tallies = tallies_of(layout, plan, configured)
+    boards = [
+        leaderboard(one, plan.models, options.missing, tallies.unanswered)
+        for one in tallies.evaluators
+    ]
+    write_json(layout.out / "leaderboards.json", boards)
+    with whole_file(layout.out / "leaderboards.md") as stream:
+        stream.write(markdown(boards))
     asked = JudgeCounts(configured)
     files = ResultFiles(
         layout.out / "results",
@@ -285,28 +316,14 @@ def _assemble(
         layout=options.layout,
     )
     with long_table(layout.out / "scores.parquet") as table:
-        for scored in _in_order(layout, plan):
+        for scored in in_order(layout, plan.shards):
             files.add(scored)
             table.add(scored)
             asked.add(scored.results)
-            fair = in_averages(scored, configured)
-            unanswered[scored.case.model] += why_unanswered(scored) is not None
-            for tally in tallies:
-                tally.add(scored.case.model, fair.results[tally.configured.id])
     files.close(plan.models)
     if asked.is_judged:
         write_json(layout.out / "judge.json", asked.as_json())
-    boards = [leaderboard(one, plan.models, options.missing, unanswered) for one in tallies]
-    write_json(layout.out / "leaderboards.json", boards)
-    with whole_file(layout.out / "leaderboards.md") as stream:
-        stream.write(markdown(boards))
-    return _findings(layout, plan, configured, tallies, options.missing)
-
-
-def _in_order(layout: Layout, plan: ShardPlan) -> Iterator[ScoredCase]:
-    """Yield all cases in the order of the lab; a line per shard is in memory."""
-    shards = (read_scored(layout, shard) for shard in range(plan.shards))
-    return heapq.merge(*shards, key=attrgetter("index"))
+    return _findings(layout, plan, configured, tallies.evaluators, options.missing)
 
 
 def _findings(

@@ -100,6 +100,11 @@ class JudgeRun:
         self._judged = [one for one in configured if one.judge is not None]
         self._settings = judge_of(configured)
 
+    @property
+    def is_replay(self) -> bool:
+        """Return whether answers come from transcripts alone."""
+        return self._settings is not None and self._settings.mode == "replay"
+
     def ask(self, told: Callable[[JudgeProgress], None] = lambda _: None) -> None:
         """Ask about every case of the shards that have no scores yet.
 

@@ -84,6 +84,7 @@ class Pool:
         pack: Model pack.
         workers: How many processes.
         step_limit_s: Longest an evaluator may take for the cases of one question; None sets none.
+        keeps: Keep the processes, with their models, for the next shards until `close`.
     """
 
     def __init__(
@@ -93,13 +94,23 @@ class Pool:
         pack: str,
         workers: int,
         step_limit_s: float | None,
+        *,
+        keeps: bool = False,
     ) -> None:
         self._layout = layout
         self._configured = tuple(configured)
         self._pack = pack
         self._workers = workers
         self._limit_s = step_limit_s
+        self._keeps = keeps
         self._busy: list[_Worker] = []
+        self._idle: list[_Worker] = []
+
+    def close(self) -> None:
+        """End the processes that were kept."""
+        for worker in self._idle:
+            worker.end()
+        self._idle.clear()
 
     def score(self, shards: Sequence[int]) -> Iterator[int]:
         """Score shards, and yield how many cases each one has when it is finished.
@@ -121,7 +132,7 @@ class Pool:
 
     def _fill(self, left: deque[ShardJob]) -> None:
         while left and len(self._busy) < self._workers:
-            worker = self._started(left[0])
+            worker = self._idle.pop() if self._idle else self._started(left[0])
             self._busy.append(worker)
             worker.give(left.popleft())
 
@@ -145,7 +156,10 @@ class Pool:
                 worker.give(left.popleft())
             else:
                 self._busy.remove(worker)
-                worker.end()
+                if self._keeps:
+                    self._idle.append(worker)
+                else:
+                    worker.end()
             yield found
 
     def _replace_stuck(self, left: deque[ShardJob]) -> None:

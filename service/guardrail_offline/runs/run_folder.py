@@ -65,7 +65,7 @@ def planned(lab: LabSource, layout: Layout, manifest: dict[str, Any]) -> ShardPl
 def sweep(layout: Layout, plan: ShardPlan, configured: Sequence[Configured]) -> None:
     """Remove what an earlier run was writing when it was stopped; only files of our own names."""
     shards = range(plan.shards)
-    parts = (layout.cases, layout.scores, layout.times)
+    parts = (layout.cases, layout.scores, layout.times, layout.tallies)
     written = {
         layout.out: OUTPUTS,
         layout.work: {path(n).name for n in shards for path in parts},

@@ -10,9 +10,11 @@ import hashlib
 import json
 import os
 from array import array
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heapreplace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -24,8 +26,10 @@ from guardrail_offline.datasets.sampled_labs import QuestionSample
 from guardrail_offline.evaluators.result import Result, dumps, result_from_json
 from guardrail_service.errors import ConfigurationError
 
-MAX_SHARDS = 200
-"""All shards' results are open at once when they are put together; the usual limit is 1,024."""
+MAX_SHARDS = 90_000
+"""A lab of more than 18,000,000 rows has larger shards: names of shards have five digits."""
+MOST_OPEN = 200
+"""Files that are open at once while a lab is cut or put together; the usual limit is 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,10 @@ class Layout(NamedTuple):
         """Return the file with a shard's cases."""
         return self.work / f"cases-{shard:05d}.jsonl"
 
+    def part(self, number: int) -> Path:
+        """Return the file with the cases of some shards of a large lab, while it is cut."""
+        return self.work / f"cases-part-{number:05d}.jsonl"
+
     def scores(self, shard: int) -> Path:
         """Return the file with a shard's scores; it exists once the shard is finished."""
         return self.work / f"scores-{shard:05d}.jsonl"
@@ -70,33 +78,73 @@ class Layout(NamedTuple):
         """Return the file that says how long each evaluator took on a shard."""
         return self.work / f"times-{shard:05d}.json"
 
+    def tallies(self, shard: int) -> Path:
+        """Return the file with what a shard adds to the boards."""
+        return self.work / f"tallies-{shard:05d}.json"
+
     def is_cases(self, name: str) -> bool:
         """Return whether a file of the folder of shards holds cases, by its name."""
         return name.startswith("cases-") and name.endswith(".jsonl")
 
 
-def cut(lab: LabSource, layout: Layout, shard_rows: int) -> ShardPlan:
+def cut(lab: LabSource, layout: Layout, shard_rows: int, shards: int | None = None) -> ShardPlan:
     """Write a lab's cases as shards and return how many there are.
 
     The lab is read two or three times and never held in memory: once to count it and to find what
     the variants were made from, once more to write.
+
+    Args:
+        lab: What is cut.
+        layout: Where the shards lie.
+        shard_rows: Cases a shard has at least about.
+        shards: How many, if that was said before.
 
     Raises:
         ConfigurationError: If the lab is empty or a key occurs twice.
     """
     count, sources = _survey(lab)
     groups = RootGroups(lab, sources)
-    shards = max(1, min(MAX_SHARDS, -(-count // shard_rows)))
+    shards = shards or shards_for(count, shard_rows)
     models: dict[str, Case] = {}
+    parts = min(shards, MOST_OPEN)
     with ExitStack() as stack:
-        files = [stack.enter_context(whole_file(layout.cases(n))) for n in range(shards)]
+        paths = [layout.cases(n) if parts == shards else layout.part(n) for n in range(parts)]
+        files = [stack.enter_context(whole_file(path)) for path in paths]
         for index, case in enumerate(lab.cases()):
             grouped = replace(case, group=groups.of(case))
             models.setdefault(case.model, grouped)
             line = dumps({"index": index, "case": case_json(grouped)}) + "\n"
-            files[_shard_of(grouped.group, shards)].write(line)
+            files[_shard_of(grouped.group, shards) % parts].write(line)
+    if parts < shards:
+        for part in range(parts):
+            _cut_part(layout, part, shards)
     known = models_of(models.values(), lab.models)
     return ShardPlan(count, shards, known, tuple(lab.ignored), lab.drawn())
+
+
+def shards_for(cases: int, rows: int) -> int:
+    """Return how many shards there are; beyond `MOST_OPEN` a multiple of it."""
+    wanted = max(1, -(-cases // rows))
+    if wanted <= MOST_OPEN:
+        return wanted
+    return min(MAX_SHARDS, -(-wanted // MOST_OPEN) * MOST_OPEN)
+
+
+def _cut_part(layout: Layout, part: int, shards: int) -> None:
+    """Cut one part of a large lab into its shards, every `MOST_OPEN`th, and remove it."""
+    own = range(part, shards, MOST_OPEN)
+    for first in range(0, len(own), MOST_OPEN):
+        with ExitStack() as stack:
+            files = {
+                shard: stack.enter_context(whole_file(layout.cases(shard)))
+                for shard in own[first : first + MOST_OPEN]
+            }
+            with layout.part(part).open(encoding="utf-8") as lines:
+                for line in lines:
+                    group = json.loads(line)["case"]["group"]
+                    if (stream := files.get(_shard_of(group, shards))) is not None:
+                        stream.write(line)
+    layout.part(part).unlink()
 
 
 def read_cases(path: Path) -> Iterator[tuple[int, Case]]:
@@ -113,6 +161,84 @@ def read_scored(layout: Layout, shard: int) -> Iterator[ScoredCase]:
         for (index, case), line in zip(read_cases(layout.cases(shard)), lines, strict=True):
             results = json.loads(line)["results"]
             yield ScoredCase(index, case, {k: result_from_json(v) for k, v in results.items()})
+
+
+def in_order(layout: Layout, shards: int) -> Iterator[ScoredCase]:
+    """Yield all cases in the order of the lab, however many shards there are.
+
+    In memory is a number per shard and one case; few files are open at once.
+    """
+    readers = OrderedDict[int, _ShardReader]()
+    ends = [(0, 0)] * shards
+    heads = [
+        (found, shard)
+        for shard in range(shards)
+        if (found := _first_index(layout.cases(shard))) is not None
+    ]
+    heapify(heads)
+    try:
+        while heads:
+            _, shard = heads[0]
+            reader = readers.pop(shard, None) or _ShardReader(layout, shard, *ends[shard])
+            readers[shard] = reader
+            yield reader.case()
+            following = reader.following()
+            if following is None:
+                heappop(heads)
+            else:
+                heapreplace(heads, (following, shard))
+            if len(readers) > MOST_OPEN // 2:
+                oldest, closed = readers.popitem(last=False)
+                ends[oldest] = closed.close()
+    finally:
+        for reader in readers.values():
+            reader.close()
+
+
+class _ShardReader:
+    """Reads a finished shard's cases and scores side by side, and goes on where another ended."""
+
+    def __init__(self, layout: Layout, shard: int, cases: int, scores: int) -> None:
+        self._cases = layout.cases(shard).open("rb")
+        self._scores = layout.scores(shard).open("rb")
+        self._cases.seek(cases)
+        self._scores.seek(scores)
+
+    def case(self) -> ScoredCase:
+        """Return the next case with its results."""
+        record, scored = (json.loads(one.readline()) for one in (self._cases, self._scores))
+        results = {k: result_from_json(v) for k, v in scored["results"].items()}
+        return ScoredCase(record["index"], case_from_json(record["case"]), results)
+
+    def following(self) -> int | None:
+        """Return the place in the lab of the case after; None at the end."""
+        place = self._cases.tell()
+        found = _index_in(self._cases.readline())
+        self._cases.seek(place)
+        return found
+
+    def close(self) -> tuple[int, int]:
+        """Close the files and return how far they were read."""
+        ends = self._cases.tell(), self._scores.tell()
+        self._cases.close()
+        self._scores.close()
+        return ends
+
+
+def _first_index(path: Path) -> int | None:
+    with path.open("rb") as lines:
+        return _index_in(lines.readline())
+
+
+def _index_in(line: bytes) -> int | None:
+    """Return the place in the lab of a line of a shard; None of an empty one."""
+    head, mark, _ = line.partition(b",")
+    if mark and head.startswith(_INDEX):
+        return int(head[len(_INDEX) :])
+    return int(json.loads(line)["index"]) if line.strip() else None
+
+
+_INDEX = b'{"index":'
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from guardrail_offline.evaluators.case_view import NO_ANSWER, UNANSWERED
 from guardrail_offline.evaluators.catalogue import AnyEvaluator
@@ -24,6 +24,34 @@ def is_unanswered(reason: str | None) -> bool:
     return reason in UNANSWERED
 
 
+@dataclass(slots=True)
+class ExactSum:
+    """A sum without rounding errors: sums of parts add up to the sum of all, in any order.
+
+    Source:
+        J. R. Shewchuk, "Adaptive Precision Floating-Point Arithmetic" (1997), as in `math.fsum`.
+    """
+
+    parts: list[float] = field(default_factory=list)
+
+    def add(self, value: float) -> None:
+        """Add one finite number."""
+        kept = 0
+        parts = self.parts
+        for part in parts:
+            larger, smaller = (value, part) if abs(value) >= abs(part) else (part, value)
+            value = larger + smaller
+            rest = smaller - (value - larger)
+            if rest:
+                parts[kept] = rest
+                kept += 1
+        parts[kept:] = [value]
+
+    def __float__(self) -> float:
+        """Return the sum, rounded once."""
+        return math.fsum(self.parts)
+
+
 @dataclass
 class MetricTally:
     """One metric of one model.
@@ -32,11 +60,16 @@ class MetricTally:
     """
 
     count: int = 0
-    total: float = 0.0
-    squares: float = 0.0
+    sum: ExactSum = field(default_factory=ExactSum)
+    sum_of_squares: ExactSum = field(default_factory=ExactSum)
     infinite: int = 0
     failing: int = 0
     missing: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> float:
+        """Return the sum of the finite values."""
+        return float(self.sum)
 
     @property
     def mean(self) -> float | None:
@@ -48,7 +81,7 @@ class MetricTally:
         """Return the standard deviation of the sample, or None below two values."""
         if self.count < 2:
             return None
-        spread = self.squares - self.total * self.total / self.count
+        spread = float(self.sum_of_squares) - self.total * self.total / self.count
         return math.sqrt(max(0.0, spread) / (self.count - 1))
 
     @property
@@ -75,8 +108,31 @@ class MetricTally:
             self.infinite += 1
             return
         self.count += 1
-        self.total += value
-        self.squares += value * value
+        self.sum.add(value)
+        square = value * value
+        if math.isfinite(square):
+            self.sum_of_squares.add(square)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `merge` adds to another tally."""
+        return {
+            "count": self.count,
+            "sum": self.sum.parts,
+            "squares": self.sum_of_squares.parts,
+            "infinite": self.infinite,
+            "failing": self.failing,
+            "missing": dict(sorted(self.missing.items())),
+        }
+
+    def merge(self, other: Mapping[str, Any]) -> None:
+        """Add what another tally counted."""
+        self.count += other["count"]
+        self.infinite += other["infinite"]
+        self.failing += other["failing"]
+        self.missing.update(other["missing"])
+        for own, parts in ((self.sum, other["sum"]), (self.sum_of_squares, other["squares"])):
+            for part in parts:
+                own.add(part)
 
 
 class EvaluatorTally:
@@ -93,9 +149,7 @@ class EvaluatorTally:
 
     def add(self, model: str, result: Result) -> None:
         """Count one case of a model."""
-        tallies = self.metrics.setdefault(
-            model, {key: MetricTally() for key in self.evaluator.spec.keys}
-        )
+        tallies = self._metrics_of(model)
         for key, score in result.scores.items():
             if score.value is None:
                 tallies[key].missing[score.reason or "unknown"] += 1
@@ -107,6 +161,38 @@ class EvaluatorTally:
         label = self.evaluator.tally(result)
         if label is not None:
             self._labels.setdefault(model, Counter())[label] += 1
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `merge` adds to another tally of the same evaluator."""
+        return {
+            "computed": self.computed,
+            "errors": self.errors,
+            "metrics": {
+                model: {key: one.as_json() for key, one in metrics.items() if one != MetricTally()}
+                for model, metrics in self.metrics.items()
+            },
+            "labels": {
+                model: [[list(label), count] for label, count in sorted(labels.items())]
+                for model, labels in self._labels.items()
+            },
+        }
+
+    def merge(self, other: Mapping[str, Any]) -> None:
+        """Add what a tally of other cases counted."""
+        self.computed += other["computed"]
+        self.errors += other["errors"]
+        for model, metrics in other["metrics"].items():
+            own = self._metrics_of(model)
+            for key, one in metrics.items():
+                own[key].merge(one)
+        for model, labels in other["labels"].items():
+            counted = self._labels.setdefault(model, Counter())
+            counted.update({tuple(label): count for label, count in labels})
+
+    def _metrics_of(self, model: str) -> dict[str, MetricTally]:
+        if model not in self.metrics:
+            self.metrics[model] = {key: MetricTally() for key in self.evaluator.spec.keys}
+        return self.metrics[model]
 
     def value(self, model: str, key: str) -> float | None:
         """Return a model's value of one metric: its mean, or what exists per model only."""

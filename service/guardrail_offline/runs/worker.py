@@ -22,7 +22,15 @@ from guardrail_offline.hosts.opening import HostChoice
 from guardrail_offline.hosts.text_vectors import open_text_vectors
 from guardrail_offline.judge.judge_client import open_reader
 from guardrail_offline.judge.judge_settings import JudgeSettings
-from guardrail_offline.runs.shards import Layout, by_group, read_cases, whole_file, write_json
+from guardrail_offline.runs.shard_tallies import RunTallies
+from guardrail_offline.runs.shards import (
+    Layout,
+    ScoredCase,
+    by_group,
+    read_cases,
+    whole_file,
+    write_json,
+)
 from guardrail_service.types import State
 
 BEYOND = "max_dataset_rows"
@@ -139,12 +147,16 @@ def write_scores(
     without: Collection[str] = (),
     begin: Begin = _unwatched,
 ) -> int:
-    """Score one shard, write its file and return how many cases it has; the rest is `score`'s."""
+    """Score one shard, write its files and return how many cases it has; the rest is `score`'s."""
     cases = list(read_cases(layout.cases(shard)))
     watch = EvaluatorTimes(begin)
     results = score(cases, configured, models, without, watch.begin)
     spent = {configured[number].id: seconds for number, seconds in sorted(watch.spent.items())}
+    tallies = RunTallies(configured)
+    for index, case in cases:
+        tallies.add(ScoredCase(index, case, results[index]))
     write_json(layout.times(shard), {"cases": len(cases), "cpu_s": spent})
+    write_json(layout.tallies(shard), tallies.as_json())
     with whole_file(layout.scores(shard)) as stream:
         for index, case in cases:
             found = {key: result_json(result) for key, result in results[index].items()}

@@ -9,7 +9,8 @@ import pytest
 from guardrail_offline.datasets.cases import PERTURBATION_SOURCE, Case, Lab, Model, Relationship
 from guardrail_offline.datasets.cases import question_group as group_of
 from guardrail_offline.datasets.labs import lab_source
-from guardrail_offline.runs.shards import Layout, by_group, cut, read_cases, whole_file
+from guardrail_offline.runs import shards
+from guardrail_offline.runs.shards import Layout, by_group, cut, in_order, read_cases, whole_file
 from guardrail_service.errors import ConfigurationError
 
 
@@ -53,6 +54,28 @@ def test_a_variant_without_its_source_stays_with_its_own_question(tmp_path: Path
     (shard,) = shards_of(tmp_path, case("b", "qq", "gone"), rows=9)
     assert shard[0].group == group_of("qq")
     assert shards_of(tmp_path / "circle", case("x", "1", "y"), case("y", "2", "x"), rows=9)
+
+
+def test_a_lab_of_many_shards_is_cut_and_read_with_few_files_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each case in the shard of its question, and all of them in order again."""
+    monkeypatch.setattr(shards, "MOST_OPEN", 4)
+    cases = [case(str(n), f"q{n % 90}") for n in range(200)]
+    layout = Layout(tmp_path)
+    plan = cut(lab_source(Lab(tuple(cases))), layout, 10)
+    assert (plan.cases, plan.shards) == (200, 20)
+    names = sorted(path.name for path in layout.work.iterdir())
+    assert names == [layout.cases(n).name for n in range(20)]
+    homes: dict[str, int] = {}
+    for number in range(20):
+        with whole_file(layout.scores(number)) as stream:
+            for index, found in read_cases(layout.cases(number)):
+                assert homes.setdefault(found.group, number) == number
+                stream.write(f'{{"index": {index}, "key": "{found.key}", "results": {{}}}}\n')
+    assert [one.case.key for one in in_order(layout, 20)] == [one.key for one in cases]
+    again = cut(lab_source(Lab(tuple(cases))), Layout(tmp_path / "b"), 10, shards=3)
+    assert again.shards == 3, "a run that goes on keeps its cut"
 
 
 def test_models_are_the_labs_and_those_only_cases_name(tmp_path: Path) -> None:

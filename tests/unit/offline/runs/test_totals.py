@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 
+import numpy as np
 import pytest
 
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.result import Result, Score
 from guardrail_offline.runs.totals import EvaluatorTally, fails, is_better
 from guardrail_service.types import Direction, State
+
+KEYS = ("rouge_1", "rouge_2", "rouge_l")
 
 
 def test_a_missing_value_lowers_no_mean_and_is_counted() -> None:
@@ -65,3 +69,31 @@ def test_one_value_has_no_deviation_and_no_value_no_mean() -> None:
     )
     assert tally.value("m", "rouge_l") is None
     assert tally.metrics["m"]["rouge_l"].deviation is None
+
+
+def test_tallies_of_parts_are_those_of_the_whole_in_any_order() -> None:
+    """To the last digit, though sums of floating-point numbers are not."""
+    (one,) = configure(["rouge"])
+    rng = np.random.default_rng(20261123)
+    results = [
+        (
+            f"m{n % 2}",
+            Result.of({key: float(rng.random() * 10.0 ** rng.integers(-9, 3)) for key in KEYS}),
+        )
+        for n in range(300)
+    ]
+    whole = EvaluatorTally(one)
+    for model, result in results:
+        whole.add(model, result)
+    parts = [EvaluatorTally(one) for _ in range(7)]
+    for model, result in results:
+        parts[rng.integers(7)].add(model, result)
+    together = EvaluatorTally(one)
+    for part in reversed(parts):
+        together.merge(json.loads(json.dumps(part.as_json())))
+    for model in ("m0", "m1"):
+        found, expected = (each.metrics[model]["rouge_l"] for each in (together, whole))
+        exact = math.fsum(r.scores["rouge_l"].value or 0.0 for m, r in results if m == model)
+        assert found.mean == expected.mean == exact / 150
+        assert found.deviation == expected.deviation
+        assert (found.count, found.failing) == (expected.count, expected.failing)

@@ -378,6 +378,7 @@ class Verdict:
     Attributes:
         summary: One sentence: what happens to the answer and why.
         flagged: The detectors that flagged, the worst first.
+        judged: What policies in the shadow need (`guard.shadow.CheckedSample`); None: there are none.
     """
 
     decision: Decision
@@ -390,3 +391,4 @@ class Verdict:
     redacted_answer: str | None = None
     summary: str = ""
     flagged: tuple[str, ...] = ()
+    judged: Any = field(default=None, compare=False, repr=False)

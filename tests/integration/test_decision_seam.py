@@ -70,7 +70,7 @@ def http(tiny_runtime: Runtime, store: ListStore) -> Iterator[TestClient]:
     runtime = tiny_runtime
     settings = DecisionSettings()
     prints = runtime.serving.fingerprints
-    recorder = Recorder(store, settings, prints, lambda: runtime.guard.policies)
+    recorder = Recorder(store, settings, prints, runtime.guard.in_force)
     app = create_app(runtime=runtime, decisions=recorder)
     add_dialects(app, ("openai",))
     client = TestClient(app)

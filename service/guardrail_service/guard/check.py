@@ -31,6 +31,7 @@ from guardrail_service.types import (
     NoValue,
     Outcome,
     Row,
+    RowOutput,
     Span,
     State,
     Timings,
@@ -59,7 +60,7 @@ _COST_ORDER = {"text": 0, "pattern": 1, "model": 2}
 
 
 class Check:
-    """One sample on its way through the detectors of one policy."""
+    """One sample on its way through the detectors of one policy; `known` rows are not run again."""
 
     def __init__(
         self,
@@ -71,7 +72,9 @@ class Check:
         clock: CheckClock,
         budget: Callable[[], Budget],
         rows_s: float = math.inf,
+        known: Mapping[Row, RowOutput] | None = None,
     ) -> None:
+        self._known = known
         self._started = clock.perf
         self._turn = turn
         self._sample = sample
@@ -98,7 +101,12 @@ class Check:
             for row in rows:
                 self._unique.setdefault(row, len(self._unique))
         rows, owner = tuple(self._unique), cancellation.owner
-        self._ticket = scheduler.submit(rows, self._deadline, owner, not_before=place)
+        if self._known is None:
+            self._ticket = scheduler.submit(rows, self._deadline, owner, not_before=place)
+        else:
+            new = tuple(row for row in rows if row not in self._known)
+            ticket = scheduler.submit(new, self._deadline, owner, not_before=place)
+            self._ticket = ticket.beside(rows, self._known)
         self._cancellation = cancellation
         cancellation.attach(self._turn, self._ticket)
 
@@ -133,6 +141,14 @@ class Check:
                     raise Cancelled("the caller left")
         self._ticket.cancel()  # what the deadline left undone is of no use any more
         return self._outcomes
+
+    def finished(self) -> Mapping[Row, RowOutput]:
+        """Return the outputs of the rows that ran, or were known, when the check ended."""
+        return {
+            row: self._ticket.futures[place].result().outputs
+            for row, place in self._unique.items()
+            if place < len(self._ticket.futures) and _has_outputs(self._ticket.futures[place])
+        }
 
     @property
     def cost_ms(self) -> float:
@@ -182,7 +198,7 @@ class Check:
             if outputs is None:
                 return _TOO_LATE
             outcome = self._detectors[rule.spec.id].reduce(self._sample, outputs, rule.parameters)
-            return _checked(rule, outcome)
+            return checked(rule, outcome)
         except OutOfTime:
             return _TOO_LATE
         except CancelledError:
@@ -234,6 +250,10 @@ class Check:
 _TOO_LATE = Outcome(missing=NoValue(State.NOT_EVALUATED, "deadline"))
 
 
+def _has_outputs(future: RowFuture) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None
+
+
 def _has_run(future: RowFuture) -> bool:
     """Return whether a row was run for its askers, and gave outputs."""
     if isinstance(future, Known) or not future.done():
@@ -252,7 +272,7 @@ def _error(reason: str) -> Outcome:
     return Outcome(missing=NoValue(State.ERROR, reason))
 
 
-def _checked(rule: Rule, outcome: Outcome) -> Outcome:
+def checked(rule: Rule, outcome: Outcome) -> Outcome:
     """Return the outcome, or an error if its scores are not those of the detector's metrics."""
     if outcome.missing is not None:
         return outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,10 +22,11 @@ from guardrail_service.errors import (
 )
 from guardrail_service.guard.check import Check, CheckClock, redact
 from guardrail_service.guard.overrides import Override, overridden
+from guardrail_service.guard.shadow import CheckedSample
 from guardrail_service.guard.waiting import Cancellation, Turn, Turns
 from guardrail_service.inference.queue.cost import BACKGROUND_S, QueuePlace, Urgency, place_of
 from guardrail_service.inference.queue.scheduler import Scheduler
-from guardrail_service.policy.decide import Policy, decide, findings
+from guardrail_service.policy.decide import Decided, Policy, decide, findings
 from guardrail_service.policy.served import PolicySet
 from guardrail_service.text.budget import (
     FREE_S,
@@ -40,6 +42,7 @@ from guardrail_service.types import (
     IDENTITY,
     Action,
     Mode,
+    Outcome,
     Passage,
     Role,
     Row,
@@ -112,6 +115,11 @@ class Guard:
     def policies(self) -> Mapping[str, Policy]:
         """Return the live policies by name."""
         return self.served.live
+
+    def in_force(self, name: str, sha256: str) -> Policy | None:
+        """Return a loaded policy by its name and hash."""
+        found = (p for p in self.served.all() if p.name == name and p.sha256 == sha256)
+        return next(found, None)
 
     def check(
         self,
@@ -198,7 +206,51 @@ class Guard:
                 redacted_answer=redact(sample.answer, spans),
                 summary=decided.summary,
                 flagged=decided.flagged,
+                judged=self._for_shadows(rules, segmented, outcomes, check),
             )
+
+    def beside(self, policy: Policy, judged: CheckedSample) -> Decided:
+        """Return what another policy says of a sample. Blocks; gives way to every check.
+
+        Detectors that it shares with the one that decided are not asked again, and no row is run
+        again; without a deadline, since nobody waits.
+
+        Raises:
+            Overloaded: If other requests' rows fill the queue.
+            NotReady: If the service is shutting down.
+        """
+        outcomes = judged.shared(policy)
+        left = {name: rule for name, rule in policy.rules.items() if name not in outcomes}
+        if left:
+            now, cancellation = time.monotonic(), Cancellation()
+            place = place_of(Urgency(patience_s=BACKGROUND_S, caller=CALLER.get()), now)
+            part = dataclasses.replace(policy, rules=left)
+            with self._turn(place, None, cancellation) as turn:
+                budget = partial(Budget, None, self._cpu_s, FREE_S, turn.give_way, LOOK_S)
+                clock, rows_s = CheckClock.since(None), ROWS_TIMES * self._cpu_s
+                given = (part, judged.sample, self._registry, turn, None, clock, budget, rows_s)
+                check = Check(*given, judged.rows())
+                check.submit(self._scheduler, cancellation, place)
+                outcomes |= check.outcomes()
+        return decide(policy, outcomes)
+
+    def _for_shadows(
+        self,
+        rules: Policy,
+        sample: SegmentedSample,
+        outcomes: Mapping[str, Outcome],
+        check: Check,
+    ) -> CheckedSample | None:
+        """Return what shadows need; None: there are none, or these are not a policy's own rules."""
+        served = self.served
+        if not served.shadows or not (shadows := served.shadows.get(rules.name)):
+            return None
+        others = tuple(policy for policy in shadows if policy is not rules)
+        trial = served.canaries.get(rules.name)
+        is_whole = rules is served.live[rules.name] or (trial and rules is trial.policy)
+        return (
+            CheckedSample(rules, others, sample, outcomes, check) if others and is_whole else None
+        )
 
     def warm(self, contexts: Sequence[Passage], cancellation: Cancellation) -> Warmed:
         """Compute ahead what models need of passages. Blocks; gives way to every check.

@@ -120,9 +120,7 @@ def recorder(runtime: Runtime) -> Recorder | None:
         return None
     from guardrail_service.server.decisions import recorder_for
 
-    return recorder_for(
-        runtime.settings, runtime.serving.fingerprints, lambda: runtime.guard.policies
-    )
+    return recorder_for(runtime.settings, runtime.serving.fingerprints, runtime.guard.in_force)
 
 
 @contextmanager

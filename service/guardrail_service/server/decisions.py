@@ -7,7 +7,7 @@ scheme of `GUARDRAIL_DECISIONS_URL`. Without that setting nothing here is import
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -23,6 +23,7 @@ from guardrail_service.types import IDENTITY
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+    from guardrail_service.guard.shadow import ShadowVerdict
     from guardrail_service.policy.decide import Policy, Rule
     from guardrail_service.server.schemas import CheckRequest, FeedbackRequest
     from guardrail_service.settings import DecisionSettings, Settings
@@ -182,7 +183,7 @@ class Recorder(Collector):
         store: Where they go.
         settings: How large a share of the answers that pass is stored.
         fingerprints: What scores depend on.
-        policies: Returns the policies in force, by name.
+        find: Returns a policy that is in force by its name and hash.
     """
 
     def __init__(
@@ -190,12 +191,12 @@ class Recorder(Collector):
         store: DecisionStore,
         settings: DecisionSettings,
         fingerprints: Mapping[str, str],
-        policies: Callable[[], Mapping[str, Policy]],
+        find: Callable[[str, str], Policy | None],
     ) -> None:
         self.store = store
         self._share = settings.share
         self._fingerprints = fingerprints
-        self._policies = policies
+        self._find = find
         self._noted: set[str] = set()
         self._options: dict[tuple[str, str], str] = {}
         self._random = random.SystemRandom()
@@ -208,8 +209,11 @@ class Recorder(Collector):
         request_id: str,
         route: str,
         item: int = 0,
+        shadow: Sequence[ShadowVerdict] = (),
     ) -> None:
         """Offer one judged sample; where a record is required, wait until it is durable.
+
+        `shadow` is what other policies said of it.
 
         Raises:
             NotRecorded: If a record is required and cannot be kept.
@@ -240,6 +244,16 @@ class Recorder(Collector):
             deadline_ms=request.deadline_ms,
             share=share,
             redacted_answer=verdict.redacted_answer,
+            shadow=tuple(
+                ShadowDecision(
+                    one.policy.name,
+                    one.policy.version,
+                    one.policy.sha256,
+                    one.decision,
+                    one.flagged,
+                )
+                for one in shadow
+            ),
         )
         if self.store.required:
             if not self.store.keep(record):
@@ -269,8 +283,8 @@ class Recorder(Collector):
 
     def _options_of(self, name: str, sha256: str, request: CheckRequest) -> dict[str, str]:
         """Return the hash of each detector's parameters, unless the policy is in force no more."""
-        policy = self._policies().get(name)
-        if policy is None or policy.sha256 != sha256:
+        policy = self._find(name, sha256)
+        if policy is None:
             return {}
         if sha256 not in self._noted:
             self._noted.add(sha256)
@@ -298,11 +312,11 @@ def options_hash(rule: Rule) -> str:
 def recorder_for(
     settings: Settings,
     fingerprints: Mapping[str, str],
-    policies: Callable[[], Mapping[str, Policy]],
+    find: Callable[[str, str], Policy | None],
 ) -> Recorder:
     """Return what keeps decisions as the settings say.
 
     Raises:
         ConfigurationError: If the store cannot be used.
     """
-    return Recorder(open_store(settings.decisions), settings.decisions, fingerprints, policies)
+    return Recorder(open_store(settings.decisions), settings.decisions, fingerprints, find)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -39,6 +40,7 @@ from guardrail_service.server.schemas import (
     ErrorReply,
     FeedbackRequest,
 )
+from guardrail_service.server.shadows import Shadows
 from guardrail_service.server.streams import Streams
 from guardrail_service.server.telemetry import Telemetry
 from guardrail_service.server.translate import (
@@ -49,6 +51,7 @@ from guardrail_service.server.translate import (
     to_reply,
     to_sample,
 )
+from guardrail_service.types import Sample, Verdict
 
 if TYPE_CHECKING:
     from guardrail_service.server.decisions import FeedbackState, Recorder
@@ -72,7 +75,7 @@ class RecordPlace(NamedTuple):
     item: int = 0
 
 
-CHECK_ROUTE = RecordPlace("check")
+CHECK_ROUTE, STREAM = RecordPlace("check"), RecordPlace("stream")
 
 
 class Rendered(NamedTuple):
@@ -95,7 +98,9 @@ class Service:
         self._running = 0
         self._of: Counter[Caller] = Counter()
         self._threads = _started(self._limits.concurrent_requests)
-        self.streams = Streams(runtime, self.telemetry, self._threads, decisions)
+        self.shadows = Shadows(runtime.guard)
+        self.telemetry.registry.register(self.shadows)
+        self.streams = Streams(runtime, self.telemetry, self._threads, self._keep_stream)
 
     async def check(
         self,
@@ -193,6 +198,7 @@ class Service:
         """Drain, then stop the threads."""
         self.runtime.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
+        self.shadows.close(self.runtime.settings.drain_s)
         if self.decisions is not None:
             self.decisions.store.close(self.runtime.settings.drain_s)
 
@@ -304,14 +310,45 @@ class Service:
                 arrived,
                 served,
             )
-            if self.decisions is not None:
-                self.decisions.keep(verdict, sample, request, request_id, *place)
+            if self.decisions is not None or verdict.judged is not None:
+                self._keep(verdict, sample, request, request_id, place)
             reply = to_reply(verdict, request, request_id)
             return Rendered(reply, reply.model_dump_json())
 
         done = await self._in_thread(work, gone, cancellation)
         self.telemetry.check(done.reply)
         return done
+
+    def _keep_stream(
+        self, verdict: Verdict, sample: Sample, request: CheckRequest, request_id: str
+    ) -> None:
+        self._keep(verdict, sample, request, request_id, STREAM)
+
+    def _keep(
+        self,
+        verdict: Verdict,
+        sample: Sample,
+        request: CheckRequest,
+        request_id: str,
+        place: RecordPlace,
+    ) -> None:
+        """Have a verdict recorded, and the policies in the shadow of its own asked.
+
+        Their word is in the record, unless the record has to be durable before the reply: no
+        reply waits for them.
+
+        Raises:
+            NotRecorded: If a record is required and cannot be kept.
+        """
+        then = None
+        if self.decisions is not None:
+            given = (verdict, sample, request, request_id, *place)
+            if verdict.judged is None or self.decisions.store.required:
+                self.decisions.keep(*given)
+            else:
+                then = partial(self.decisions.keep, *given)
+        if verdict.judged is not None:
+            self.shadows.offer(verdict.judged, verdict.decision, then)
 
     async def _in_thread(self, work: Callable[[], T], gone: Gone, cancellation: Cancellation) -> T:
         """Return what `work` gives; it is cancelled when the caller leaves."""

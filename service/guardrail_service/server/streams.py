@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
@@ -58,16 +58,14 @@ from guardrail_service.server.translate import (
     to_sample,
 )
 from guardrail_service.streaming.guarded import Ended, Release, StreamedCheck
-from guardrail_service.types import CALLER
-
-if TYPE_CHECKING:
-    from guardrail_service.server.decisions import Recorder
+from guardrail_service.types import CALLER, Sample, Verdict
 
 _LOG = logging.getLogger(__name__)
 NDJSON = "application/x-ndjson"
 _PLACEHOLDER = "-"
 """Stands for the answer while the first line is checked; never judged."""
 T = TypeVar("T")
+Keep = Callable[[Verdict, Sample, CheckRequest, str], object]
 
 
 class Streams:
@@ -77,7 +75,7 @@ class Streams:
         runtime: The loaded service.
         telemetry: Counts their verdicts.
         threads: Judge; a stream holds one only while a part of it is judged.
-        decisions: Keeps their verdicts; None: nobody does.
+        keep: Called with each last verdict, its sample, its request and the request's id.
     """
 
     def __init__(
@@ -85,9 +83,9 @@ class Streams:
         runtime: Runtime,
         telemetry: Telemetry,
         threads: Executor,
-        decisions: Recorder | None = None,
+        keep: Keep,
     ) -> None:
-        self.decisions = decisions
+        self.keep = keep
         self._runtime = runtime
         self._telemetry = telemetry
         self._threads = threads
@@ -306,7 +304,7 @@ class _Stream:
         """Count the last word and return its line, which may be long."""
 
         def work() -> tuple[StreamFinal, bytes]:
-            self._record(ended)
+            self._streams.keep(ended.verdict, self._check.sample, self._whole, self._request_id)
             final = StreamFinal(
                 reason=ended.reason,
                 processed_index=self._check.state.released,
@@ -318,18 +316,6 @@ class _Stream:
         final, line = await self._streams.judged(work)
         self._streams.count(final, self._request)
         return line
-
-    def _record(self, ended: Ended) -> None:
-        decisions = self._streams.decisions
-        if decisions is None:
-            return
-        decisions.keep(
-            ended.verdict,
-            self._check.sample,
-            self._whole,
-            self._request_id,
-            "stream",
-        )
 
     def _error(self, error: ServiceError) -> StreamError:
         self._request.state.log["error"] = error.code

@@ -21,6 +21,7 @@ from guardrail_service.server.limiter import Limiter
 from guardrail_service.server.refusals import REFUSALS, refusals
 from guardrail_service.server.reload import Reloads
 from guardrail_service.server.schemas import CheckReply
+from guardrail_service.server.shadows import Shadows
 from guardrail_service.server.telemetry import Telemetry, log_request, summary
 
 
@@ -131,6 +132,7 @@ def test_the_page_lists_every_metric_and_reason(runtime: Runtime) -> None:
     registry.register(Limiter(MemoryCounters()).uncounted)
     served = SimpleNamespace(served=PolicySet({"default": Policy("default", "1", "", {})}))
     registry.register(Reloads(served, dict))  # type: ignore[arg-type]
+    registry.register(Shadows(served))  # type: ignore[arg-type]
     text = generate_latest(registry).decode()
     kinds = re.findall(r"^# TYPE (\w+) \w+$", text, re.MULTILINE)
     shown_names = {name for name in kinds if not name.endswith("_created")}

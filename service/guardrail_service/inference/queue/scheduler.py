@@ -105,6 +105,12 @@ class Ticket:
         self._drop = drop
         self._has_left = False
 
+    def beside(self, rows: Sequence[Row], known: Mapping[Row, RowOutput]) -> Ticket:
+        """Return the ticket of all `rows`, of which these are the ones that were not known."""
+        own = iter(self.futures)
+        futures = [Known(known[row]) if row in known else next(own) for row in rows]
+        return Ticket(futures, self._drop, self.cost_ms)
+
     def cancel(self) -> None:
         """Leave: rows that nobody else waits for are dropped; one that runs is not waited for.
 

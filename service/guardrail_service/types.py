@@ -378,7 +378,7 @@ class Verdict:
     Attributes:
         summary: One sentence: what happens to the answer and why.
         flagged: The detectors that flagged, the worst first.
-        judged: What policies in the shadow need (`guard.shadow.CheckedSample`); None: there are none.
+        judged: For policies in the shadow, a `guard.shadow.CheckedSample`; None: there are none.
     """
 
     decision: Decision

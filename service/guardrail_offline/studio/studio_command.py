@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guardrail_service.commands.console import command, err, out
+from guardrail_service.commands.console import (
+    Configs,
+    PackOption,
+    command,
+    err,
+    out,
+    settings_from,
+)
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 if TYPE_CHECKING:
@@ -30,6 +37,11 @@ def studio(
     policies: Annotated[
         Path | None, typer.Option(help="Folder of policy versions that a deployment serves.")
     ] = None,
+    config: Configs = None,
+    pack: PackOption = None,
+    service: Annotated[
+        str, typer.Option(help="Address of your service, for commands to copy.")
+    ] = "http://127.0.0.1:8080",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8090,
     keys: Annotated[
@@ -48,6 +60,7 @@ def studio(
         import uvicorn
 
         from guardrail_offline.studio.access import LOOPBACK, Access
+        from guardrail_offline.studio.judging import Judge
         from guardrail_offline.studio.studio_app import studio_app
         from guardrail_offline.studio.studio_pages import Studio
         from guardrail_offline.studio.workspace import open_workspace
@@ -61,9 +74,10 @@ def studio(
         port = listener.getsockname()[1]
         access = Access(port, None if keys is None else _finder(keys))
         workspace = open_workspace(work, sources or (), policies)
+        judge = Judge(settings_from(config=tuple(config or ()), model_pack=pack), service)
         hosts = {f"{one}:{port}" for one in ("127.0.0.1", "localhost", "[::1]")}
         app = studio_app(
-            Studio(access, workspace, secure=https),
+            Studio(access, workspace, judge, secure=https),
             frozenset({h.lower() for h in name or ()} | (hosts if host in LOOPBACK else set())),
         )
         shown = f"[{host}]" if ":" in host else host
@@ -79,6 +93,7 @@ def studio(
         try:
             uvicorn.Server(config).run(sockets=[listener])
         finally:
+            judge.close()
             workspace.close()
 
 

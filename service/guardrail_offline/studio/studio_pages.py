@@ -23,11 +23,12 @@ from guardrail_offline.studio.access import (
 from guardrail_service import __version__
 
 if TYPE_CHECKING:
+    from guardrail_offline.studio.judging import Judge
     from guardrail_offline.studio.workspace import Workspace
 
 LONGEST_NAME = 80
 STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-PARTS = (("/label", "Label"),)
+PARTS = (("/label", "Label"), ("/try", "Try"))
 """Address and name of each part, in the order of the loop."""
 SHARED_STYLE = "colours.css"
 """The report's colours, in light and dark."""
@@ -40,12 +41,14 @@ class Studio:
     Attributes:
         access: Tokens and sessions.
         workspace: Labellings, labs, the store and the policies that were given at the start.
+        judge: Models and policies, loaded when first needed.
         secure: The browser reaches the studio by https only.
         notices: Shown on the overview.
     """
 
     access: Access
     workspace: Workspace
+    judge: Judge
     secure: bool = False
     notices: tuple[str, ...] = field(default=())
 

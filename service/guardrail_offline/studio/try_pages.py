@@ -28,7 +28,9 @@ def try_policies(studio: StudioIn, person: Person) -> list[dict[str, Any]]:
         found = studio.judge.policies().values()
     except ServiceError as error:
         raise HTTPException(503, str(error)) from None
-    return [{"name": p.name, "version": p.version, "calibrated": p.calibrated} for p in found]
+    return [
+        {"name": p.name, "version": p.version, "calibrated": bool(p.calibration)} for p in found
+    ]
 
 
 @router.post("/check")

@@ -69,7 +69,9 @@ function passageView(text, number, evidence) {
 export function scores(detectors) {
   const rows = [];
   for (const [name, detector] of Object.entries(detectors)) {
-    const metrics = Object.entries(detector.metrics || {});
+    // Of metrics that nothing is compared with, the first stands for all.
+    const metrics = Object.entries(detector.metrics || {})
+      .filter(([, metric], index) => !index || metric.flagged || (metric.threshold !== null && metric.threshold !== undefined));
     if (!metrics.length) metrics.push([null, null]);
     metrics.forEach(([key, metric], index) => rows.push(make("tr", { class: detector.flagged ? "flagged" : "" },
       index ? make("td", {}) : make("th", { scope: "row" }, words(name)),

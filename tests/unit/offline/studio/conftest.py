@@ -12,9 +12,11 @@ import httpx
 import pytest
 
 from guardrail_offline.studio.access import Access
+from guardrail_offline.studio.judging import Judge
 from guardrail_offline.studio.studio_app import studio_app
 from guardrail_offline.studio.studio_pages import Studio
 from guardrail_offline.studio.workspace import Workspace, open_workspace
+from guardrail_service.settings import Settings
 
 HOST = "127.0.0.1:8090"
 CASES = ("one", "two", "three")
@@ -41,10 +43,29 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
     opened.close()
 
 
+@pytest.fixture(scope="session")
+def judge(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    """Judges under the policy `tiny`, which passes no exclamation mark."""
+    content = {
+        "evaluator_ids": ["groundedness", "looping", "text_matching"],
+        "calibrated_thresholds": {"groundedness": {"groundedness": -1.0}},
+        "policy": {
+            "name": "tiny",
+            "version": "1",
+            "parameters": {"text_matching": {"condition": 'NOT "!"'}},
+        },
+    }
+    path = tmp_path_factory.mktemp("judge") / "tiny.json"
+    path.write_text(json.dumps(content))
+    judging = Judge(Settings(model_pack=str(tiny), config=(path,), workers=1))
+    yield judging
+    judging.close()
+
+
 @pytest.fixture
-def studio(workspace: Workspace) -> Studio:
+def studio(workspace: Workspace, judge: Judge) -> Studio:
     """A studio on loopback."""
-    return Studio(Access(8090), workspace)
+    return Studio(Access(8090), workspace, judge)
 
 
 class Browser(httpx.AsyncClient):

@@ -9,6 +9,7 @@ import pytest
 
 from guardrail_offline.studio import access
 from guardrail_offline.studio.access import SECURITY_HEADERS, Access
+from guardrail_offline.studio.judging import Judge
 from guardrail_offline.studio.studio_pages import Studio
 from guardrail_offline.studio.workspace import Workspace, open_workspace
 from guardrail_service.errors import ConfigurationError
@@ -115,11 +116,11 @@ async def test_every_reply_says_what_a_browser_may_do(browser: Browser) -> None:
     assert "unsafe" not in SECURITY_HEADERS["Content-Security-Policy"]
 
 
-async def test_hostile_texts_and_names_stay_text(tmp_path: Any, anyio_backend: str) -> None:
+async def test_hostile_texts_and_names_stay_text(tmp_path: Any, judge: Judge) -> None:
     """In pages they are escaped; to scripts they are JSON; in files they come back as they were."""
     folder = tasks(tmp_path / "s", HOSTILE, question=HOSTILE[0], contexts=list(HOSTILE))
     workspace = open_workspace(tmp_path / "w", [str(folder)])
-    studio = Studio(Access(8090), workspace)
+    studio = Studio(Access(8090), workspace, judge)
     async with Browser(studio) as client:
         await client.come_in(studio, HOSTILE[1])
         reply = await client.get("/label/s/case/1")
@@ -183,10 +184,10 @@ async def test_a_stale_tab_gets_the_present_word(browser: Browser) -> None:
     assert (await browser.put("/label/sample/case/1", json=body)).status_code == 200
 
 
-async def test_elsewhere_a_key_opens(workspace: Workspace) -> None:
+async def test_elsewhere_a_key_opens(workspace: Workspace, judge: Judge) -> None:
     """One with the right `decisions`, as long as it is not revoked; there are no tokens then."""
     known = {"ada": ("ada-id", frozenset({"decisions"})), "app": ("app", frozenset({"check"}))}
-    studio = Studio(Access(8090, known.get), workspace)
+    studio = Studio(Access(8090, known.get), workspace, judge)
     async with Browser(studio) as client:
         for key in ("", "app", "none"):
             assert (await client.post("/sign-in", data={"key": key})).status_code == 403
@@ -214,3 +215,17 @@ async def test_what_is_no_source_is_refused(tmp_path: Any) -> None:
         open_workspace(tmp_path / "w", [str(tmp_path / "none")])
     with pytest.raises(ConfigurationError, match="two stores"):
         open_workspace(tmp_path / "w", ["sqlite:///a", "sqlite:///b"])
+
+
+async def test_an_answer_can_be_tried(browser: Browser) -> None:
+    """The page gets the reply of the service, marks and all; a wrong body is refused."""
+    (policy,) = (await browser.get("/try/policies")).json()
+    assert policy == {"name": "tiny", "version": "1", "calibrated": False}
+    body = {"question": HOSTILE[0], "contexts": [HOSTILE[1]], "answer": "The pool opens at seven!"}
+    reply = (await browser.post("/try/check", json=body)).json()
+    assert (reply["decision"], reply["flagged"]) == ("flag", ["text_matching"])
+    assert reply["detectors"]["groundedness"]["metrics"]["groundedness"]["threshold"] == -1.0
+    refused = (await browser.post("/try/check", json={"answer": " "})).json()
+    assert refused["error"]["code"] == "invalid_input"
+    for wrong in ({"answer": "A.", "detectors": {}}, ["answer"]):
+        assert (await browser.post("/try/check", json=wrong)).status_code == 422

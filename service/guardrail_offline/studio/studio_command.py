@@ -89,9 +89,9 @@ def studio(
                       soft_wrap=True)  # fmt: skip
             err.print("The address works once. Ctrl+C ends the studio; labels are kept.")
         logging.getLogger("uvicorn.access").disabled = True  # its lines would hold the token
-        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+        served = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
         try:
-            uvicorn.Server(config).run(sockets=[listener])
+            uvicorn.Server(served).run(sockets=[listener])
         finally:
             judge.close()
             workspace.close()

@@ -15,7 +15,7 @@ from guardrail_service.server.schemas import CheckReply, ErrorReply
 from guardrail_service.settings import Settings
 
 
-class Judge:
+class StudioJudge:
     """Judges answers under the policies of the settings; safe to use from several threads.
 
     Args:

@@ -60,7 +60,7 @@ def studio(
         import uvicorn
 
         from guardrail_offline.studio.access import LOOPBACK, Access
-        from guardrail_offline.studio.judging import Judge
+        from guardrail_offline.studio.judging import StudioJudge
         from guardrail_offline.studio.studio_app import studio_app
         from guardrail_offline.studio.studio_pages import Studio
         from guardrail_offline.studio.workspace import open_workspace
@@ -74,7 +74,7 @@ def studio(
         port = listener.getsockname()[1]
         access = Access(port, None if keys is None else _finder(keys))
         workspace = open_workspace(work, sources or (), policies)
-        judge = Judge(settings_from(config=tuple(config or ()), model_pack=pack), service)
+        judge = StudioJudge(settings_from(config=tuple(config or ()), model_pack=pack), service)
         hosts = {f"{one}:{port}" for one in ("127.0.0.1", "localhost", "[::1]")}
         app = studio_app(
             Studio(access, workspace, judge, secure=https),

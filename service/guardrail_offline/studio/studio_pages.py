@@ -23,7 +23,7 @@ from guardrail_offline.studio.access import (
 from guardrail_service import __version__
 
 if TYPE_CHECKING:
-    from guardrail_offline.studio.judging import Judge
+    from guardrail_offline.studio.judging import StudioJudge
     from guardrail_offline.studio.workspace import Workspace
 
 LONGEST_NAME = 80
@@ -48,7 +48,7 @@ class Studio:
 
     access: Access
     workspace: Workspace
-    judge: Judge
+    judge: StudioJudge
     secure: bool = False
     notices: tuple[str, ...] = field(default=())
 

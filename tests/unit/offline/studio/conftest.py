@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from guardrail_offline.studio.access import Access
-from guardrail_offline.studio.judging import Judge
+from guardrail_offline.studio.judging import StudioJudge
 from guardrail_offline.studio.studio_app import studio_app
 from guardrail_offline.studio.studio_pages import Studio
 from guardrail_offline.studio.workspace import Workspace, open_workspace
@@ -44,7 +44,7 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 
 
 @pytest.fixture(scope="session")
-def judge(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+def judge(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudioJudge]:
     """Judges under the policy `tiny`, which passes no exclamation mark."""
     content = {
         "evaluator_ids": ["groundedness", "looping", "text_matching"],
@@ -57,13 +57,13 @@ def judge(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judg
     }
     path = tmp_path_factory.mktemp("judge") / "tiny.json"
     path.write_text(json.dumps(content))
-    judging = Judge(Settings(model_pack=str(tiny), config=(path,), workers=1))
+    judging = StudioJudge(Settings(model_pack=str(tiny), config=(path,), workers=1))
     yield judging
     judging.close()
 
 
 @pytest.fixture
-def studio(workspace: Workspace, judge: Judge) -> Studio:
+def studio(workspace: Workspace, judge: StudioJudge) -> Studio:
     """A studio on loopback."""
     return Studio(Access(8090), workspace, judge)
 

@@ -9,7 +9,7 @@ import pytest
 
 from guardrail_offline.studio import access
 from guardrail_offline.studio.access import SECURITY_HEADERS, Access
-from guardrail_offline.studio.judging import Judge
+from guardrail_offline.studio.judging import StudioJudge
 from guardrail_offline.studio.studio_pages import Studio
 from guardrail_offline.studio.workspace import Workspace, open_workspace
 from guardrail_service.errors import ConfigurationError
@@ -116,7 +116,7 @@ async def test_every_reply_says_what_a_browser_may_do(browser: Browser) -> None:
     assert "unsafe" not in SECURITY_HEADERS["Content-Security-Policy"]
 
 
-async def test_hostile_texts_and_names_stay_text(tmp_path: Any, judge: Judge) -> None:
+async def test_hostile_texts_and_names_stay_text(tmp_path: Any, judge: StudioJudge) -> None:
     """In pages they are escaped; to scripts they are JSON; in files they come back as they were."""
     folder = tasks(tmp_path / "s", HOSTILE, question=HOSTILE[0], contexts=list(HOSTILE))
     workspace = open_workspace(tmp_path / "w", [str(folder)])
@@ -184,7 +184,7 @@ async def test_a_stale_tab_gets_the_present_word(browser: Browser) -> None:
     assert (await browser.put("/label/sample/case/1", json=body)).status_code == 200
 
 
-async def test_elsewhere_a_key_opens(workspace: Workspace, judge: Judge) -> None:
+async def test_elsewhere_a_key_opens(workspace: Workspace, judge: StudioJudge) -> None:
     """One with the right `decisions`, as long as it is not revoked; there are no tokens then."""
     known = {"ada": ("ada-id", frozenset({"decisions"})), "app": ("app", frozenset({"check"}))}
     studio = Studio(Access(8090, known.get), workspace, judge)

@@ -108,6 +108,9 @@ def _policy(call: DialectCall) -> str:
     policies = {n: policy for n, policy in guard.policies.items() if guard.is_shown(n)}
     if name not in policies:
         raise UnknownPolicy(f"not loaded; expected one of {', '.join(policies)}", "guardrail")
+    named = f"{name}@{version}"
+    if named in guard.served.pinned and guard.is_shown(named):
+        return named  # whatever is on trial under this name
     loaded = policies[name].version
     if version not in (DRAFT, loaded):
         raise UnknownPolicy(f"loaded in another version; expected {loaded} or {DRAFT}", "version")

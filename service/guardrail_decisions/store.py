@@ -26,6 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from guardrail_decisions.database import Database
 from guardrail_decisions.keys import Keys
+from guardrail_decisions.monitor.watch import Watching
 from guardrail_decisions.rows import decision_row, size_of, texts_of
 from guardrail_decisions.spool import Prepared, Spool
 from guardrail_decisions.texts import TextKeeper
@@ -132,8 +133,10 @@ class SqlStore:
         self._is_away = False
         self._policies: dict[str, Policy] = {}
         self._next_upkeep = 0.0
+        self._watching = Watching(writer)
         self._thread = threading.Thread(target=self._run, name="decisions", daemon=True)
         self._thread.start()
+        self._watching.start()
 
     def offer(self, record: DecisionRecord) -> bool:
         """Take a record for writing and return at once; False: there is no room, it is lost."""
@@ -179,6 +182,7 @@ class SqlStore:
         }
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(f"guardrail_decisions_{name}", text, value)
+        yield from self._watching.watch.figures()
 
     def problem(self) -> str | None:
         """Return what is wrong right now; None: nothing."""
@@ -196,6 +200,7 @@ class SqlStore:
         self._closing.set()
         self._wake.set()
         self._hurry.set()
+        self._watching.close(timeout_s)
         self._thread.join(timeout_s + 1.0)
         if self._thread.is_alive():
             _LOG.error("the store of decisions did not close in time")

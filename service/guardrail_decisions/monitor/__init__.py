@@ -1,1 +1,1 @@
-"""Watches the scores and the promises of policies that serve. Pure; knows no database."""
+"""Watches scores and promises of policies that serve. `promise` and `drift` know no database."""

@@ -71,6 +71,7 @@ class Step:
         at: When its last label was given; orders the steps.
         labels: Labels in it that the promise is about.
         against: Of these, the ones that count against the promise.
+        most: The largest that the hits could have been, known from the design; in (0, 1].
     """
 
     hits: float
@@ -78,6 +79,7 @@ class Step:
     at: float = 0.0
     labels: int = 0
     against: int = 0
+    most: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,11 @@ class Stratum:
     """The decisions of one draw that were all flagged, or all passed.
 
     Attributes:
-        population: Decisions that could have been drawn.
+        population: Decisions that could have been drawn, or an estimate.
         drawn: Decisions that were.
     """
 
-    population: int
+    population: float
     drawn: int
 
 
@@ -191,7 +193,10 @@ def stratified_steps(
         own = [one for one in labelled if one.flagged == (stratum is flagged)]
         share = stratum.population / total
         parts.append(_parts(even_steps(kind, own), stratum.drawn, blocks, share))
-    return [_together(beside) for beside in zip(*parts, strict=False)]
+    counted = flagged if kind == "false_flag" else passed
+    by_metric = any(one.by_metric is not None for one in labelled)
+    most = 1.0 if by_metric or not counted.population else counted.population / total
+    return [replace(_together(beside), most=most) for beside in zip(*parts, strict=False)]
 
 
 def _parts(steps: Sequence[Step], drawn: int, blocks: int, share: float) -> list[Step]:
@@ -218,7 +223,9 @@ def _together(steps: Sequence[Step]) -> Step:
     )
 
 
-def log_wealth(hits: Vector, base: Vector, bound: float, *, above: bool = True) -> Vector:
+def log_wealth(
+    hits: Vector, base: Vector, bound: float, *, above: bool = True, most: Vector | float = 1.0
+) -> Vector:
     """Return the logarithm of the gambler's wealth after every step.
 
     Args:
@@ -226,12 +233,13 @@ def log_wealth(hits: Vector, base: Vector, bound: float, *, above: bool = True) 
         base: Of each step, at least `hits`. Shape (..., n).
         bound: The share he bets against, inside (0, 1).
         above: Whether he bets that the share is above the bound; else, that it is below.
+        most: Of each step, at least `hits`: who bets below cannot lose more. Shape (..., n).
 
     Returns:
         Shape (..., n). Where the share is not what he bets on, its exponential is a nonnegative
         supermartingale of mean at most one.
     """
-    gain = hits / bound - base if above else (bound * base - hits) / (1 - bound)
+    gain = hits / bound - base if above else (bound * base - hits) / ((1 - bound) * most)
     total = np.full(gain.shape, -np.inf)
     for stake in STAKES:  # one at a time: a simulation has no room for all at once
         np.logaddexp(total, np.cumsum(np.log1p(stake * gain), axis=-1), out=total)
@@ -239,7 +247,9 @@ def log_wealth(hits: Vector, base: Vector, bound: float, *, above: bool = True) 
     return found
 
 
-def bounds(hits: Vector, base: Vector, delta: float = DELTA) -> tuple[float, float]:
+def bounds(
+    hits: Vector, base: Vector, delta: float = DELTA, most: Vector | float = 1.0
+) -> tuple[float, float]:
     """Return between which ends the share hits / base lies, after all steps so far.
 
     Each end holds with confidence 1 - delta at every number of steps at the same time; an end that
@@ -249,13 +259,14 @@ def bounds(hits: Vector, base: Vector, delta: float = DELTA) -> tuple[float, flo
         hits: Of each step. Shape (n,).
         base: Of each step. Shape (n,).
         delta: Chance that an end is ever wrong.
+        most: Of each step. Shape (n,).
     """
     if not len(hits):
         return 0.0, 1.0
     limit = -math.log(delta)
 
     def refuted(share: float, *, above: bool) -> bool:
-        return bool(log_wealth(hits, base, share, above=above).max() >= limit)
+        return bool(log_wealth(hits, base, share, above=above, most=most).max() >= limit)
 
     low, high = 0.0, 1.0
     if refuted(_TINY, above=True):
@@ -351,9 +362,10 @@ def judge_promise(promise: Promise, steps: Sequence[Step], delta: float = DELTA)
     ordered = [step for step in sorted(steps, key=lambda step: step.at) if step.base]
     hits = np.array([step.hits for step in ordered], dtype=np.float64)
     base = np.array([step.base for step in ordered], dtype=np.float64)
+    most = np.array([step.most for step in ordered], dtype=np.float64)
     limit = -math.log(delta)
     broken = np.flatnonzero(log_wealth(hits, base, promise.bound) >= limit)
-    clean = log_wealth(np.zeros_like(base), base, promise.bound, above=False)
+    clean = log_wealth(np.zeros_like(base), base, promise.bound, above=False, most=most)
     state: PromiseState = "kept_so_far" if (clean >= limit).any() else "not_enough_labels"
     return PromiseFinding(
         promise=promise,
@@ -362,7 +374,7 @@ def judge_promise(promise: Promise, steps: Sequence[Step], delta: float = DELTA)
         labels=sum(step.labels for step in ordered),
         against=sum(step.against for step in ordered),
         share=float(hits.sum() / base.sum()) if len(ordered) else None,
-        interval=bounds(hits, base, delta),
+        interval=bounds(hits, base, delta, most),
         needed=least_labels(promise.bound, delta),
         broken_at=ordered[int(broken[0])].at if broken.size else None,
     )

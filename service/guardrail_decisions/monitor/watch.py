@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from guardrail_decisions.monitor import drift as drifting
 from guardrail_decisions.monitor import promise as promising
@@ -19,14 +23,19 @@ from guardrail_decisions.monitor.promise import (
     PromiseFinding,
     Step,
     Stratum,
+    even_steps,
     judge_promise,
     promises,
     stratified_steps,
 )
+from guardrail_decisions.reading import Decisions, Filters
+from guardrail_decisions.rows import StoredDecision, StoredFeedback
+from guardrail_decisions.writing import Writer
 from guardrail_service.detectors.registry import REGISTRY
-from guardrail_service.errors import ConfigurationError
-from guardrail_service.server.decisions import DecisionRecord, Feedback
+from guardrail_service.errors import ConfigurationError, raised_at
+from guardrail_service.server.decisions import DecisionRecord
 
+_LOG = logging.getLogger(__name__)
 ADJUDICATOR = "adjudicator"
 """Name of the annotator whose word is final, as in label files."""
 
@@ -41,6 +50,7 @@ class Draw:
         members: Record ids of the decisions drawn.
         flagged: Flagged decisions that could have been drawn, and those that were.
         passed: The same of decisions that passed. Neither counts decisions that were late.
+        is_even: Whether all had the same chance to be drawn.
     """
 
     id: str
@@ -48,15 +58,33 @@ class Draw:
     members: Collection[str]
     flagged: Stratum
     passed: Stratum
+    is_even: bool = False
+
+    @classmethod
+    def parts(cls, written: Mapping[str, Any]) -> Iterator[Draw]:
+        """Yield the part of every policy in a draw as the store has it.
+
+        Decisions of one stratum had the same chance to be drawn, whatever policy decided, so each
+        drawn one stands for as many.
+        """
+        in_time = [m for m in written["members"] if m["status"] == "complete"]
+        for policy_hash in sorted({member["policy_hash"] for member in in_time}):
+            own = [member for member in in_time if member["policy_hash"] == policy_hash]
+            yield cls(
+                id=written["id"],
+                policy_hash=policy_hash,
+                members=frozenset(member["record_id"] for member in own),
+                flagged=_stratum(written, own, "flagged"),
+                passed=_stratum(written, own, "passed"),
+                is_even=len({round(member["probability"], 9) for member in in_time}) == 1,
+            )
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyFacts:
-    """A policy that decided: its name, its version, and what its calibration says."""
-
-    name: str
-    version: str
-    calibration: Mapping[str, Any] = field(default_factory=dict)
+def _stratum(written: Mapping[str, Any], own: Sequence[Mapping[str, Any]], name: str) -> Stratum:
+    drawn = sum(member["stratum"] == name for member in own)
+    whole = written["strata"][name]
+    stands_for = whole["population"] / whole["drawn"] if whole["drawn"] else 0.0
+    return Stratum(drawn * stands_for, drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +119,34 @@ class PolicyFindings:
 class ScoreWatch:
     """Every score of one policy that has a reference; see `drift`."""
 
-    def __init__(self, facts: PolicyFacts) -> None:
-        self.decisions = 0
+    def __init__(self, calibration: Mapping[str, Any]) -> None:
         self._watches: dict[tuple[str, str], DriftWatch | None] = {
             (detector, key): None if found is None else DriftWatch(found)
-            for detector, key, found in references(facts.calibration)
+            for detector, key, found in references(calibration)
         }
+        self._least_share = 1.0
+
+    @property
+    def watches_anything(self) -> bool:
+        """Return whether some metric has a reference."""
+        return any(watch is not None for watch in self._watches.values())
 
     def add(self, records: Sequence[DecisionRecord]) -> None:
-        """Take the policy's decisions in the order in which they were stored."""
-        self.decisions += len(records)
+        """Take the policy's decisions in the order in which they were stored.
+
+        Where only a share of the answers that passed is stored, as small a share of the flagged
+        ones is taken, or their scores would look as if they had moved.
+        """
+        records = [record for record in records if self._is_taken(record)]
         for (detector, key), watch in self._watches.items():
             if watch is not None:
                 values = np.array([_score(record, detector, key) for record in records])
                 chances = np.array([chance(record.record_id, key) for record in records])
                 watch.add(values, chances)
+
+    def _is_taken(self, record: DecisionRecord) -> bool:
+        self._least_share = min(self._least_share, record.share)
+        return chance(record.record_id, "share") < self._least_share / record.share
 
     def findings(self, delta: float = drifting.DELTA) -> tuple[DriftFinding, ...]:
         """Return the state of every metric."""
@@ -143,15 +184,7 @@ def chance(record_id: str, key: str) -> float:
     return int.from_bytes(found, "big") / 2**64
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledRecord:
-    """A decision with everything that people said about it, in the order in which they did."""
-
-    record: DecisionRecord
-    feedback: Sequence[Feedback]
-
-
-def word(feedback: Iterable[Feedback]) -> tuple[bool | None, bool]:
+def word(feedback: Iterable[StoredFeedback]) -> tuple[bool | None, bool]:
     """Return whether people would show an answer, and whether they disagree.
 
     The first is None where nobody could tell, or where people disagree and nobody settled it.
@@ -164,7 +197,7 @@ def word(feedback: Iterable[Feedback]) -> tuple[bool | None, bool]:
     return (said == {"pass"} if said else None), False
 
 
-def steps_of(promise: Promise, draw: Draw, labelled: Sequence[LabelledRecord]) -> list[Step]:
+def steps_of(promise: Promise, draw: Draw, labelled: Sequence[StoredDecision]) -> list[Step]:
     """Return what the labels of one draw say about a promise of the policy that decided.
 
     Only labels that were given for the draw count: those whom an answer annoyed write unasked.
@@ -188,6 +221,8 @@ def steps_of(promise: Promise, draw: Draw, labelled: Sequence[LabelledRecord]) -
                 )
             )
     found.sort(key=lambda one: one.at)
+    if draw.is_even:
+        return even_steps(promise.kind, found)
     return stratified_steps(promise.kind, found, draw.flagged, draw.passed)
 
 
@@ -200,34 +235,31 @@ def _by_metric(promise: Promise, record: DecisionRecord) -> bool | None:
 
 
 def judge_promises(
-    facts: PolicyFacts,
-    policy_hash: str,
+    calibration: Mapping[str, Any],
     draws: Sequence[Draw],
-    labelled: Sequence[LabelledRecord],
+    labelled: Sequence[StoredDecision],
     delta: float = promising.DELTA,
 ) -> tuple[PromiseFinding, ...]:
-    """Return what the labels of all draws say about every promise of a policy.
+    """Return what the labels of a policy's draws say about each of its promises.
 
     Args:
-        facts: Of the policy.
-        policy_hash: Its hash.
-        draws: All of them.
-        labelled: All labelled decisions.
+        calibration: Of the policy.
+        draws: The parts of them that the policy decided.
+        labelled: All labelled decisions of the policy.
         delta: Chance that any promise that is kept is ever called broken.
     """
-    made = promises(facts.calibration)
-    own = [draw for draw in draws if draw.policy_hash == policy_hash]
+    made = promises(calibration)
     return tuple(
         judge_promise(
             promise,
-            [step for draw in own for step in steps_of(promise, draw, labelled)],
+            [step for draw in draws for step in steps_of(promise, draw, labelled)],
             delta / len(made),
         )
         for promise in made
     )
 
 
-def count_disputed(draws: Iterable[Draw], labelled: Sequence[LabelledRecord]) -> int:
+def count_disputed(draws: Iterable[Draw], labelled: Sequence[StoredDecision]) -> int:
     """Return the decisions of some draws about which people disagree."""
     return sum(
         word(said for said in one.feedback if said.draw == draw.id)[1]
@@ -235,3 +267,163 @@ def count_disputed(draws: Iterable[Draw], labelled: Sequence[LabelledRecord]) ->
         for one in labelled
         if one.record.record_id in draw.members
     )
+
+
+class Watch:
+    """Everything that is known of the policies in a store; a refresh reads what is new.
+
+    Attributes:
+        findings: As of the last refresh, the latest policy last.
+
+    Args:
+        delta: See `judge_promises`.
+        drift_delta: See `judge_drift`.
+    """
+
+    def __init__(self, delta: float = promising.DELTA, drift_delta: float = drifting.DELTA) -> None:
+        self.findings: tuple[PolicyFindings, ...] = ()
+        self._delta = delta
+        self._drift_delta = drift_delta
+        self._scores: dict[str, ScoreWatch] = {}
+        self._read_to: dict[str, int] = {}
+
+    def refresh(self, store: Decisions, pause: Callable[[], object] = lambda: None) -> None:
+        """Read what was stored and said since the last time.
+
+        Args:
+            store: Where.
+            pause: Called between pages, so that others get their turn.
+        """
+        draws = [part for written in store.draws() for part in Draw.parts(written)]
+        self.findings = tuple(
+            self._finding(
+                store, sha256, found, [d for d in draws if d.policy_hash == sha256], pause
+            )
+            for sha256, found in store.policies().items()
+        )
+
+    def _finding(
+        self,
+        store: Decisions,
+        sha256: str,
+        policy: Mapping[str, Any],
+        draws: Sequence[Draw],
+        pause: Callable[[], object],
+    ) -> PolicyFindings:
+        calibration = policy["calibration"]
+        scores = self._scores.setdefault(sha256, ScoreWatch(calibration))
+        if scores.watches_anything:
+            self._read(store, sha256, scores, pause)
+        filters = Filters(policy_hash=sha256, labelled=True)
+        labelled = list(store.decisions(filters)) if draws else []
+        return PolicyFindings(
+            policy=policy["name"],
+            version=policy["version"],
+            policy_hash=sha256,
+            decisions=store.count(Filters(policy_hash=sha256)),
+            promises=judge_promises(calibration, draws, labelled, self._delta),
+            drift=scores.findings(self._drift_delta),
+            disputed=count_disputed(draws, labelled),
+        )
+
+    def _read(
+        self, store: Decisions, sha256: str, scores: ScoreWatch, pause: Callable[[], object]
+    ) -> None:
+        found = store.decisions(Filters(policy_hash=sha256), after=self._read_to.get(sha256, 0))
+        while page := list(islice(found, _PAGE)):
+            scores.add([one.record for one in page])
+            self._read_to[sha256] = page[-1].key
+            pause()
+
+    def figures(self) -> Iterable[Metric]:
+        """Return what `/metrics` shows."""
+        names = ["policy", "version", "hash"]
+        alarm = GaugeMetricFamily(
+            "guardrail_drift_alarm",
+            "1 since the scores of a metric have moved away from those it was calibrated on.",
+            labels=[*names, "metric"],
+        )
+        of_promise = {
+            name: GaugeMetricFamily(
+                f"guardrail_promise_{name}", text, labels=[*names, "kind", "metric"]
+            )
+            for name, text in _PROMISE_FIGURES.items()
+        }
+        for found in self.findings:
+            who = [found.policy, found.version, found.policy_hash[:12]]
+            for moved in found.drift:
+                if moved.state != "no_reference":
+                    alarm.add_metric([*who, moved.metric], moved.state == "drifted")
+            for said in found.promises:
+                labels = [*who, said.promise.kind, said.promise.metric or "all"]
+                for name, value in _promise_values(said).items():
+                    of_promise[name].add_metric(labels, value)
+        return [alarm, *of_promise.values()]
+
+
+_PAGE = 500
+_PROMISE_FIGURES = {
+    "broken": "1 since labels refute what a policy promised.",
+    "enough_labels": "1 once there are enough labels to say more than nothing.",
+    "bound": "The share that was promised at most.",
+    "low": "Lower end of the share, valid at all looks together.",
+    "high": "Upper end of the share, valid at all looks together.",
+    "labels": "Labels of drawn decisions that the promise is about.",
+}
+
+
+def _promise_values(finding: PromiseFinding) -> dict[str, float]:
+    return {
+        "broken": finding.state == "broken",
+        "enough_labels": finding.state != "not_enough_labels",
+        "bound": finding.promise.bound,
+        "low": finding.interval[0],
+        "high": finding.interval[1],
+        "labels": finding.labels,
+    }
+
+
+class Watching:
+    """A thread that keeps a watch up to date beside the thread that writes.
+
+    Args:
+        writer: Of the store; it is only read.
+        every_s: Seconds between two looks.
+    """
+
+    def __init__(self, writer: Writer, every_s: float = 60.0) -> None:
+        self.watch = Watch()
+        self._store = Decisions(writer)
+        self._every_s = every_s
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="decisions-watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the first look comes after one interval."""
+        self._thread.start()
+
+    def close(self, timeout_s: float) -> None:
+        """End, at the latest after the page that is being read."""
+        self._closing.set()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._every_s):
+            try:
+                self.watch.refresh(self._store, self._pause)
+            except _Closing:
+                return
+            except Exception as error:  # noqa: BLE001 - the store may be away; look again later
+                _LOG.warning("watching decisions: %s at %s", type(error).__name__, raised_at(error))
+
+    def _pause(self) -> None:
+        if self._closing.wait(_PAUSE_S):
+            raise _Closing
+
+
+class _Closing(Exception):
+    """The watch ends."""
+
+
+_PAUSE_S = 0.05
+"""Seconds that a long look leaves to requests after every page."""

@@ -38,6 +38,8 @@ DISTRIBUTIONS = {
     "studio": FROM_OFFLINE,
     "workflow": FROM_OFFLINE,
     "evaluators": FROM_OFFLINE,
+    "replay": FROM_OFFLINE,
+    "decisions.report": FROM_OFFLINE,
     "decisions": FROM_DECISIONS,
     "models.export": FROM_MODELS,
     "models.recipes": FROM_MODELS,

@@ -96,6 +96,21 @@ def test_a_draw_with_more_flagged_answers_breaks_a_broken_promise() -> None:
     assert found.share == pytest.approx(100 / 280, abs=0.15)
 
 
+def test_few_flagged_answers_soon_show_that_a_promise_is_kept() -> None:
+    """One in twenty is flagged and most of these are bad: no more than that can be false flags."""
+    rng = np.random.default_rng(6)
+    strata = Stratum(50, 40), Stratum(950, 60)
+    labelled = [
+        LabelledDecision(True, bool(g), float(i)) for i, g in enumerate(rng.random(40) < 0.3)
+    ]
+    labelled += [
+        LabelledDecision(False, bool(g), float(i)) for i, g in enumerate(rng.random(60) < 0.9)
+    ]
+    found = judge_promise(RATE, stratified_steps("false_flag", labelled, *strata), DELTA)
+    assert found.shown
+    assert found.interval[0] <= 0.3 * 50 / (0.3 * 50 + 0.9 * 950) <= found.interval[1]
+
+
 def test_a_draw_of_which_only_flagged_answers_are_labelled_says_nothing() -> None:
     """People begin where they like; what the labels stand for is known from the design."""
     labelled = [LabelledDecision(flagged=True, good=True, at=float(i)) for i in range(60)]

@@ -7,7 +7,6 @@ import dataclasses
 import io
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,12 @@ from guardrail_offline.production.replay import (
     replay_one,
 )
 from guardrail_service.errors import LimitExceeded
-from guardrail_service.policy.decide import Policy, decide
+from guardrail_service.policy.decide import Policy
 from guardrail_service.policy.file import load_file
-from guardrail_service.server.decisions import DecisionRecord, options_hash
 from guardrail_service.types import NoValue, Outcome, Sample, State, Timings, Verdict
 from tests.unit.offline.calibration.labs import BASE, FINGERPRINTS, SERVING
+from tests.unit.offline.production.decided import record
 
-NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 MISSING = Outcome(missing=NoValue(State.UNVERIFIED, "missing_input"))
 Write = Callable[..., Policy]
 
@@ -40,39 +38,6 @@ def policy(tmp_path: Path) -> Write:
         return load_file(path, SERVING).policy
 
     return load
-
-
-def record(
-    policy: Policy, grounded: float | Outcome = 0.9, relevant: float = 0.9, **more: Any
-) -> DecisionRecord:
-    """Return a decision of a policy as the service would store it."""
-    given = Outcome.evaluated({"groundedness": grounded}) if isinstance(grounded, float) else None
-    outcomes = {
-        "groundedness": given or grounded,
-        "answer_relevancy_sentence": Outcome.evaluated({"answer_relevancy": relevant}),
-        "language_mismatch": Outcome.boolean(True),
-    }
-    decided = decide(policy, outcomes)
-    stored = DecisionRecord(
-        request_id="r1",
-        time=NOON,
-        caller="anonymous",
-        route="check",
-        policy=policy.name,
-        policy_version=policy.version,
-        policy_hash=policy.sha256,
-        decision=decided.decision,
-        action=decided.action.label,
-        status=decided.status,
-        detectors=decided.results,
-        timings=Timings(),
-        question="Q?",
-        answer="A.",
-        contexts=("C.",),
-        options={name: options_hash(rule) for name, rule in policy.rules.items()},
-        fingerprints=FINGERPRINTS,
-    )
-    return dataclasses.replace(stored, **more)
 
 
 def test_thresholds_are_compared_anew(policy: Write) -> None:

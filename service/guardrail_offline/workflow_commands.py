@@ -18,7 +18,7 @@ from guardrail_service.commands.console import (
     out,
     plain,
 )
-from guardrail_service.errors import ConfigurationError
+from guardrail_service.errors import ConfigurationError, choices
 
 if TYPE_CHECKING:
     from guardrail_offline.workflow.definition import Definition, JudgeChoice, TargetChoice
@@ -192,16 +192,45 @@ def show_status(folder: FolderArgument, as_json: AsJson = False) -> None:
 def report(
     folder: FolderArgument,
     out_file: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The page; report.html there if unset.")
+        Path | None,
+        typer.Option("--out", "-o", help="The file; in the folder if unset."),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="The model-risk report for a committee: html, docx or pdf."),
     ] = None,
 ) -> None:
-    """Write one page of all steps, with their pictures. It needs no network."""
-    from guardrail_offline.workflow.folder import REPORT, opened
+    """Write one page of all steps with their pictures, or with --format the model-risk report."""
+    from guardrail_offline.model_risk import FORMATS, write_mrm_report
+    from guardrail_offline.workflow.folder import REPORT, locked, opened
     from guardrail_offline.workflow.workflow_page import write_page
 
-    target = out_file or folder / REPORT
-    write_page(opened(folder), target)
+    found, target = opened(folder), out_file or folder / REPORT
+    if format_ is None:
+        write_page(found, target)
+    else:
+        kind = next((one for one in FORMATS if one == format_), None)
+        if kind is None:
+            raise ConfigurationError("--format", repr(format_), choices(format_, FORMATS, "format"))
+        with locked(found):
+            target = write_mrm_report(folder, kind, out_file)
     out.print(f"see {plain(str(target))}")
+
+
+@workflow_app.command("artefacts")
+@command
+def artefacts(folder: FolderArgument, as_json: AsJson = False) -> None:
+    """Write what mends the system: guardrail configuration, corpus patch, prompt extension."""
+    from guardrail_offline.model_risk import write_artefacts
+    from guardrail_offline.workflow.folder import locked, opened
+
+    with locked(opened(folder)):
+        found = write_artefacts(folder)
+    if as_json:
+        out.print_json(json.dumps(found))
+        return
+    for name, where in found.items():
+        out.print(f"{name}: {plain(where)}")
 
 
 @workflow_app.command("edit")

@@ -14,7 +14,9 @@ TOLERATED = 0.05
 LITTLE_AGREEMENT = 0.6
 """Kappa below which people agree less than substantially (Landis and Koch 1977)."""
 Word = Literal["not supported", "supported with conditions", "supported"]
-Stand = Literal["beyond", "open", "within", "not judged"]
+Stand = Literal["beyond", "open", "within", "unfounded", "not judged"]
+FOUNDED = ("calibrated", "fitted", "rule", "yours")
+"""Origins of thresholds that say something about this system: a suite's own does not."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,12 @@ def conclude(data: WorkflowData, tolerated: float = TOLERATED) -> Conclusion:
     gates = tuple(_gates(data, tolerated))
     against = [_beyond(gate) for gate in gates if gate.stand == "beyond"]
     conditions = [_open(gate) for gate in gates if gate.stand == "open"]
-    if not any(gate.stand != "not judged" for gate in gates):
+    if loose := [gate.metric for gate in gates if gate.stand == "unfounded"]:
+        names = ", ".join(loose)
+        conditions.append(
+            (f"{names}: the threshold was chosen for other models and decides nothing.",)
+        )
+    if not any(gate.stand in ("beyond", "open", "within") for gate in gates):
         conditions.append(("No metric with a threshold that means something was judged.",))
     conditions += [*_people(data), *_weak(data), *_robust(data), *_missing(data)]
     word: Word = "supported"
@@ -94,7 +101,9 @@ def _gates(data: WorkflowData, tolerated: float) -> Iterator[Gate]:
         failing = one["failing"]
         if failing.value is None and name in earlier and not one["calibrated"].value:
             failing = earlier[name]["failing"]
-        yield Gate(metric_name(one), one, failing, stand_of(failing, tolerated))
+        founded = one["origin"].value in FOUNDED
+        stand = stand_of(failing, tolerated) if founded else "unfounded"
+        yield Gate(metric_name(one), one, failing, stand)
 
 
 def _beyond(gate: Gate) -> Cell:

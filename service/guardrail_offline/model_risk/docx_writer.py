@@ -31,6 +31,8 @@ FONT = "Arial"
 INK, QUIET, ACT, HEAD, EDGE = "16202C", "4C5967", "0B4A8F", "E9EEF4", "B9C3CE"
 SHADES = ("F3F8F3", "FDF3D8", "FBE0BB", "F6C0A4", "EE9A86")
 WIDTH_CM = 17.4
+LONG_NAME = 18
+"""Characters of a name that hardly fits into a column."""
 CONVERT_S = 180.0
 """LibreOffice begins in seconds; one that takes minutes hangs."""
 _PDF = (
@@ -339,7 +341,8 @@ class _DocxWriting:
 
         line = cell.paragraphs[0]
         line.paragraph_format.space_after = Pt(1)
-        self._runs(line, content, noted=noted, **{"size": 8.5, **look})
+        broken = tuple(_breakable(run) if isinstance(run, str) else run for run in content)
+        self._runs(line, broken, noted=noted, **{"size": 8.5, **look})
         if fill is not None:
             _shade_cell(cell, fill)
 
@@ -372,6 +375,14 @@ class _DocxWriting:
 
 _SOURCES = "Appendix C: Sources of the numbers"
 _STYLES = {"plain": "Normal", "note": "Remark", "verdict": "Verdict"}
+
+
+def _breakable(text: str) -> str:
+    """Return a text whose long names may break behind a point or an underscore."""
+    return " ".join(
+        word.replace("_", "_\u200b").replace(".", ".\u200b") if len(word) > LONG_NAME else word
+        for word in text.split(" ")
+    )
 
 
 def _clean(text: str) -> str:

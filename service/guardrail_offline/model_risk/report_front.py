@@ -43,6 +43,7 @@ STANDS = {
     "beyond": "beyond the tolerated share",
     "open": "open: the interval does not decide",
     "within": "within the tolerated share",
+    "unfounded": "nothing: chosen for other models",
     "not judged": "not judged",
 }
 

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from guardrail_offline.model_risk import write_artefacts
 from guardrail_offline.model_risk.corpus_patch import corpus_patch, holds_answer
 from guardrail_offline.model_risk.prompt_rules import plain_words, prompt_rules
 from guardrail_offline.model_risk.served_thresholds import served_thresholds
 from guardrail_offline.model_risk.step_data import STEP_FILES, WorkflowData
+from guardrail_service.commands.main import app
 from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.policy.file import Serving, load_file
 from guardrail_service.types import ROLES
@@ -140,3 +142,13 @@ def test_without_weaknesses_there_is_no_extension(tmp_path: Path) -> None:
     without = ("weaknesses", "variations", "adversarial")
     found = write_artefacts(make_workflow(tmp_path / "wf", without=without))
     assert found["system-prompt extension"] == "none: no weakness asks for a rule"
+
+
+def test_the_command_says_what_it_wrote(root: Path) -> None:
+    """And why something was not."""
+    shown = CliRunner().invoke(app, ["workflow", "artefacts", str(root)])
+    assert shown.exit_code == 0, shown.output
+    assert "corpus patch: artefacts/corpus-patch.html" in shown.output
+    wrong = CliRunner().invoke(app, ["workflow", "report", str(root), "--format", "odt"])
+    assert wrong.exit_code == 2
+    assert "docx" in wrong.output

@@ -163,22 +163,26 @@ def test_a_folder_that_is_no_workflow_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "calibrated", "stand", "word"),
+    ("low", "high", "origin", "stand", "word"),
     [
-        (0.125, 0.353, True, "beyond", "not supported"),
-        (0.01, 0.2, True, "open", "supported with conditions"),
-        (0.0, 0.05, True, "within", "supported"),
-        (0.0, 0.05, False, "within", "supported with conditions"),
+        (0.125, 0.353, "calibrated", "beyond", "not supported"),
+        (0.01, 0.2, "calibrated", "open", "supported with conditions"),
+        (0.0, 0.05, "calibrated", "within", "supported"),
+        (0.0, 0.05, "fitted", "within", "supported with conditions"),
+        (0.125, 0.353, "fitted", "beyond", "not supported"),
+        (0.125, 0.353, "suite", "unfounded", "supported with conditions"),
+        (0.0, 0.05, None, "unfounded", "supported with conditions"),
     ],
 )
 def test_the_conclusion_follows_the_rule(
-    tmp_path: Path, low: float, high: float, calibrated: bool, stand: str, word: str
+    tmp_path: Path, low: float, high: float, origin: str | None, stand: str, word: str
 ) -> None:
-    """By the whole interval; what people did not calibrate is a condition."""
+    """By the whole interval; another suite's threshold decides nothing."""
     root = make_workflow(tmp_path / "wf")
     calibration = json.loads(json.dumps(RESULTS["calibration"]))
     (one,) = calibration["thresholds"] = calibration["thresholds"][:1]
-    one["failing"]["interval95"], one["calibrated"] = [low, high], calibrated
+    one["failing"]["interval95"], one["calibrated"] = [low, high], origin == "calibrated"
+    one["origin"] = origin
     changed = {"calibration": calibration, "weaknesses": {"weak": []}, "adversarial": {}}
     for step, results in changed.items():
         path = root / STEP_FILES[step]

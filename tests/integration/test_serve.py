@@ -99,6 +99,7 @@ def test_a_broken_reload_keeps_the_last_good_configuration(
         )
         assert client.post("/v1/check", json=SAMPLE).json()["policy"]["version"] == "2"
         assert metric(client, "guardrail_config_reload_failed") == 0
+        assert client.post("/v1/admin/reload").json()["policies"][0]["version"] == "2"
     assert service.end() == 0
     assert any("reload failed" in line.get("message", "") for line in service.lines)
 
@@ -360,6 +361,8 @@ def test_tls_keys_from_a_file_and_a_port_for_operations(
         assert client.get(f"{operations}/readyz").json()["ready"] is True
         assert "guardrail_ready 1.0" in client.get(f"{operations}/metrics").text
         assert client.get(f"{operations}/v1/info", headers=key).status_code == 404
+        reload = client.post(f"{operations}/v1/admin/reload", headers=key)
+        assert reload.json()["error"]["code"] == "forbidden"  # a key of lines has not that right
     assert service.end() == 0
 
 

@@ -53,15 +53,22 @@ class Reloads(Collector):
         self._is_waiting = False
         self._results = {"ok": 0, "failed": 0}
 
-    def now(self) -> PolicySet:
-        """Return the policies in force after a reading that began after this was called.
+    def ask(self) -> int:
+        """Return the number of a question; `now` answers it, whenever it comes to that."""
+        with self._count:
+            self._asked += 1
+            return self._asked
+
+    def now(self, asked: int | None = None) -> PolicySet:
+        """Return the policies in force after a reading that began after the question.
+
+        Args:
+            asked: The number of the question; None: it is asked by this call.
 
         Raises:
             ReloadFailed: If they cannot be served; those of before are in force.
         """
-        with self._count:
-            self._asked += 1
-            mine = self._asked
+        mine = self.ask() if asked is None else asked
         with self._one:
             if self._done < mine:
                 self._is_waiting = False

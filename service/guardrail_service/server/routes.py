@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from collections.abc import Callable, Coroutine
 from importlib.metadata import version as installed_version
@@ -242,9 +243,12 @@ def info(service: ServiceIn) -> InfoReply:
     dependencies=[Depends(needs("admin"))],
     tags=["operations"],
 )
-def reload(service: ServiceIn) -> ReloadReply:
+async def reload(service: ServiceIn) -> ReloadReply:
     """Read the policies again and say which are in force: the new ones, all of them, or none."""
-    found = service.runtime.reloads.now()
+    # Not on the threads that read large bodies: many who ask at once all wait for one reading.
+    loop = asyncio.get_running_loop()
+    reloads = service.runtime.reloads
+    found = await loop.run_in_executor(None, reloads.now, reloads.ask())
     canaries = [canary.policy for canary in found.canaries.values()]
     shadows = [policy for beside in found.shadows.values() for policy in beside]
     parts = (("live", found.live.values()), ("canary", canaries), ("shadow", shadows))

@@ -112,7 +112,7 @@ def _contrary(
     parts = sentence.split(" ")
     numbers = [i for i, part in enumerate(parts) if _is_number(part.strip(_EDGES))]
     opposites = [i for i, p in enumerate(parts) if words.others(_lower(p), "antonyms")]
-    for places, change in ((numbers, _other_number), (opposites, None)):
+    for places, change in ((numbers, other_number), (opposites, None)):
         if not places:
             continue
         first = [i for i in places if _lower(parts[i]) in wanted]
@@ -145,7 +145,7 @@ def _is_number(word: str) -> bool:
     return word[:1].isdigit() and all(c.isdigit() or c in ".,:%" for c in word)
 
 
-def _other_number(word: str, rng: random.Random) -> str:
+def other_number(word: str, rng: random.Random) -> str:
     """Return a number of the same shape with another first part: hours, thousands, the whole."""
     digits = len(word) - len(word.lstrip("0123456789"))
     value, rest = int(word[:digits]), word[digits:]

@@ -1,0 +1,1 @@
+"""Test generation: documents to checked test cases. Each file is imported where it is used."""

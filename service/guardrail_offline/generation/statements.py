@@ -1,0 +1,197 @@
+"""Collects the plain statements of chunks, with their places, their clauses and what is a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import re2
+
+from guardrail_offline.generation import vocabulary as words
+from guardrail_offline.generation.chunks import Chunk
+from guardrail_offline.generation.clauses import Clause, plain_sentence, read_clause
+from guardrail_offline.generation.generated import SourceSpan
+from guardrail_offline.perturbation.lexicon import lexicon
+from guardrail_service.detectors.facts.read import read
+from guardrail_service.text.language import identify
+from guardrail_service.text.segmentation.sentences import split_sentences
+
+_WORD = re2.compile(r"\p{L}+(?:['’-]\p{L}+)*")  # noqa: RUF001
+_NAME = re2.compile(r"\p{L}[\p{L}\p{N}_'’-]*")  # noqa: RUF001
+_COMMON_ENDS = (
+    "tion", "tions", "ment", "ments", "ness", "ity", "ities", "ship", "ance", "ence", "ees",
+    "ings", "sis", "ism", "ology", "graphy", "ics", "ures", "ages", "ants", "ents", "ers", "ors",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence that stands by itself.
+
+    Attributes:
+        line: On one line.
+        span: Its place.
+        chunk: Where it stands.
+        title: How to name its document.
+        clause: Its parts; None where the rules are not sure of them.
+    """
+
+    line: str
+    span: SourceSpan
+    chunk: Chunk
+    title: str
+    clause: Clause | None
+
+    @property
+    def scope(self) -> str:
+        """Return what ties a question to the document: subjects that are no names need it."""
+        return "" if self.clause is not None and self.clause.named else self.according
+
+    @property
+    def according(self) -> str:
+        """Return "According to TITLE, "."""
+        return f'According to "{self.title}", '
+
+
+class Wordbook:
+    """The words of a corpus: which capitalised ones are names.
+
+    Args:
+        texts: All texts.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._lower: set[str] = set()
+        self._capital: set[str] = set()
+        for text in texts:
+            for found in _WORD.finditer(text):
+                word = found[0]
+                if word.islower():
+                    self._lower.add(word)
+                elif text[max(0, found.start() - 2) : found.start()].strip(' \n"“(') not in _STOPS:
+                    self._capital.add(word)
+
+    def told(self, word: str) -> bool | None:
+        """Return whether a capitalised word is a name; None where the texts do not tell."""
+        low = word.lower()
+        if low in self._lower or f"{low}s" in self._lower or low.removesuffix("s") in self._lower:
+            return False
+        return True if word in self._capital else None
+
+    def is_name(self, word: str, near: Wordbook | None = None) -> bool:
+        """Return whether a capitalised first word keeps its capital inside a sentence.
+
+        Args:
+            word: With punctuation, if it has any.
+            near: Of the same document, which is asked first.
+        """
+        word = word.strip(",.'’")  # noqa: RUF001
+        if word.endswith(("'s", "’s")):  # noqa: RUF001
+            return self.is_name(word[:-2], near)
+        for book in (near, self):
+            if book is not None and (told := book.told(word)) is not None:
+                return told
+        return not _is_common(word.lower())
+
+
+_STOPS = frozenset(("", ".", "!", "?", ":", "|", "-", "*", "•"))
+
+
+@lru_cache(4096)
+def _is_common(low: str) -> bool:
+    if low.endswith(_COMMON_ENDS) or low in words.verb_forms():
+        return True
+    known = lexicon("shipped")
+    return bool(known.others(low, "synonyms") or known.others(low, "antonyms"))
+
+
+def statements_of(
+    chunks: Sequence[Chunk], titles: dict[str, str], book: Wordbook | None = None
+) -> list[Statement]:
+    """Return the plain English statements of chunks, in order.
+
+    Args:
+        chunks: Of one corpus.
+        titles: How to name a document, by id.
+        book: Knows the corpus' names; made of the chunks if None.
+    """
+    known = book or Wordbook(chunk.text for chunk in chunks)
+    by_document: dict[str, list[str]] = {}
+    for chunk in chunks:
+        by_document.setdefault(chunk.document, []).append(chunk.text)
+    near = {document: Wordbook(texts) for document, texts in by_document.items()}
+    found = []
+    for chunk in chunks:
+        if not is_english(chunk.text):
+            continue
+        for line, start, end in _sentences(chunk):
+            inside = chunk.text[start - chunk.start : end - chunk.start]
+            span = SourceSpan(chunk.document, start, end, inside, chunk.id)
+            clause = read_clause(line, partial(known.is_name, near=near[chunk.document]))
+            found.append(Statement(line, span, chunk, titles[chunk.document], clause))
+    return found
+
+
+def is_english(text: str) -> bool:
+    """Return whether a text is in English, or too short to tell."""
+    language = identify(text)
+    return language is None or language.code == "en"
+
+
+def _sentences(chunk: Chunk) -> Iterator[tuple[str, int, int]]:
+    """Yield plain sentences of prose with their places in the document."""
+    for block in chunk.blocks:
+        if block.kind not in ("paragraph", "item"):
+            continue
+        text = chunk.text[block.start - chunk.start : block.end - chunk.start]
+        for sentence in split_sentences(text):
+            at = sentence.start
+            for piece in sentence.text.split("; "):
+                line = plain_sentence(_alone(piece))
+                if line is not None:
+                    yield line, block.start + at, block.start + at + len(piece)
+                at += len(piece) + 2
+
+
+def _alone(piece: str) -> str:
+    """Return a part of a sentence as one of its own, without remarks in parentheses."""
+    text = _REMARK.sub("", piece.strip())
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
+_REMARK = re2.compile(r" \([^()]{1,80}\)")
+
+
+def titles_of(documents: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return how to name each document: its title if it is short and its own, else its id.
+
+    Args:
+        documents: Ids with titles.
+    """
+    listed = [
+        (id, " ".join(title.replace('"', "'").split()).rstrip(".:")) for id, title in documents
+    ]
+    counts: dict[str, int] = {}
+    for _, title in listed:
+        counts[title] = counts.get(title, 0) + 1
+    return {id: t if t and len(t) <= 80 and counts[t] == 1 else id for id, t in listed}
+
+
+def names_in(line: str, book: Wordbook) -> list[tuple[int, int]]:
+    """Return the places of names in a sentence: runs of capitalised words, not at its beginning."""
+    found: list[tuple[int, int]] = []
+    for match in _NAME.finditer(line):
+        word = match[0]
+        if not word[0].isupper() or not match.start() or word.lower() in words.POINTING:
+            continue
+        if found and line[found[-1][1] : match.start()] == " ":
+            found[-1] = (found[-1][0], match.end())
+        else:
+            found.append((match.start(), match.end()))
+    dates = [(fact.start, fact.end) for fact in read(line).facts]
+    return [
+        (start, end)
+        for start, end in found
+        if end - start > 2 and not any(a < end and start < b for a, b in dates)
+    ]

@@ -10,15 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import re2
+
 from guardrail_offline.generation import vocabulary as words
 from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.read import read
 from guardrail_service.detectors.facts.vocabulary import listed
 
-MOST_WORDS, FEWEST_WORDS = 32, 4
+_CLOCK = re2.compile(r"\b\d{1,2}:\d{2}\b")
+MOST_WORDS, FEWEST_WORDS = 32, 3
 MOST_SUBJECT_WORDS = 8
 _SIGNS = frozenset('{}[]<>=_`\\|#*@^~;:?!()…→/"“”«»§+&')
-_QUOTES = frozenset('"“”«»')
+_APART = (". ", " ,", " '", " - ", " – ", "—")  # noqa: RUF001 - of texts that were taken apart
 _PLURAL_WORDS = frozenset(("people", "children", "men", "women", "police", "data", "media"))
 _SINGULAR_ENDS = ("ss", "us", "is", "ics")
 
@@ -118,7 +121,7 @@ def plain_sentence(text: str) -> str | None:
     line = " ".join(text.split())
     if not line.endswith(".") or line.endswith(("..", "etc.")) or not line[:1].isupper():
         return None
-    if not _SIGNS.isdisjoint(line) or any(sign in line for sign in _APART):
+    if not _SIGNS.isdisjoint(_CLOCK.sub("", line)) or any(sign in line[:-1] for sign in _APART):
         return None
     parts = line[:-1].split()
     if not FEWEST_WORDS <= len(parts) <= MOST_WORDS:
@@ -154,7 +157,9 @@ def read_clause(line: str, keeps_capital: Names) -> Clause | None:
         return None
     parts = line[:-1].split()
     lows = [part.rstrip(",").lower() for part in parts]
-    if lows[0] in words.OPENERS or lows[0] in words.POSSESSIVES or lows[0].endswith(("ly", "ing")):
+    if lows[0] in words.OPENERS | words.PREPOSITIONS | words.POSSESSIVES or lows[0].endswith(
+        ("ly", "ing")
+    ):
         return None
     found = _verb_at(parts, lows)
     if found is None:
@@ -167,7 +172,7 @@ def read_clause(line: str, keeps_capital: Names) -> Clause | None:
     plural = _is_plural(subject_words, verb, form)
     if plural is None:
         return None
-    named = _is_named(subject_words, keeps_capital)
+    named = _is_named(subject_words, keeps_capital) and not _is_bare_plural(subject_words, plural)
     first = subject_words[0] if named else subject_words[0][0].lower() + subject_words[0][1:]
     subject = " ".join([first, *subject_words[1:]])
     rest = " ".join(rest_words)
@@ -242,7 +247,7 @@ def _verb_at(parts: Sequence[str], lows: Sequence[str]) -> tuple[int, words.Verb
         ):
             continue
         form = forms[0]
-        if form.nounlike and not _begins_phrase(parts, lows, place + 1):
+        if form.nounlike and not _is_sure_verb(parts, lows, place + 1):
             return None
         if form.tense == "past" and following == "by":
             return None
@@ -264,6 +269,22 @@ def _auxiliary(lows: Sequence[str], place: int) -> tuple[int, words.VerbForm | N
             (place, words.VerbForm("have", tense, False)) if following not in ("to", "") else None
         )
     return place, None
+
+
+def _is_sure_verb(parts: Sequence[str], lows: Sequence[str], place: int) -> bool:
+    """Return whether what follows a word that may be a noun shows that it is a verb."""
+    if _begins_phrase(parts, lows, place):
+        return True
+    behind = parts[place + 1 : place + 3]
+    valued = any(part[0].isdigit() or part.rstrip(".s") in _WEEKDAYS for part in behind)
+    known = words.verb_forms()
+    verbs = [low for low in lows[place:] if low in known and _may_be_verb(low)]
+    return place < len(lows) and lows[place] in words.PREPOSITIONS and valued and not verbs
+
+
+_WEEKDAYS = frozenset(
+    ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+)
 
 
 def _begins_phrase(parts: Sequence[str], lows: Sequence[str], place: int) -> bool:
@@ -319,6 +340,8 @@ def _is_subject(subject: Sequence[str], lows: Sequence[str]) -> bool:
     barred = words.CLAUSE_WORDS | words.AUXILIARIES | {"to", "not", "or"}
     if not barred.isdisjoint(lows):
         return False
+    if not _VAGUE.isdisjoint(lows):
+        return False
     if lows[0] in ("no", "any", "neither", "either", "another", "few", "some", "most", "many"):
         return False
     if lows[-1] in words.PREPOSITIONS | words.DETERMINERS | words.ADVERBS | words.POSSESSIVES:
@@ -330,6 +353,7 @@ def _is_subject(subject: Sequence[str], lows: Sequence[str]) -> bool:
     return not any(low.endswith("ing") and low not in _ING_NOUNS for low in lows[1:])
 
 
+_VAGUE = listed("rest first second third last next present own remaining whole")
 _ING_NOUNS = listed(
     "building meeting king spring ring wing string opening heating training parking ceiling "
     "evening morning"
@@ -348,7 +372,7 @@ def _runs_on(rest: Sequence[str], form: words.VerbForm | None) -> bool:
         return True
     for place, low in enumerate(lows):
         before = lows[place - 1] if place else ""
-        if low in words.AUXILIARIES or low in _FURTHER:
+        if rest[place] != "May" and low in words.AUXILIARIES | _FURTHER:
             return True
         if before in ("and", "or", "then"):
             finite = low in known and any(f.tense != "base" or form is None for f in known[low])
@@ -378,6 +402,13 @@ def _is_named(subject: Sequence[str], keeps_capital: Names) -> bool:
     if any(c.isupper() for c in first[1:]) or any(map(str.isdigit, first)) or len(first) == 1:
         return True
     return keeps_capital(first)
+
+
+def _is_bare_plural(subject: Sequence[str], plural: bool) -> bool:
+    """Return whether a subject is a plural without an article: "Guests", "Members of the club"."""
+    first, second = subject[0], subject[1] if len(subject) > 1 else ""
+    lone = not second or second in words.PREPOSITIONS
+    return plural and lone and first.endswith("s") and first[1:].islower()
 
 
 def _facts_of(rest: str) -> tuple[RestFact, ...]:

@@ -175,6 +175,8 @@ def joined_lines(text: str) -> Iterator[tuple[str, str]]:
             held = []
             continue
         held.append(line)
+        if line.endswith("-") and line[-2:-1].isalpha():
+            continue  # the word goes on
         if len(line) < usual * 3 // 5 or (line.endswith(_ENDS) and len(line) < usual * 9 // 10):
             yield from _block(held)
             held = []

@@ -339,6 +339,8 @@ def _what(statement: Statement, clause: Clause) -> Iterator[WhQuestion]:
     first = clause.subject.split()[0].lower()
     if len(clause.subject.split()) > 4 or not (clause.named or first in ("a", "an")):
         return
+    if " or " in clause.rest:
+        return
     if clause.is_plural or len(clause.rest.split()) < 3 or "'" in clause.subject:
         return
     noun = head_of(clause.rest)

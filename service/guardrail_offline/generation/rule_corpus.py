@@ -241,7 +241,7 @@ def other_value(fact: Fact, text: str, rng: random.Random) -> str | None:
         other = rng.choice([month for month in _MONTHS if month != months[0]])
         return text.replace(months[0], other, 1)
     at = next((place for place, sign in enumerate(text) if sign.isdigit()), None)
-    if at is None or (fact.kind == "date" and not text.isdecimal()):
+    if at is None or text[at - 1 : at] == "." or (fact.kind == "date" and not text.isdecimal()):
         return None
     end = at
     while end < len(text) and (text[end].isdigit() or text[end] in ".,:"):
@@ -250,6 +250,8 @@ def other_value(fact: Fact, text: str, rng: random.Random) -> str | None:
     if number.startswith("0") or number.count(".") > 1:
         return None
     changed = other_number(number, rng)
+    if fact.kind == "percentage" and fact.raw > 31:
+        changed = f"{int(fact.raw) // 2}"
     return (
         None if changed == number or changed.startswith("0") else text.replace(number, changed, 1)
     )
@@ -277,7 +279,7 @@ def falsified(statement: Statement, rng: random.Random) -> Falsehood | None:
     rng.shuffle(found)
     for place in found:
         fact = place.fact
-        if place.start != fact.start:
+        if place.start != fact.start or clause.rest[fact.start - 1 : fact.start] == ".":
             continue
         before = clause.rest[fact.start : fact.end]
         after = other_value(fact, before, rng)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from guardrail_offline.generation import vocabulary as words
 from guardrail_offline.generation.clauses import Clause, list_items
 from guardrail_offline.generation.generated import GeneratedCase
 from guardrail_offline.generation.questions import WhQuestion, is_year
@@ -37,6 +38,8 @@ def simple_factual(corpus: Corpus) -> Iterator[GeneratedCase]:
         if question.kind in ("who", "what", "where"):
             yield asked(question, "simple_factual")
     for cell in corpus.cells:
+        if len(cell.value) < 2 or cell.value.lower() == cell.row.lower():
+            continue
         text = (
             f'In the table under "{cell.heading}" in "{cell.title}", what does the column '
             f'"{cell.column}" say about "{cell.row}"?'
@@ -92,13 +95,15 @@ def cloze(corpus: Corpus) -> Iterator[GeneratedCase]:
     """Yield sentences with a gap in the place of an exact fact or a name."""
     for statement in corpus.statements:
         line = statement.line
+        if statement.clause is None and not _has_verb(line):
+            continue
         places = [(f.start, f.end) for f in read(line).facts if _may_be_gap(f, line)]
         places += names_in(line, corpus.book)
         for start, end in places:
             answer = line[start:end].strip()
             if line.count(answer) != 1 or not answer or line[end : end + 1] in ("-", "'", "%"):
                 continue
-            if start and line[start - 1] not in " ":
+            if (start and line[start - 1] != " ") or _is_listed(line, start, end):
                 continue
             gapped = f"{line[:start]}{_GAP}{line[end:]}"
             text = f'Fill in the gap as "{statement.title}" has it: {gapped}'
@@ -106,8 +111,27 @@ def cloze(corpus: Corpus) -> Iterator[GeneratedCase]:
                        condition=condition_of(answer), references=(line,))  # fmt: skip
 
 
+def _has_verb(line: str) -> bool:
+    known = words.verb_forms()
+    lows = [word.strip(",.").lower() for word in line.split()[1:]]
+    return any(
+        low in words.AUXILIARIES or any(form.tense != "base" for form in known.get(low, ()))
+        for low in lows
+    )
+
+
+def _is_listed(line: str, start: int, end: int) -> bool:
+    """Return whether a place is one of several items, so that its neighbours fit as well."""
+    behind = line[end:]
+    return line[:start].endswith((", ", " and ", " or ")) or behind.startswith(
+        (",", " and ", " or ")
+    )
+
+
 def _may_be_gap(fact: Fact, line: str) -> bool:
     if fact.is_range or fact.minus or fact.kind == "ordinal" or fact.other is not None:
+        return False
+    if line[fact.start : fact.end].lower() in ("half", "quarter", "third", "once", "twice"):
         return False
     return not (fact.is_word and (fact.raw <= 1 or fact.end - fact.start < 3)) and fact.start > 0
 
@@ -133,6 +157,9 @@ _YES = 'regexp("(?i)\\byes\\b")'
 _NO = 'regexp("(?i)\\bno\\b") OR regexp("(?i)\\bnot\\b")'
 
 
+_DENIALS = frozenset(("not", "no", "nothing", "only", "never", "without", "none", "neither"))
+
+
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -141,7 +168,11 @@ def negation(corpus: Corpus) -> Iterator[GeneratedCase]:
     """Yield the denial of a statement as a question, and a contradiction that somebody claims."""
     for statement in corpus.clauses:
         clause = statement.clause
-        if clause is None or len(statement.line.split()) > 20 or " not " in f" {clause.rest} ":
+        if (
+            clause is None
+            or len(statement.line.split()) > 20
+            or not _DENIALS.isdisjoint(clause.rest.split())
+        ):
             continue
         scope = statement.scope
         text = _capital(f"{scope}is it true that {clause.statement(negated=True)}?")

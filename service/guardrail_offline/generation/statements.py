@@ -148,15 +148,21 @@ def _sentences(chunk: Chunk) -> Iterator[tuple[str, int, int]]:
         for sentence in split_sentences(text):
             at = sentence.start
             for piece in sentence.text.split("; "):
-                line = plain_sentence(_alone(piece))
+                line = plain_sentence(_alone(piece) if at > sentence.start else _plain(piece))
                 if line is not None:
                     yield line, block.start + at, block.start + at + len(piece)
                 at += len(piece) + 2
 
 
-def _alone(piece: str) -> str:
-    """Return a part of a sentence as one of its own, without remarks in parentheses."""
+def _plain(piece: str) -> str:
+    """Return a sentence without remarks in parentheses; a part of one gets a full stop."""
     text = _REMARK.sub("", piece.strip())
+    return text if text.endswith((".", "!", "?", ":")) else f"{text}."
+
+
+def _alone(piece: str) -> str:
+    """Return a later part of a sentence as one of its own."""
+    text = _plain(piece)
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
@@ -189,6 +195,9 @@ def names_in(line: str, book: Wordbook) -> list[tuple[int, int]]:
             found[-1] = (found[-1][0], match.end())
         else:
             found.append((match.start(), match.end()))
+    first = line.partition(" ")[0]
+    if found and found[0][0] == len(first) + 1 and first.lower() not in words.DETERMINERS:
+        found.pop(0)  # the rest of a name that begins the sentence
     dates = [(fact.start, fact.end) for fact in read(line).facts]
     return [
         (start, end)

@@ -23,7 +23,8 @@ PRONOUNS = listed(
 )
 POINTING = listed(
     "this that these those such former latter above below following previous same other others "
-    "latest respectively likewise thereby therein thereof hereby aforementioned said"
+    "latest respectively likewise thereby therein thereof hereby aforementioned "
+    "said instead otherwise too again"
 )
 OPENERS = listed(
     "however therefore thus hence also then so but and or yet still instead otherwise moreover "

@@ -41,8 +41,8 @@ class ValidationThresholds:
 
     Attributes:
         relevancy: Least cosine of a question with the nearest sentence of its source. Measured on
-            `tests/golden/generated_cases.jsonl`: good cases begin at 0.43, those about something else
-            end at 0.18; see docs/generation.md.
+            `tests/golden/generated_cases.jsonl`: good cases begin at 0.43, questions about other
+            things end at 0.18; see docs/generation.md.
         answerable: Least P(supported) of the answer's statement. One half, as everywhere in the
             service: the middle of a probability.
         near_duplicate: Least cosine of two questions of one generator and source with one answer.

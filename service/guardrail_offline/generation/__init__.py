@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "documents": ("Document", "ReadLimits", "read_documents"),
-    "chunks": ("Chunk", "chunks_of"),
+    "source_documents": ("SourceDocument", "ReadLimits", "read_documents"),
+    "chunks": ("DocumentChunk", "chunks_of"),
     "generated": ("GeneratedCase", "SourceSpan", "to_case"),
     "generators": (
         "ADVERSARIAL_GENERATORS",

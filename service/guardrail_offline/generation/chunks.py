@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from guardrail_offline.generation.documents import Document
-from guardrail_offline.generation.extraction import Block
+from guardrail_offline.generation.extraction import TextBlock
+from guardrail_offline.generation.source_documents import SourceDocument
 from guardrail_service.text.segmentation.sentences import split_sentences
 
 CHUNK_CHARS = 1200
@@ -15,7 +15,7 @@ CHUNK_CHARS = 1200
 
 
 @dataclass(frozen=True)
-class Chunk:
+class DocumentChunk:
     """A stretch of a document.
 
     Attributes:
@@ -36,10 +36,10 @@ class Chunk:
     text: str
     page: int | None = None
     heading: str = ""
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[TextBlock, ...] = ()
 
 
-def chunks_of(documents: Iterable[Document], chars: int = CHUNK_CHARS) -> list[Chunk]:
+def chunks_of(documents: Iterable[SourceDocument], chars: int = CHUNK_CHARS) -> list[DocumentChunk]:
     """Return the chunks of all documents that were read, in order.
 
     Every block is in one chunk or, where it is longer than a chunk, in several, between sentences.
@@ -49,7 +49,7 @@ def chunks_of(documents: Iterable[Document], chars: int = CHUNK_CHARS) -> list[C
         documents: Those that were not read give none.
         chars: Longest chunk in code points; a single sentence may be longer.
     """
-    found: list[Chunk] = []
+    found: list[DocumentChunk] = []
     for document in documents:
         begins = [block.start for block in document.blocks if block.kind == "heading"]
         for number, blocks in enumerate(_grouped(_pieces(document, chars), chars), start=1):
@@ -57,7 +57,7 @@ def chunks_of(documents: Iterable[Document], chars: int = CHUNK_CHARS) -> list[C
             text = document.text[start:end]
             at = bisect_right(begins, start) - 1
             found.append(
-                Chunk(
+                DocumentChunk(
                     f"{document.id}#{number}",
                     document.id,
                     start,
@@ -71,14 +71,14 @@ def chunks_of(documents: Iterable[Document], chars: int = CHUNK_CHARS) -> list[C
     return found
 
 
-def _heading(document: Document, begins: list[int], at: int) -> str:
+def _heading(document: SourceDocument, begins: list[int], at: int) -> str:
     if at < 0:
         return ""
     block = next(b for b in document.blocks if b.start == begins[at])
     return document.text[block.start : block.end]
 
 
-def _pieces(document: Document, chars: int) -> Iterator[Block]:
+def _pieces(document: SourceDocument, chars: int) -> Iterator[TextBlock]:
     """Yield blocks, and runs of sentences of blocks that are too long."""
     for block in document.blocks:
         if block.end - block.start <= chars:
@@ -89,14 +89,14 @@ def _pieces(document: Document, chars: int) -> Iterator[Block]:
         for sentence in split_sentences(document.text[block.start : block.end]):
             here = block.start + sentence.end
             if here - start > chars and end > start:
-                yield Block(start, end, block.kind)
+                yield TextBlock(start, end, block.kind)
                 start = block.start + sentence.start
             end = here
-        yield Block(start, end, block.kind)
+        yield TextBlock(start, end, block.kind)
 
 
-def _grouped(pieces: Iterable[Block], chars: int) -> Iterator[list[Block]]:
-    held: list[Block] = []
+def _grouped(pieces: Iterable[TextBlock], chars: int) -> Iterator[list[TextBlock]]:
+    held: list[TextBlock] = []
     for piece in pieces:
         size = piece.end - held[0].start if held else 0
         begins = piece.kind == "heading" and size > chars // 3

@@ -1,6 +1,6 @@
 """Reads a plain English statement into subject, verb and rest, and turns it into questions.
 
-The rules know a few hundred verbs and no parser. What they are not sure about they do not read:
+The rules know a few hundred verbs and no parser. They leave what they are not sure about:
 `read_clause` returns None for most sentences, and a question is made of the others only.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import re2
 
-from guardrail_offline.generation import vocabulary as words
+from guardrail_offline.generation import english_words as words
 from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.read import read
 from guardrail_service.detectors.facts.vocabulary import listed
@@ -24,18 +24,6 @@ _SIGNS = frozenset('{}[]<>=_`\\|#*@^~;:?!()…→/"“”«»§+&')
 _APART = (". ", " ,", " '", " - ", " – ", "—")  # noqa: RUF001 - of texts that were taken apart
 _PLURAL_WORDS = frozenset(("people", "children", "men", "women", "police", "data", "media"))
 _SINGULAR_ENDS = ("ss", "us", "is", "ics")
-
-
-class Words(NamedTuple):
-    """The words of a sentence with their places in it."""
-
-    texts: tuple[str, ...]
-    starts: tuple[int, ...]
-
-    @property
-    def lows(self) -> tuple[str, ...]:
-        """Return the words in lower case without punctuation behind them."""
-        return tuple(text.rstrip(".,").lower() for text in self.texts)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from guardrail_offline.generation.chunks import Chunk
-from guardrail_offline.generation.documents import Document
+from guardrail_offline.generation.chunks import DocumentChunk
 from guardrail_offline.generation.generated import GeneratedCase
+from guardrail_offline.generation.source_documents import SourceDocument
 
 _SIDE, _GAP, _PER_LINE, _LABEL = 14, 2, 40, 210
 _SHADES = ("#e8e8e8", "#c6dbef", "#6baed6", "#2171b5", "#08306b")
@@ -18,8 +18,8 @@ _SHADES = ("#e8e8e8", "#c6dbef", "#6baed6", "#2171b5", "#08306b")
 
 def coverage_of(
     cases: Sequence[GeneratedCase],
-    chunks: Sequence[Chunk],
-    documents: Sequence[Document],
+    chunks: Sequence[DocumentChunk],
+    documents: Sequence[SourceDocument],
     topics: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return counts and shares: which chunks, documents and topics have cases, by generator.
@@ -33,7 +33,7 @@ def coverage_of(
     of_chunk: Counter[str] = Counter()
     for one in cases:
         of_chunk.update({span.chunk for span in one.spans})
-    by_document: dict[str, list[Chunk]] = {
+    by_document: dict[str, list[DocumentChunk]] = {
         document.id: [] for document in documents if document.state == "read"
     }
     for chunk in chunks:

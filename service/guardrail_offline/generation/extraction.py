@@ -1,7 +1,7 @@
 """Extracts the text of one document, in a process of its own with limits on memory and time.
 
-`documents.py` runs this file as a program; it imports nothing of ours, so that little stands in the
-memory that is limited. Whatever becomes of a document is one JSON object on standard output.
+`source_documents.py` runs this file as a program; it imports nothing of ours, so that little stands
+in the memory that is limited. Whatever becomes of a document is one JSON object on standard output.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHARSET = re2.compile(rb"(?i)charset\s*=\s*[\"']?([A-Za-z0-9_.:-]{2,40})")
 _ENDS = (".", "!", "?", ":", ";", ".”", '."', ".)")
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """A stretch of the text: heading, paragraph, item, header, row or code; [start, end)."""
 
     start: int
@@ -51,7 +51,7 @@ class Extracted:
     """
 
     def __init__(self, most_chars: int) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[TextBlock] = []
         self.pages: list[int] = []
         self.notes: list[str] = []
         self.encoding = self.title = ""
@@ -71,7 +71,7 @@ class Extracted:
             gap = "\n\n" if apart else "\n"
             self._parts.append(gap)
             self._length += len(gap)
-        self.blocks.append(Block(self._length, self._length + len(text), kind))
+        self.blocks.append(TextBlock(self._length, self._length + len(text), kind))
         self._parts.append(text)
         self._length += len(text)
         if self._length > self._most:

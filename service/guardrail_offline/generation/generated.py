@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from guardrail_offline.datasets.cases import CONVERSATION, Case, Relationship, question_group
-from guardrail_offline.generation.chunks import Chunk
+from guardrail_offline.generation.chunks import DocumentChunk
 from guardrail_service.types import Passage
 
 SOURCE_SPAN = "source_span"
@@ -92,7 +92,7 @@ class GeneratedCase:
         return replace(self, topic=next((topics[c] for c in chunks if c in topics), ""))
 
 
-def to_case(one: GeneratedCase, chunks: Mapping[str, Chunk]) -> Case:
+def to_case(one: GeneratedCase, chunks: Mapping[str, DocumentChunk]) -> Case:
     """Return a generated case as labs hold it, without an answer.
 
     Its chunks are the passages that should be retrieved. Categories say `generated`,

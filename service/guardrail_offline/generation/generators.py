@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from guardrail_offline.generation import rules_around, rules_one, rules_several
-from guardrail_offline.generation.chunks import Chunk
+from guardrail_offline.generation.chunks import DocumentChunk
 from guardrail_offline.generation.generated import GeneratedCase
 from guardrail_offline.generation.rule_corpus import Corpus
 from guardrail_offline.judge.results import Asks
@@ -189,7 +189,7 @@ def named_generators(names: str | Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class GenerationOptions:
-    """What to generate.
+    """The choice of cases to generate.
 
     Attributes:
         generators: Ids.
@@ -231,12 +231,12 @@ class Generated:
 
 
 def generate(
-    chunks: Sequence[Chunk],
+    chunks: Sequence[DocumentChunk],
     options: GenerationOptions | None = None,
     *,
     titles: Mapping[str, str] | None = None,
     topics: Mapping[str, str] | None = None,
-    outside: Sequence[Chunk] = (),
+    outside: Sequence[DocumentChunk] = (),
     judge: Asks | None = None,
     advance: Callable[[int], object] = lambda _count: None,
 ) -> Generated:
@@ -304,7 +304,7 @@ def _chosen(
 ) -> tuple[list[GeneratedCase], dict[str, str]]:
     """Return cases of each generator, spread over chunks and topics, and who made too few.
 
-    What some generators cannot make is shared out among the others.
+    The others make up for what some generators cannot make.
     """
     pools = {id: _ranked(_whole(cases), options.seed) for id, cases in found.items()}
     taken: dict[str, list[tuple[GeneratedCase, ...]]] = {id: [] for id in pools}

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from guardrail_offline.generation.chunks import Chunk
+from guardrail_offline.generation.chunks import DocumentChunk
 from guardrail_offline.generation.generated import GeneratedCase, SourceSpan
 from guardrail_offline.generation.rule_corpus import Corpus, condition_of, made
 from guardrail_offline.judge.judge_tasks import TEXT, Example, Task, an_object, list_of
@@ -135,7 +135,7 @@ def judge_cases(
     return found
 
 
-def _case(generator: str, chunk: Chunk, said: Mapping[str, Any]) -> GeneratedCase | None:
+def _case(generator: str, chunk: DocumentChunk, said: Mapping[str, Any]) -> GeneratedCase | None:
     """Return what a judge said as a case; None if it quotes what is not there."""
     question = said["question"].strip()
     if "quotes" not in said:
@@ -151,7 +151,7 @@ def _case(generator: str, chunk: Chunk, said: Mapping[str, Any]) -> GeneratedCas
     )  # fmt: skip
 
 
-def _place(chunk: Chunk, quote: str) -> SourceSpan | None:
+def _place(chunk: DocumentChunk, quote: str) -> SourceSpan | None:
     """Return where a quotation stands; other blanks than the chunk's are no difference."""
     words = quote.split()
     if not words:

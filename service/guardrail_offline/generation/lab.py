@@ -13,11 +13,11 @@ from guardrail_offline.datasets.cases import Case, Lab
 from guardrail_offline.datasets.h2o_labs import lab_json
 from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.evaluators.result import dumps
-from guardrail_offline.generation.chunks import Chunk, chunks_of
+from guardrail_offline.generation.chunks import DocumentChunk, chunks_of
 from guardrail_offline.generation.coverage import coverage_of, coverage_picture
-from guardrail_offline.generation.documents import Document, ReadLimits, read_documents
 from guardrail_offline.generation.generated import GeneratedCase, to_case
 from guardrail_offline.generation.generators import Generated, GenerationOptions, generate
+from guardrail_offline.generation.source_documents import ReadLimits, SourceDocument, read_documents
 from guardrail_offline.generation.validation import Rejected, Validated, validate
 from guardrail_offline.judge.results import Asks
 from guardrail_service.errors import ConfigurationError
@@ -44,8 +44,8 @@ class GeneratedLab:
     generated: tuple[GeneratedCase, ...]
     rejected: tuple[Rejected, ...]
     manifest: Mapping[str, Any]
-    documents: tuple[Document, ...]
-    chunks: tuple[Chunk, ...]
+    documents: tuple[SourceDocument, ...]
+    chunks: tuple[DocumentChunk, ...]
 
 
 def generate_lab(
@@ -124,8 +124,8 @@ def _first(cases: Sequence[GeneratedCase], options: GenerationOptions) -> tuple[
 
 
 def _manifest(
-    documents: Sequence[Document],
-    chunks: Sequence[Chunk],
+    documents: Sequence[SourceDocument],
+    chunks: Sequence[DocumentChunk],
     options: GenerationOptions,
     drawn: Generated,
     checked: Validated,

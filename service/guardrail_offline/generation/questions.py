@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import re2
 
-from guardrail_offline.generation import vocabulary as words
+from guardrail_offline.generation import english_words as words
 from guardrail_offline.generation.clauses import Clause, RestFact
-from guardrail_offline.generation.statements import Statement
+from guardrail_offline.generation.plain_statements import Statement
 from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.vocabulary import listed
 

@@ -1,4 +1,4 @@
-"""What the rules read: statements, questions about single facts, tables and lists of a corpus."""
+"""Collects what rules read of a corpus: statements, questions, tables and lists."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from guardrail_offline.generation.chunks import Chunk
+from guardrail_offline.generation.chunks import DocumentChunk
 from guardrail_offline.generation.generated import GeneratedCase, SourceSpan
-from guardrail_offline.generation.questions import WhQuestion, wh_questions
-from guardrail_offline.generation.statements import (
+from guardrail_offline.generation.plain_statements import (
     Statement,
     Wordbook,
     is_english,
     statements_of,
     titles_of,
 )
+from guardrail_offline.generation.questions import WhQuestion, wh_questions
 from guardrail_offline.perturbation.misinformation import other_number
 from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.read import read
@@ -77,10 +77,10 @@ class Corpus:
 
     def __init__(
         self,
-        chunks: Sequence[Chunk],
+        chunks: Sequence[DocumentChunk],
         titles: Mapping[str, str],
         seed: int = 0,
-        outside: Sequence[Chunk] = (),
+        outside: Sequence[DocumentChunk] = (),
     ) -> None:
         self.chunks, self.outside, self.seed = list(chunks), list(outside), seed
         known = {c.document: titles.get(c.document, "") for c in [*chunks, *outside]}
@@ -137,12 +137,12 @@ class Corpus:
         return random.Random(digest.digest())  # noqa: S311 - test cases, not secrets
 
 
-def _span(chunk: Chunk, start: int, end: int) -> SourceSpan:
+def _span(chunk: DocumentChunk, start: int, end: int) -> SourceSpan:
     text = chunk.text[start - chunk.start : end - chunk.start]
     return SourceSpan(chunk.document, start, end, text, chunk.id)
 
 
-def _cells(chunks: Sequence[Chunk], titles: Mapping[str, str]) -> Iterator[TableCell]:
+def _cells(chunks: Sequence[DocumentChunk], titles: Mapping[str, str]) -> Iterator[TableCell]:
     found: dict[tuple[str, str, str, str], list[TableCell]] = {}
     header: list[str] = []
     heading = document = ""
@@ -182,7 +182,7 @@ def _row_cells(
             yield TableCell(row, name, said, span, heading, title)
 
 
-def _lists(chunks: Sequence[Chunk], titles: Mapping[str, str]) -> Iterator[PointList]:
+def _lists(chunks: Sequence[DocumentChunk], titles: Mapping[str, str]) -> Iterator[PointList]:
     lead: tuple[str, SourceSpan] | None = None
     points: list[SourceSpan] = []
     document = ""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from guardrail_offline.datasets.cases import Case, question_group
 from guardrail_offline.generation.generated import GeneratedCase
+from guardrail_offline.generation.plain_statements import Statement
 from guardrail_offline.generation.questions import WhQuestion
 from guardrail_offline.generation.rule_corpus import (
     Corpus,
@@ -17,7 +18,6 @@ from guardrail_offline.generation.rule_corpus import (
     sentence,
 )
 from guardrail_offline.generation.rules_one import asked
-from guardrail_offline.generation.statements import Statement
 from guardrail_offline.perturbation.lexicon import lexicon
 from guardrail_offline.perturbation.misinformation import contradicted
 from guardrail_service.types import Passage

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from guardrail_offline.generation import vocabulary as words
+from guardrail_offline.generation import english_words as words
 from guardrail_offline.generation.clauses import Clause, list_items
 from guardrail_offline.generation.generated import GeneratedCase
+from guardrail_offline.generation.plain_statements import names_in
 from guardrail_offline.generation.questions import WhQuestion, is_year
 from guardrail_offline.generation.rule_corpus import (
     Corpus,
@@ -16,7 +17,6 @@ from guardrail_offline.generation.rule_corpus import (
     other_value,
     sentence,
 )
-from guardrail_offline.generation.statements import names_in
 from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.read import read
 

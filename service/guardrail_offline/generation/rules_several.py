@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from guardrail_offline.generation import vocabulary as words
+from guardrail_offline.generation import english_words as words
 from guardrail_offline.generation.clauses import Clause
 from guardrail_offline.generation.generated import GeneratedCase, SourceSpan
+from guardrail_offline.generation.plain_statements import Statement
 from guardrail_offline.generation.questions import WhQuestion, head_of
 from guardrail_offline.generation.rule_corpus import Corpus, condition_of, made, sentence
-from guardrail_offline.generation.statements import Statement
 from guardrail_service.detectors.facts.vocabulary import listed
 
 ABSENT = (

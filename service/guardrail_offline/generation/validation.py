@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from guardrail_offline.evaluators.pack_models import Array, PackModels
-from guardrail_offline.generation.chunks import Chunk
+from guardrail_offline.generation.chunks import DocumentChunk
 from guardrail_offline.generation.generated import GeneratedCase
 from guardrail_service.errors import NotScorable, RowFailed
 from guardrail_service.text.language import same_language
@@ -37,7 +37,7 @@ _HINTS = frozenset(
 
 @dataclass(frozen=True)
 class ValidationThresholds:
-    """Where the checks cut.
+    """The values at which the checks cut.
 
     Attributes:
         relevancy: Least cosine of a question with the nearest sentence of its source. Measured on
@@ -96,7 +96,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Validated:
-    """What validation left.
+    """The outcome of validation.
 
     Attributes:
         kept: In the order they came.
@@ -115,9 +115,9 @@ class Validated:
 
 @dataclass
 class _Run:
-    """What the checks read and write."""
+    """Everything that the checks read and write."""
 
-    chunks: Mapping[str, Chunk]
+    chunks: Mapping[str, DocumentChunk]
     cuts: ValidationThresholds
     models: PackModels | None
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -130,7 +130,7 @@ Check = Callable[[GeneratedCase, _Run], Rejected | None]
 
 def validate(
     cases: Iterable[GeneratedCase],
-    chunks: Iterable[Chunk],
+    chunks: Iterable[DocumentChunk],
     models: PackModels | None = None,
     thresholds: ValidationThresholds | None = None,
     advance: Callable[[int], object] = lambda _count: None,
@@ -313,7 +313,7 @@ def _cells_in(claim: str, row: str) -> bool:
     return len(parts) >= 3 and parts[0] in row and parts[-1] in row
 
 
-def _supported(models: PackModels, claim: str, chunks: Sequence[Chunk]) -> float:
+def _supported(models: PackModels, claim: str, chunks: Sequence[DocumentChunk]) -> float:
     evidence = tuple(s for s in _sentences(chunk.text for chunk in chunks) if models.fits(s))
     if not evidence or not models.fits(claim):
         return 0.0

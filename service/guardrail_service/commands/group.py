@@ -33,6 +33,7 @@ DISTRIBUTIONS = {
     "plot": FROM_OFFLINE,
     "ask": FROM_OFFLINE,
     "calibrate": FROM_OFFLINE,
+    "generate": FROM_OFFLINE,
     "grammar": FROM_OFFLINE,
     "judge": FROM_OFFLINE,
     "studio": FROM_OFFLINE,

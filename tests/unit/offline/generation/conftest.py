@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from guardrail_offline.evaluators.pack_models import PackModels, load_models
-from guardrail_offline.generation.chunks import Chunk, chunks_of
-from guardrail_offline.generation.documents import Document, read_documents
+from guardrail_offline.generation.chunks import DocumentChunk, chunks_of
+from guardrail_offline.generation.source_documents import SourceDocument, read_documents
 
 HANDBOOK = Path(__file__).parent / "handbook.md"
 
 
 @pytest.fixture(scope="package")
-def handbook() -> Document:
+def handbook() -> SourceDocument:
     """A document of one page, written for these tests."""
     (found,) = read_documents([HANDBOOK])
     return found
 
 
 @pytest.fixture(scope="package")
-def chunks(handbook: Document) -> list[Chunk]:
+def chunks(handbook: SourceDocument) -> list[DocumentChunk]:
     """Its chunks."""
     return chunks_of([handbook])
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from guardrail_offline.generation.chunks import chunks_of
-from guardrail_offline.generation.documents import ReadLimits, read_documents
 from guardrail_offline.generation.extraction import extract, joined_lines
+from guardrail_offline.generation.source_documents import ReadLimits, read_documents
 from guardrail_service.errors import ConfigurationError
 from tests.unit.offline.generation.files import (
     docx_bytes,

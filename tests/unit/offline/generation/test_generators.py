@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from guardrail_offline.datasets.cases import case_from_json, case_json
-from guardrail_offline.generation.chunks import Chunk
-from guardrail_offline.generation.documents import Document
-from guardrail_offline.generation.extraction import Block
+from guardrail_offline.generation.chunks import DocumentChunk
+from guardrail_offline.generation.extraction import TextBlock
 from guardrail_offline.generation.generated import GeneratedCase, to_case
 from guardrail_offline.generation.generators import (
     ADVERSARIAL_GENERATORS,
@@ -18,6 +17,7 @@ from guardrail_offline.generation.generators import (
     generate,
     named_generators,
 )
+from guardrail_offline.generation.source_documents import SourceDocument
 from guardrail_service.detectors.text_matching.condition import parse_condition
 from guardrail_service.errors import ConfigurationError
 
@@ -26,7 +26,7 @@ TITLE = 'According to "Norland Water Handbook", '
 
 
 @pytest.fixture(scope="module")
-def everything(handbook: Document, chunks: list[Chunk]) -> Generated:
+def everything(handbook: SourceDocument, chunks: list[DocumentChunk]) -> Generated:
     """All cases of the handbook."""
     return generate(chunks, ALL, titles={handbook.id: handbook.title})
 
@@ -85,7 +85,7 @@ def test_every_generator_makes_cases(everything: Generated) -> None:
     assert {one.generator for one in everything.cases} == set(GENERATORS)
 
 
-def test_places_and_conditions_hold(handbook: Document, everything: Generated) -> None:
+def test_places_and_conditions_hold(handbook: SourceDocument, everything: Generated) -> None:
     """Offsets are code points of the document's text; right answers meet their conditions."""
     for one in everything.cases:
         for span in one.spans:
@@ -97,14 +97,14 @@ def test_places_and_conditions_hold(handbook: Document, everything: Generated) -
         assert one.answerable == bool(one.spans)
 
 
-def test_false_values_stand_nowhere(handbook: Document, everything: Generated) -> None:
+def test_false_values_stand_nowhere(handbook: SourceDocument, everything: Generated) -> None:
     """What should be wrong is not right by accident."""
     for one in everything.cases:
         assert not one.false or one.false not in handbook.text
 
 
 def test_variants_share_the_group_of_their_question(
-    handbook: Document, chunks: list[Chunk], everything: Generated
+    handbook: SourceDocument, chunks: list[DocumentChunk], everything: Generated
 ) -> None:
     """So that averages count one question once."""
     by_id = {chunk.id: chunk for chunk in chunks}
@@ -121,7 +121,7 @@ def test_variants_share_the_group_of_their_question(
         assert case.reference_contexts == tuple(by_id[id].text for id in case.reference_ids)
 
 
-def test_the_seed_draws(chunks: list[Chunk], handbook: Document) -> None:
+def test_the_seed_draws(chunks: list[DocumentChunk], handbook: SourceDocument) -> None:
     """The same seed gives the same cases, another one others; both keep to the number."""
     titles = {handbook.id: handbook.title}
     drawn = [
@@ -134,7 +134,7 @@ def test_the_seed_draws(chunks: list[Chunk], handbook: Document) -> None:
     assert all(40 <= len(cases) <= 44 for cases in drawn)  # conversations are kept whole
 
 
-def test_topics_are_labels_of_chunks(chunks: list[Chunk]) -> None:
+def test_topics_are_labels_of_chunks(chunks: list[DocumentChunk]) -> None:
     """A case has the topic of its first chunk."""
     topics = {chunk.id: f"topic {n % 2}" for n, chunk in enumerate(chunks)}
     found = generate(chunks, GenerationOptions(count=20), topics=topics).cases
@@ -147,7 +147,7 @@ def test_one_question_with_two_answers_is_dropped() -> None:
     """Where two places say different things, neither is the right answer."""
     texts = ["The basic plan costs 4 euros.", "The basic plan costs 5 euros."]
     chunks = [
-        Chunk(f"d#{n}", "d", 0, len(t), t, blocks=(Block(0, len(t), "paragraph"),))
+        DocumentChunk(f"d#{n}", "d", 0, len(t), t, blocks=(TextBlock(0, len(t), "paragraph"),))
         for n, t in enumerate(texts)
     ]
     found = generate(chunks, GenerationOptions(("numerical_reasoning",)))
@@ -155,10 +155,12 @@ def test_one_question_with_two_answers_is_dropped() -> None:
     assert generate(chunks[:1], GenerationOptions(("numerical_reasoning",))).cases
 
 
-def test_questions_of_other_documents_are_out_of_scope(chunks: list[Chunk]) -> None:
+def test_questions_of_other_documents_are_out_of_scope(chunks: list[DocumentChunk]) -> None:
     """If their subject is a name that the corpus does not have."""
     text = "Ferrovia Brenta was founded in 1887. It is old. Norland Water was founded in 1887."
-    other = Chunk("o#1", "o", 0, len(text), text, blocks=(Block(0, len(text), "paragraph"),))
+    other = DocumentChunk(
+        "o#1", "o", 0, len(text), text, blocks=(TextBlock(0, len(text), "paragraph"),)
+    )
     found = generate(chunks, GenerationOptions(("out_of_scope",)), outside=[other])
     questions = [one.question for one in found.cases]
     assert "In which year was Ferrovia Brenta founded?" in questions
@@ -168,7 +170,9 @@ def test_questions_of_other_documents_are_out_of_scope(chunks: list[Chunk]) -> N
 def test_other_languages_give_nothing() -> None:
     """The rules are English ones; what they cannot read they leave."""
     text = "Die Stadtwerke wurden im Jahr 1921 gegründet. Der Tarif kostet 4 Euro im Monat."
-    chunk = Chunk("d#1", "d", 0, len(text), text, blocks=(Block(0, len(text), "paragraph"),))
+    chunk = DocumentChunk(
+        "d#1", "d", 0, len(text), text, blocks=(TextBlock(0, len(text), "paragraph"),)
+    )
     rules = tuple(id for id in GENERATORS if id != "out_of_scope")
     assert generate([chunk], GenerationOptions(rules)).cases == ()
 

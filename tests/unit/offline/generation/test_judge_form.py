@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from guardrail_offline.evaluators.pack_models import PackModels
-from guardrail_offline.generation.chunks import Chunk
-from guardrail_offline.generation.documents import Document
+from guardrail_offline.generation.chunks import DocumentChunk
 from guardrail_offline.generation.generators import GenerationOptions, generate
 from guardrail_offline.generation.judge_form import OUTSIDE, QUESTIONS
+from guardrail_offline.generation.source_documents import SourceDocument
 from guardrail_offline.generation.validation import validate
 from guardrail_offline.judge.judge_tasks import Task
 from guardrail_offline.judge.stand_in import FakeJudge
@@ -32,7 +32,7 @@ WRONG = {
 
 
 def test_places_are_quoted_and_answers_checked(
-    handbook: Document, chunks: list[Chunk], models: PackModels
+    handbook: SourceDocument, chunks: list[DocumentChunk], models: PackModels
 ) -> None:
     """An invented quotation is no place; a wrong answer is refused by the grounding model."""
 
@@ -55,7 +55,7 @@ def test_places_are_quoted_and_answers_checked(
     assert [one.check for one in found.rejected] == ["answerable"]
 
 
-def test_what_the_judge_does_not_answer_is_counted(chunks: list[Chunk]) -> None:
+def test_what_the_judge_does_not_answer_is_counted(chunks: list[DocumentChunk]) -> None:
     """No case is made up for it; unanswerable questions need no quotation."""
 
     def says(task: Task, _inputs: Mapping[str, Any], _vote: int) -> Any:
@@ -69,7 +69,7 @@ def test_what_the_judge_does_not_answer_is_counted(chunks: list[Chunk]) -> None:
     assert drawn.failed == {"timeout": len(chunks)}
 
 
-def test_a_judge_makes_only_what_it_is_named_for(chunks: list[Chunk]) -> None:
+def test_a_judge_makes_only_what_it_is_named_for(chunks: list[DocumentChunk]) -> None:
     """Other generators stay with their rules."""
     judge = FakeJudge({QUESTIONS.id: {"questions": []}})
     options = GenerationOptions(("yes_or_no", "temporal_reasoning"), judge_for=("yes_or_no",))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_offline.generation.chunks import Chunk
+from guardrail_offline.generation.chunks import DocumentChunk
 from guardrail_offline.generation.clauses import list_items, plain_sentence, read_clause
-from guardrail_offline.generation.extraction import Block
+from guardrail_offline.generation.extraction import TextBlock
+from guardrail_offline.generation.plain_statements import statements_of
 from guardrail_offline.generation.questions import wh_questions
 from guardrail_offline.generation.rule_corpus import condition_of, other_value
-from guardrail_offline.generation.statements import statements_of
 from guardrail_service.detectors.facts.read import read
 
 NAMES = {"Veltra", "Ghent", "Aquaflux", "Meterline", "Clara"}
@@ -18,7 +18,9 @@ NAMES = {"Veltra", "Ghent", "Aquaflux", "Meterline", "Clara"}
 def asked(sentence: str) -> list[tuple[str, str]]:
     """Return the questions about single facts of a sentence, with their answers."""
     text = f"{sentence} We met Veltra, Aquaflux and Clara Meyer in Ghent."
-    chunk = Chunk("d#1", "d", 0, len(text), text, blocks=(Block(0, len(text), "paragraph"),))
+    chunk = DocumentChunk(
+        "d#1", "d", 0, len(text), text, blocks=(TextBlock(0, len(text), "paragraph"),)
+    )
     found = [q for s in statements_of([chunk], {"d": "T"}) for q in wh_questions(s)]
     return [(q.text.removeprefix('According to "T", '), q.answer) for q in found]
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from guardrail_offline.evaluators.pack_models import PackModels
-from guardrail_offline.generation.chunks import Chunk
-from guardrail_offline.generation.documents import Document
-from guardrail_offline.generation.extraction import Block
+from guardrail_offline.generation.chunks import DocumentChunk
+from guardrail_offline.generation.extraction import TextBlock
 from guardrail_offline.generation.generated import GeneratedCase, SourceSpan
 from guardrail_offline.generation.generators import GENERATORS, GenerationOptions, generate
+from guardrail_offline.generation.source_documents import SourceDocument
 from guardrail_offline.generation.validation import MODEL_CHECKS, Validated, validate
 
 CASES = Path(__file__).parents[3] / "golden" / "generated_cases.jsonl"
@@ -26,12 +26,12 @@ CASES = Path(__file__).parents[3] / "golden" / "generated_cases.jsonl"
 class Written(NamedTuple):
     """The golden cases: passages, and cases with what they are."""
 
-    chunks: list[Chunk]
+    chunks: list[DocumentChunk]
     good: list[GeneratedCase]
     broken: list[tuple[str, GeneratedCase]]
 
 
-def _case(number: int, row: dict[str, Any], chunk: Chunk) -> GeneratedCase:
+def _case(number: int, row: dict[str, Any], chunk: DocumentChunk) -> GeneratedCase:
     text = chunk.text.upper() if row.get("check") == "span" else chunk.text
     span = SourceSpan(chunk.document, 0, len(chunk.text), text, chunk.id)
     generator = "yes_or_no" if row["expected"] in ("Yes", "No") else "simple_factual"
@@ -45,7 +45,9 @@ def written() -> Written:
     rows = [json.loads(line) for line in CASES.read_text("utf-8").splitlines()]
     texts = {row["passage"]: row["text"] for row in rows if "passage" in row}
     chunks = {
-        id: Chunk(f"{id}#1", id, 0, len(text), text, blocks=(Block(0, len(text), "paragraph"),))
+        id: DocumentChunk(
+            f"{id}#1", id, 0, len(text), text, blocks=(TextBlock(0, len(text), "paragraph"),)
+        )
         for id, text in texts.items()
     }
     found = Written(list(chunks.values()), [], [])
@@ -97,7 +99,9 @@ def test_without_models_the_other_checks_are_made(written: Written) -> None:
 
 
 @pytest.fixture(scope="module")
-def of_handbook(handbook: Document, chunks: list[Chunk], models: PackModels) -> Validated:
+def of_handbook(
+    handbook: SourceDocument, chunks: list[DocumentChunk], models: PackModels
+) -> Validated:
     """The handbook's cases, checked."""
     options = GenerationOptions(tuple(GENERATORS), per_chunk=1)
     drawn = generate(chunks, options, titles={handbook.id: handbook.title})

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from guardrail_offline.generation import extraction
-from guardrail_offline.generation.extraction import Block
+from guardrail_offline.generation.extraction import TextBlock
 from guardrail_service.errors import ConfigurationError
 
 KINDS = {
@@ -36,7 +36,7 @@ _BLOCK = 2**20
 
 
 @dataclass(frozen=True)
-class Document:
+class SourceDocument:
     """A document and what became of it; all offsets are code points of `text`.
 
     Attributes:
@@ -63,7 +63,7 @@ class Document:
     sha256: str = ""
     bytes: int = 0
     text: str = ""
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[TextBlock, ...] = ()
     pages: tuple[int, ...] = ()
     encoding: str = ""
     title: str = ""
@@ -86,7 +86,7 @@ class Document:
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """What one document may take.
+    """The limits of reading one document.
 
     Attributes:
         seconds: By the clock.
@@ -107,7 +107,7 @@ def read_documents(
     paths: Sequence[Path],
     limits: ReadLimits | None = None,
     advance: Callable[[int], object] = lambda _count: None,
-) -> list[Document]:
+) -> list[SourceDocument]:
     """Return all documents of files and folders, in order; a bad one has a state and a reason.
 
     Args:
@@ -150,11 +150,11 @@ def _named(paths: Iterable[Path]) -> list[tuple[str, Path]]:
     return named
 
 
-def _read(name: str, path: Path, limits: ReadLimits) -> Document:
+def _read(name: str, path: Path, limits: ReadLimits) -> SourceDocument:
     kind = KINDS.get(path.suffix.lower(), "")
 
-    def failed(state: str, reason: str, digest: str = "", size: int = 0) -> Document:
-        return Document(name, str(path), kind, state, reason, digest, size)
+    def failed(state: str, reason: str, digest: str = "", size: int = 0) -> SourceDocument:
+        return SourceDocument(name, str(path), kind, state, reason, digest, size)
 
     try:
         if not path.is_file():
@@ -173,7 +173,7 @@ def _read(name: str, path: Path, limits: ReadLimits) -> Document:
     told = _extracted(path, kind, limits)
     if told["state"] != "read":
         return failed(told["state"], told["reason"], digest, size)
-    return Document(
+    return SourceDocument(
         id=name,
         path=str(path),
         kind=kind,
@@ -181,7 +181,7 @@ def _read(name: str, path: Path, limits: ReadLimits) -> Document:
         sha256=digest,
         bytes=size,
         text=told["text"],
-        blocks=tuple(Block(*block) for block in told["blocks"]),
+        blocks=tuple(TextBlock(*block) for block in told["blocks"]),
         pages=tuple(told["pages"]),
         encoding=told["encoding"],
         title=told["title"],

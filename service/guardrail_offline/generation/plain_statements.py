@@ -8,8 +8,8 @@ from functools import lru_cache, partial
 
 import re2
 
-from guardrail_offline.generation import vocabulary as words
-from guardrail_offline.generation.chunks import Chunk
+from guardrail_offline.generation import english_words as words
+from guardrail_offline.generation.chunks import DocumentChunk
 from guardrail_offline.generation.clauses import Clause, plain_sentence, read_clause
 from guardrail_offline.generation.generated import SourceSpan
 from guardrail_offline.perturbation.lexicon import lexicon
@@ -39,7 +39,7 @@ class Statement:
 
     line: str
     span: SourceSpan
-    chunk: Chunk
+    chunk: DocumentChunk
     title: str
     clause: Clause | None
 
@@ -107,7 +107,7 @@ def _is_common(low: str) -> bool:
 
 
 def statements_of(
-    chunks: Sequence[Chunk], titles: dict[str, str], book: Wordbook | None = None
+    chunks: Sequence[DocumentChunk], titles: dict[str, str], book: Wordbook | None = None
 ) -> list[Statement]:
     """Return the plain English statements of chunks, in order.
 
@@ -139,7 +139,7 @@ def is_english(text: str) -> bool:
     return language is None or language.code == "en"
 
 
-def _sentences(chunk: Chunk) -> Iterator[tuple[str, int, int]]:
+def _sentences(chunk: DocumentChunk) -> Iterator[tuple[str, int, int]]:
     """Yield plain sentences of prose with their places in the document."""
     for block in chunk.blocks:
         if block.kind not in ("paragraph", "item"):

@@ -217,13 +217,14 @@ class Decisions:
                 yield {**json.loads(row.body), "id": row.id, "time": row.time}
 
     def policies(self) -> dict[str, dict[str, Any]]:
-        """Return name, version and calibration of every policy that was served, by hash."""
+        """Return name, version, calibration and parameters of served policies, by hash."""
         with self._database.reading() as connection:
             return {
                 row.policy_hash: {
                     "name": row.name,
                     "version": row.version,
                     "calibration": json.loads(row.calibration),
+                    "parameters": json.loads(row.parameters),
                 }
                 for row in connection.execute(select(POLICIES))
             }

@@ -104,5 +104,6 @@ POLICIES = Table(
     Column("name", Text, nullable=False),
     Column("version", Text, nullable=False),
     Column("calibration", Text, nullable=False),
+    Column("parameters", Text, nullable=False),
 )
-"""The policies that were served, with what was promised of them."""
+"""The policies that were served, with what was promised of them and their detectors' parameters."""

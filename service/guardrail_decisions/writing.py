@@ -9,12 +9,18 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from guardrail_decisions.chain import FEEDBACK_COLUMNS, VIEW_COLUMNS, Appending, covered
+from guardrail_decisions.chain import (
+    DRAW_COLUMNS,
+    FEEDBACK_COLUMNS,
+    VIEW_COLUMNS,
+    Appending,
+    covered,
+)
 from guardrail_decisions.database import Database
 from guardrail_decisions.keys import Keys
 from guardrail_decisions.rows import Row, content, iso
 from guardrail_decisions.spool import Prepared
-from guardrail_decisions.tables import DECISIONS, FEEDBACK, POLICIES, TEXTS, VIEWS
+from guardrail_decisions.tables import DECISIONS, DRAWS, FEEDBACK, POLICIES, TEXTS, VIEWS
 from guardrail_decisions.texts import NOTHING, KeptText, TextKeeper, read
 from guardrail_service.policy.decide import Policy
 from guardrail_service.server.decisions import Feedback, FeedbackState
@@ -68,10 +74,20 @@ class Writer:
                         "name": policy.name,
                         "version": policy.version,
                         "calibration": json.dumps(dict(policy.calibration)),
+                        "parameters": json.dumps(_parameters(policy)),
                     }
                     for sha256, policy in new.items()
                 ]
                 connection.execute(insert(POLICIES), rows)
+
+    def draw(self, draw_id: str, time: str, body: str) -> None:
+        """Note a sample that was drawn."""
+        row: Row = {"id": draw_id, "time": time, "body": body}
+        with self.database.writing() as connection:
+            chain = Appending(connection, self.keys)
+            seq = chain.add("draw", covered(row, DRAW_COLUMNS))
+            connection.execute(insert(DRAWS), {"seq": seq, **row})
+            chain.finish()
 
     def view(self, places: Sequence[int], viewer: str, time: str) -> None:
         """Note that somebody reads the texts of decisions."""
@@ -118,6 +134,13 @@ class Writer:
         return found.get("comment") == word.comment
 
 
+def _parameters(policy: Policy) -> dict[str, Any]:
+    return {
+        name: rule.parameters.model_dump(mode="json", by_alias=True)
+        for name, rule in policy.rules.items()
+    }
+
+
 def comment_of(record_id: str) -> str:
     """Return what an encrypted comment on a decision is bound to."""
     return f"comment:{record_id}"
@@ -162,6 +185,8 @@ def _decision_of(connection: Connection, word: Feedback) -> Any:
     """
     columns = (DECISIONS.c.seq, DECISIONS.c.record_id, DECISIONS.c.item, DECISIONS.c.caller)
     query = select(*columns).where(DECISIONS.c.request_id == word.request_id)
+    if word.record_id is not None:
+        query = query.where(DECISIONS.c.record_id == word.record_id)
     if word.item is not None:
         query = query.where(DECISIONS.c.item == word.item)
     found = connection.execute(query.order_by(DECISIONS.c.seq.desc()).limit(1_000)).all()

@@ -42,6 +42,8 @@ DISTRIBUTIONS = {
     "replay": FROM_OFFLINE,
     "decisions.report": FROM_OFFLINE,
     "decisions": FROM_DECISIONS,
+    "decisions.sample": FROM_OFFLINE,
+    "decisions.labels": FROM_OFFLINE,
     "models.export": FROM_MODELS,
     "models.recipes": FROM_MODELS,
     "proxy": FROM_CLIENT,

@@ -102,6 +102,7 @@ class Feedback:
         comment: Kept as the texts are.
         caller: Who said it.
         metric: What it speaks of; None: the whole answer.
+        record_id: Exactly this decision; None: the latest with the request id.
         draw: The drawn sample in which the decision was labelled; None: none.
     """
 
@@ -112,6 +113,7 @@ class Feedback:
     item: int | None = None
     metric: str | None = None
     draw: str | None = None
+    record_id: str | None = None
     time: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 

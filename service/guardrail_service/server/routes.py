@@ -107,6 +107,10 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     503: {"model": ErrorReply, "description": "Still loading, or shutting down."},
 }
 _STALE = "New policies cannot be served; those of before stay in force."
+_UNKNOWN: dict[str, Any] = {
+    "model": ErrorReply,
+    "description": "No such decision is stored, or this service keeps none.",
+}
 _KEYED: dict[int | str, dict[str, Any]] = {401: _ERRORS[401]}
 
 
@@ -172,7 +176,7 @@ async def contexts(body: ContextsRequest, request: Request, service: ServiceIn) 
 
 @router.post(
     "/v1/feedback",
-    responses={200: {"model": FeedbackReply}, **_ERRORS},
+    responses={200: {"model": FeedbackReply}, 404: _UNKNOWN, **_ERRORS},
     dependencies=[Depends(needs("feedback"))],
     tags=["feedback"],
 )

@@ -31,4 +31,5 @@ def upgrade() -> None:
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("version", sa.Text, nullable=False),
         sa.Column("calibration", sa.Text, nullable=False),
+        sa.Column("parameters", sa.Text, nullable=False),
     )

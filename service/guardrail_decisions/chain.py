@@ -163,8 +163,9 @@ def verify(connection: Connection, keys: Keys | None, noted: str | None = None) 
             report.faults.append(Fault(row.seq, "not the entry that was noted"))
         before, place = row.hash, row.seq
         report.entries += 1
-    if pending is not None:
+    while pending is not None:
         report.faults.append(Fault(pending[0], "a row that the chain does not have"))
+        pending = next(contents, None)
     _check_end(connection, keys, (place, before), report)
     if noted_seq.isdecimal() and int(noted_seq) > place:
         report.faults.append(Fault(place + 1, f"cut off: entry {noted_seq} was noted"))
@@ -274,8 +275,9 @@ def _simple(
     connection: Connection, table: Table, kind: str, columns: Sequence[str]
 ) -> Iterator[tuple[int, str, dict[str, Any]]]:
     query = select(table).order_by(table.c.seq).execution_options(**_PAGES)
-    for row in connection.execute(query).mappings():
-        yield row["seq"], kind, covered(dict(row), columns)
+    with connection.execute(query) as rows:
+        for row in rows.mappings():
+            yield row["seq"], kind, covered(dict(row), columns)
 
 
 def covered(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:

@@ -8,13 +8,21 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from shutil import which
 
 import pytest
 
+from tests.databases.servers import Postgres
+from tests.integration.conftest import on_tiny, serve, tiny_config, tiny_options
+from tests.unit.decisions.conftest import keys_file
+
+__all__ = ["keys_file", "on_tiny", "serve", "tiny_config", "tiny_options"]
+
 PATIENCE_S = 60.0
 collect_ignore_glob = [] if os.environ.get("GUARDRAIL_DATABASES") else ["test_*.py"]
+_NUMBERS = count()
 
 
 def free_port() -> int:
@@ -79,3 +87,26 @@ def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
     """Return a Redis of one test."""
     with _running(tmp_path) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """Run a server of PostgreSQL for all tests."""
+    server = Postgres()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def url(postgres: Postgres) -> str:
+    """Return a new database of PostgreSQL."""
+    return postgres.url(f"store{next(_NUMBERS)}")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return a new database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'decisions.db'}"
+    found: str = request.getfixturevalue("url")
+    return found

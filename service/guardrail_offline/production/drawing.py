@@ -53,7 +53,7 @@ class _Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Stratum:
+class DrawnStratum:
     """One part of a draw.
 
     Attributes:
@@ -79,7 +79,7 @@ class DecisionDraw:
     id: str
     policy: str
     policy_hash: str
-    strata: Mapping[str, Stratum]
+    strata: Mapping[str, DrawnStratum]
 
 
 def draw_sample(
@@ -115,7 +115,7 @@ def draw_sample(
     wanted = {"flagged": flagged, "passed": random}
     chosen = {name: _chosen(candidates[name], count, seed) for name, count in wanted.items()}
     strata = {
-        name: Stratum(
+        name: DrawnStratum(
             sum(1 / c.share for c in candidates[name]), len(candidates[name]), len(chosen[name])
         )
         for name in wanted

@@ -169,6 +169,13 @@ class Settings(BaseSettings):
         le=256,
         description="Model runs at the same time, each on one thread.",
     )
+    processes: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes that serve behind one socket; workers, limits and memory are "
+        "divided among them.",
+    )
     batch_tokens: int = Field(
         512,
         ge=1,

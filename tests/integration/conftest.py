@@ -29,13 +29,13 @@ two seconds there and took over a minute on two cores with a load of 14. Less th
 COMMAND = [sys.executable, "-m", "guardrail_service.commands.main"]
 FAULTY = [sys.executable, str(Path(__file__).with_name("faulty.py"))]
 """The same command with a model that waits; see there."""
-SETTINGS = [name for name in os.environ if name.startswith("GUARDRAIL_")]
+SETTINGS = [n for n in os.environ if n.startswith("GUARDRAIL_") and n != "GUARDRAIL_START_CACHE"]
 DETECTORS = ["groundedness", "looping", "json_schema", "text_matching"]
 
 
 def environment(**changes: str) -> dict[str, str]:
     """Return this process's environment without settings of its own, plus some."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("GUARDRAIL_")}
+    kept = {k: v for k, v in os.environ.items() if k not in SETTINGS}
     return {**kept, "COLUMNS": "300", "NO_COLOR": "1", **changes}
 
 

@@ -69,6 +69,9 @@ def serve(
     config: Configs = None,
     pack: PackOption = None,
     workers: WorkersOption = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Processes behind one socket, which share models.")
+    ] = None,
     allow_anonymous: Annotated[
         bool, typer.Option("--allow-anonymous", help="Serve other machines without keys.")
     ] = False,
@@ -85,7 +88,8 @@ def serve(
 ) -> None:
     """Serve the HTTP API. Every option is also an environment variable GUARDRAIL_<NAME>.
 
-    SIGTERM finishes running checks and stops; SIGHUP reads the configurations again.
+    SIGTERM finishes running checks and stops; SIGHUP reads the configurations again. With several
+    processes, SIGUSR1 replaces them one after the other.
     """
     from guardrail_service.server.serve import serve as run
 
@@ -96,6 +100,7 @@ def serve(
         config=tuple(config or ()),
         model_pack=pack,
         workers=workers,
+        processes=processes,
         allow_anonymous=allow_anonymous or None,
         tls_certificate=tls_certificate,
         tls_key=tls_key,

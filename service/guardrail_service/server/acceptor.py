@@ -19,6 +19,8 @@ AT_ONCE = 64
 """Connections accepted in one round: about a millisecond."""
 IN_A_ROUND = 4
 """Those that have sent a request and may begin in one round: as many are read in each round."""
+YIELD_S = 0.005
+"""For so long another process may take who waits, where there are several and it has fewer."""
 LEAST_WAITING = 64
 """So many may wait even when all connections are taken: some may ask for health."""
 PAUSE_S = 0.1
@@ -36,6 +38,7 @@ class Acceptor:
         protocol: Makes the protocol of one connection.
         tls: How connections are encrypted; None: they are not. Then nobody can be told apart here.
         places: Those of the process; no more wait than there are places left.
+        is_anothers: Says whether another process should accept; None: there is no other.
     """
 
     def __init__(
@@ -44,18 +47,26 @@ class Acceptor:
         protocol: Callable[[], asyncio.Protocol],
         tls: ssl.SSLContext | None,
         places: Places,
+        is_anothers: Callable[[], bool] | None = None,
     ) -> None:
         self._listening = listening
         self._protocol = protocol
         self._tls = tls
         self._places = places
+        self._is_anothers = is_anothers
+        self._at_once = AT_ONCE if is_anothers is None else IN_A_ROUND
         self._loop = asyncio.get_running_loop()
         self._waiting = deque[socket.socket]()
         self._beginning = set[asyncio.Task[None]]()
         self._spare: int | None = None
         self._pause: asyncio.TimerHandle | None = None
+        self._has_yielded = False
         listening.setblocking(False)
         self._go_on()
+
+    def leave_to_others(self) -> None:
+        """Accept nobody any more; those who have been accepted begin in their turn."""
+        self._stop()
 
     def close(self) -> None:
         """Accept nobody any more, and drop those who wait."""
@@ -82,16 +93,21 @@ class Acceptor:
         if self._pause is not None:
             self._pause.cancel()
 
-    def _rest(self) -> None:
+    def _rest(self, seconds: float = PAUSE_S) -> None:
         self._stop()
-        self._pause = self._loop.call_later(PAUSE_S, self._go_on)
+        self._pause = self._loop.call_later(seconds, self._go_on)
 
     def _accept(self) -> None:
         """Accept who waits, and let some begin; those who have sent nothing yet cost nothing."""
+        if self._is_anothers is not None and self._is_anothers() and not self._has_yielded:
+            self._has_yielded = True
+            self._rest(YIELD_S)
+            return
+        self._has_yielded = False
         is_begun = bool(self._waiting)
         most = max(LEAST_WAITING, self._places.left())
         try:
-            for _ in range(min(AT_ONCE, most - len(self._waiting))):
+            for _ in range(min(self._at_once, most - len(self._waiting))):
                 connection, _ = self._listening.accept()
                 if self._is_urgent(connection):
                     self._begin(connection)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from prometheus_client import generate_latest
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
@@ -32,6 +33,7 @@ from guardrail_service.settings import Settings
 
 if TYPE_CHECKING:
     from guardrail_service.server.decisions import Recorder
+    from guardrail_service.server.processes import ProcessPlace
 
 DESCRIPTION = """Says in milliseconds whether a RAG answer may be shown: is every sentence supported
 by the passages, is it on topic, is it degenerate? Every verdict is a score beside a threshold."""
@@ -41,6 +43,7 @@ def create_app(
     settings: Settings | None = None,
     runtime: Runtime | None = None,
     decisions: Recorder | None = None,
+    place: ProcessPlace | None = None,
 ) -> FastAPI:
     """Return the application.
 
@@ -48,6 +51,7 @@ def create_app(
         settings: How it runs; read from the environment if unset.
         runtime: An already loaded runtime; loaded at start-up if unset.
         decisions: Keeps decisions; opened at start-up, where the settings name a store, if unset.
+        place: The process's place among several that serve together, if there are several.
     """
     if runtime is not None:
         settings = runtime.settings
@@ -57,7 +61,7 @@ def create_app(
         version=__version__,
         summary="Real-time guardrail for RAG answers",
         description=DESCRIPTION,
-        lifespan=_lifespan(settings, runtime, decisions),
+        lifespan=_lifespan(settings, runtime, decisions, place),
         docs_url=None,  # FastAPI's page loads scripts from another host; `api_page` has ours
         redoc_url=None,
         redirect_slashes=False,
@@ -85,7 +89,7 @@ def create_app(
 
 
 def _lifespan(
-    settings: Settings, loaded: Runtime | None, given: Recorder | None
+    settings: Settings, loaded: Runtime | None, given: Recorder | None, place: ProcessPlace | None
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -98,6 +102,9 @@ def _lifespan(
         limiter: Limiter | None = app.state.limiter
         if limiter is not None:
             service.telemetry.registry.register(limiter.uncounted)
+        app.state.place = place
+        if place is not None:
+            place.say_metrics(lambda: generate_latest(service.telemetry.registry))
         lag = asyncio.ensure_future(service.telemetry.lag.measure())
         service.telemetry.registry.register(runtime.reloads)
         with _reload_on_hangup(runtime), _reload_on_change(runtime):

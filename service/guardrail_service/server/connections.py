@@ -38,10 +38,19 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Places:
-    """The open connections, in all and by caller. One per process."""
+    """The open connections, in all and by caller. One per process.
 
-    def __init__(self, limits: Limits, refused: Refusals) -> None:
+    Args:
+        limits: Of this process.
+        refused: Counts refusals by reason.
+        note: Told how many connections may ask anything, whenever that changes.
+    """
+
+    def __init__(
+        self, limits: Limits, refused: Refusals, note: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._limits = limits
+        self._note = note
         self._refused = refused
         self._by_caller: Counter[str] = Counter()
         self._for_health: dict[Connection, None] = {}
@@ -58,6 +67,7 @@ class Places:
             self.note("connections_per_caller")
         else:
             self._by_caller[caller] += 1
+            self._note(self._by_caller.total())
             return True
         self._for_health[connection] = None
         if len(self._for_health) > HEALTH_CONNECTIONS:
@@ -93,6 +103,7 @@ class Places:
         self._by_caller[connection.caller] -= 1
         if not self._by_caller[connection.caller]:
             del self._by_caller[connection.caller]
+        self._note(self._by_caller.total())
 
 
 def protocol_of(

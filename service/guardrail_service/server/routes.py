@@ -247,12 +247,14 @@ def info(service: ServiceIn) -> InfoReply:
     dependencies=[Depends(needs("admin"))],
     tags=["operations"],
 )
-async def reload(service: ServiceIn) -> ReloadReply:
+async def reload(request: Request, service: ServiceIn) -> ReloadReply:
     """Read the policies again and say which are in force: the new ones, all of them, or none."""
     # Not on the threads that read large bodies: many who ask at once all wait for one reading.
     loop = asyncio.get_running_loop()
     reloads = service.runtime.reloads
     found = await loop.run_in_executor(None, reloads.now, reloads.ask())
+    if request.app.state.place is not None:
+        request.app.state.place.reload_all()
     canaries = [canary.policy for canary in found.canaries.values()]
     shadows = [policy for beside in found.shadows.values() for policy in beside]
     parts = (("live", found.live.values()), ("canary", canaries), ("shadow", shadows))
@@ -294,7 +296,10 @@ def metrics(request: Request, service: ServiceIn) -> Response:
     has_own_port = service.runtime.settings.operations_port is not None
     if has_own_port and not getattr(request.state, "is_operations", False):
         raise HTTPException(404, "Not Found")
-    return Response(generate_latest(service.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
+    place = request.app.state.place  # among several processes, if there are several
+    own = service.telemetry.registry
+    found = generate_latest(own) if place is None else place.all_metrics()
+    return Response(found, media_type=CONTENT_TYPE_LATEST)
 
 
 def _describe(spec: DetectorSpec, roles: frozenset[str]) -> dict[str, Any]:

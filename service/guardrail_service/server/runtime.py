@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
@@ -46,8 +47,10 @@ READS: Mapping[Role, Role] = {"grounding": "embedding"}
 """A grounding row chooses among the embeddings of the texts that were submitted with it."""
 
 
-class Runtime:
-    """A loaded service without its HTTP side; the API, the command line and benchmarks share it.
+class LoadedService:
+    """Everything that is read and computed before a thread is started or a file stays open.
+
+    A process that serves may be forked after it: what is here is shared by all of them.
 
     Raises:
         PackError: If a file of the pack is missing, changed or computes other scores.
@@ -68,16 +71,44 @@ class Runtime:
         if default is not None and default not in policies.live:
             names = ", ".join(policies.live)
             raise ConfigurationError("GUARDRAIL_DEFAULT_POLICY", repr(default), names)
+        self.policies = policies
         with ThreadPoolExecutor(1, "prepare") as pool:
             # Patterns and language tables beside the models: each takes a core for about a second.
             prepared = pool.submit(_prepare, policies.all())
             self.sessions = open_sessions(self.pack, _sizes(settings.cache))
-            costs = _first_costs()
+            self.costs = _first_costs()
             start_cache = StartCache(settings.start_cache)
             self.golden = run_golden(
-                self.pack, self.sessions, settings.workers, costs=costs, passed=start_cache
+                self.pack, self.sessions, settings.workers, costs=self.costs, passed=start_cache
             )
             prepared.result()
+        self.load_s = time.perf_counter() - started
+
+    def reload(self) -> None:
+        """Read the configurations again for processes that are forked later, if they are right."""
+        with suppress(ConfigurationError):
+            policies = load_set(*policy_sources(self.settings), self.serving)
+            if (self.settings.default_policy or next(iter(self.policies.live))) in policies.live:
+                self.policies = policies
+
+
+class Runtime:
+    """A loaded service without its HTTP side; the API, the command line and benchmarks share it.
+
+    Args:
+        settings: How it runs.
+        loaded: What was loaded with these settings; loaded now if unset.
+
+    Raises:
+        PackError: If a file of the pack is missing, changed or computes other scores.
+        ConfigurationError: If a guardrail configuration cannot be served.
+    """
+
+    def __init__(self, settings: Settings, loaded: LoadedService | None = None) -> None:
+        loaded = loaded or LoadedService(settings)
+        self.settings = settings
+        self.pack, self.serving, self.sessions = loaded.pack, loaded.serving, loaded.sessions
+        self.golden, self.load_s, self.watch = loaded.golden, loaded.load_s, loaded.watch
         self.caches = Caches(self.sessions.values())
         if settings.store is not None:
             self.caches.attach(Store(settings.store, settings.store_mb * 2**20))
@@ -85,25 +116,24 @@ class Runtime:
             {role: session.run for role, session in self.sessions.items()},
             settings.workers,
             settings.limits.queued_rows,
-            costs=costs,
+            costs=loaded.costs,
             peeks={role: s.peek for role, s in self.sessions.items() if isinstance(s, Peeks)},
             after=READS,
             batches=batches(self.sessions, settings.batch_tokens),
         )
         self.guard = Guard(
-            policies,
+            loaded.policies,
             REGISTRY,
             self.scheduler,
             windowers={role: session.tokenizer for role, session in self.sessions.items()},
             languages=_languages(self.sessions),
             max_sentences=settings.limits.sentences,
             cpu_s=settings.limits.cpu_s,
-            default_policy=default,
+            default_policy=settings.default_policy,
             warming=[s.warming for s in self.sessions.values() if isinstance(s, Warms)],
         )
         self.reloads = Reloads(self.guard, self._load)
         self.refused = refusals()
-        self.load_s = time.perf_counter() - started
 
     @property
     def reload_error(self) -> str | None:

@@ -8,7 +8,9 @@ import ipaddress
 import json
 import logging
 import math
+import os
 import resource
+import signal
 import socket
 import sys
 import threading
@@ -16,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import uvicorn
 
@@ -26,12 +28,18 @@ from guardrail_service.server.app import create_app, recorder
 from guardrail_service.server.connections import Places, protocol_of
 from guardrail_service.server.keys import Keys
 from guardrail_service.server.log_lines import json_logging
-from guardrail_service.server.runtime import Runtime
+from guardrail_service.server.runtime import LoadedService, Runtime
 from guardrail_service.settings import Settings
+
+if TYPE_CHECKING:
+    from guardrail_service.server.decisions import Recorder
+    from guardrail_service.server.processes import ProcessPlace
 
 SWITCH_S = 0.001
 """Seconds a thread may keep the interpreter while others want it. With Python's 5 ms, the event
 loop and every model run wait that long for each of the checks that are being prepared."""
+RETIRE_S = 1.0
+"""Seconds that a process which is replaced waits for the first request of its last connections."""
 _LOG = logging.getLogger("guardrail.serve")
 
 
@@ -45,37 +53,101 @@ def serve(settings: Settings) -> None:
     with json_logging(settings.log_level):
         sys.setswitchinterval(SWITCH_S)
         settings = _fitting(settings, _raise_open_files(settings))
-        runtime = Runtime(settings)
+        loaded = LoadedService(settings)
+        if settings.processes > 1:
+            _serve_together(settings, loaded)
+            return
+        runtime = Runtime(settings, loaded)
         decisions = recorder(runtime)
-        listening, address = _listen(settings)
-        operations = _listen_for_operations(settings)
-        places = Places(settings.limits, runtime.refused)
-        config = uvicorn.Config(
-            create_app(runtime=runtime, decisions=decisions),
-            http=protocol_of(settings, _port_of(operations), places),
-            ws="none",
-            ssl_certfile=settings.tls_certificate,
-            ssl_keyfile=settings.tls_key,
-            uds=str(settings.uds) if settings.uds else None,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=settings.timeouts.keep_alive_s,
-            timeout_graceful_shutdown=math.ceil(settings.drain_s) + 1,
-        )
-        _load(config)
-        said = {"event": "listening", "address": address, "load_s": runtime.load_s}
-        if operations is not None:
-            said["operations_port"] = _port_of(operations)
-        _LOG.info(json.dumps(said))
-        try:
+        with _listening(settings) as sockets:
+            server = _server(runtime, decisions, sockets)
+            _announce(settings, sockets, loaded.load_s)
             with seldom_collecting():
-                _Server(config, runtime, places).run(
-                    sockets=[listening, *([operations] if operations else [])]
-                )
-        finally:
-            if settings.uds is not None:
-                settings.uds.unlink(missing_ok=True)
+                server.run(sockets=sockets.all())
+
+
+def _serve_together(settings: Settings, loaded: LoadedService) -> None:
+    """Fork the processes that serve, and look after them."""
+    if not hasattr(os, "fork"):
+        raise ConfigurationError("GUARDRAIL_PROCESSES", str(settings.processes), "1 on this system")
+    from guardrail_service.server.processes import Supervisor
+
+    def serve_here(settings: Settings, place: ProcessPlace) -> None:
+        runtime = Runtime(settings, loaded)
+        server = _server(runtime, recorder(runtime), sockets, place)
+        server.run(sockets=sockets.all())
+
+    with _listening(settings) as sockets, seldom_collecting():
+        Supervisor(
+            settings,
+            serve_here,
+            on_ready=lambda: _announce(settings, sockets, loaded.load_s),
+            reload=loaded.reload,
+        ).run()
+
+
+class _Sockets(NamedTuple):
+    """The sockets of a service."""
+
+    callers: socket.socket
+    address: str
+    operations: socket.socket | None
+
+    def all(self) -> list[socket.socket]:
+        return [self.callers, *([self.operations] if self.operations else [])]
+
+
+@contextmanager
+def _listening(settings: Settings) -> Iterator[_Sockets]:
+    """Open what the service listens on, and take its Unix socket away at the end."""
+    listening, address = _listen(settings)
+    try:
+        yield _Sockets(listening, address, _listen_for_operations(settings))
+    finally:
+        if settings.uds is not None:
+            settings.uds.unlink(missing_ok=True)
+
+
+def _announce(settings: Settings, sockets: _Sockets, load_s: float) -> None:
+    said: dict[str, object] = {"event": "listening", "address": sockets.address, "load_s": load_s}
+    if sockets.operations is not None:
+        said["operations_port"] = _port_of(sockets.operations)
+    if settings.processes > 1:
+        said["processes"] = settings.processes
+    _LOG.info(json.dumps(said))
+
+
+def _server(
+    runtime: Runtime,
+    decisions: Recorder | None,
+    sockets: _Sockets,
+    place: ProcessPlace | None = None,
+) -> _Server:
+    """Return what serves a runtime, with its certificates loaded.
+
+    Args:
+        runtime: What judges.
+        decisions: What keeps decisions, if anything does.
+        sockets: What it listens on.
+        place: Its place among several processes, if there are several.
+    """
+    settings = runtime.settings
+    places = Places(settings.limits, runtime.refused, *([place.turns.note] if place else []))
+    config = uvicorn.Config(
+        create_app(runtime=runtime, decisions=decisions, place=place),
+        http=protocol_of(settings, _port_of(sockets.operations), places),
+        ws="none",
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+        uds=str(settings.uds) if settings.uds else None,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=settings.timeouts.keep_alive_s,
+        timeout_graceful_shutdown=math.ceil(settings.drain_s) + 1,
+    )
+    _load(config)
+    return _Server(config, runtime, places, place)
 
 
 class _Server(uvicorn.Server):
@@ -84,17 +156,36 @@ class _Server(uvicorn.Server):
     A drained stop is a success: the process ends with 0, not by the signal that asked for it.
     """
 
-    def __init__(self, config: uvicorn.Config, runtime: Runtime, places: Places) -> None:
+    def __init__(
+        self, config: uvicorn.Config, runtime: Runtime, places: Places, place: ProcessPlace | None
+    ) -> None:
         super().__init__(config)
         self._runtime = runtime
         self._places = places
+        self._place = place
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Load what serves, and accept connections as `Acceptor` does."""
         await super().startup([])
-        tls = self.config.ssl
-        accepting = [Acceptor(s, self._connection, tls, self._places) for s in sockets or ()]
+        tls, place = self.config.ssl, self._place
+        is_anothers = place.turns.is_anothers if place else None
+        accepting = [
+            Acceptor(s, self._connection, tls, self._places, is_anothers) for s in sockets or ()
+        ]
         self.servers += cast("list[asyncio.base_events.Server]", accepting)
+        if place is not None:
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGUSR2, self._retire, loop, accepting)
+            place.ready()
+
+    def _retire(self, loop: asyncio.AbstractEventLoop, accepting: list[Acceptor]) -> None:
+        """Leave new connections to other processes, and end once the last accepted ones have begun.
+
+        No request is refused, unlike at SIGTERM, when balancers should look elsewhere.
+        """
+        for acceptor in accepting:
+            acceptor.leave_to_others()
+        loop.call_later(RETIRE_S, setattr, self, "should_exit", True)
 
     def _connection(self) -> asyncio.Protocol:
         made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +12,8 @@ from guardrail_offline.datasets.cases import Case, Lab
 from guardrail_offline.datasets.h2o_labs import lab_json, read_json
 from guardrail_offline.evaluators.catalogue import CATALOGUE, EvaluatorSpec
 from guardrail_offline.evaluators.configured import Configured, configure
-from guardrail_offline.h2o_client.client_folder import LOG, ClientFolder
+from guardrail_offline.h2o_client.client_folder import ClientFolder
+from guardrail_offline.h2o_client.client_work import OPEN, ClientWork, EvaluationFailed
 from guardrail_offline.hosts.asking import Journal, ask_cases
 from guardrail_offline.hosts.opening import HostChoice
 from guardrail_offline.hosts.targets import open_target
@@ -22,18 +21,6 @@ from guardrail_offline.runs.leaderboards import leaderboard
 from guardrail_offline.runs.shards import whole_file
 from guardrail_offline.runs.totals import EvaluatorTally
 from guardrail_offline.runs.worker import models_for, score
-from guardrail_service.errors import ServiceError
-
-_POLL_S = 0.1
-_OPEN = ("waiting", "running")
-_running: dict[tuple[str, str], threading.Thread] = {}
-"""Threads of this process, by folder and key."""
-
-
-class EvaluationFailed(ServiceError):
-    """An evaluation stopped; the message says by which error."""
-
-    code = "evaluation_failed"
 
 
 @dataclass(frozen=True)
@@ -104,7 +91,7 @@ class Evaluation:
     @property
     def finished(self) -> bool:
         """Return whether it is over, for good or ill."""
-        return self._record["state"] not in _OPEN
+        return self._record["state"] not in OPEN
 
     @property
     def successful(self) -> bool:
@@ -127,21 +114,7 @@ class Evaluation:
             TimeoutError: If it is not over by then; it goes on.
             EvaluationFailed: If something stopped it.
         """
-        end = None if timeout is None else time.monotonic() + timeout
-        shown = None
-        while True:
-            record = self._record
-            if verbose and record["state"] != shown:
-                shown = record["state"]
-                LOG.warning("%s: %s", self.key, shown)
-            if record["state"] == "failed":
-                raise EvaluationFailed(record["error"])
-            if record["state"] == "finished":
-                return
-            left = _POLL_S if end is None else min(_POLL_S, end - time.monotonic())
-            if left <= 0:
-                raise TimeoutError(f"not finished after {timeout} s")
-            self.start().join(left)
+        self.work.wait(timeout, verbose)
 
     def get_table(self) -> list[dict[str, Any]]:
         """Return a row per evaluator and model, the best first: the mean of each metric."""
@@ -162,15 +135,10 @@ class Evaluation:
         """Take the evaluation away with its answers and results."""
         self._folder.delete(self.key)
 
-    def start(self) -> threading.Thread:
-        """Let a thread of this process run it, unless one does; return the thread."""
-        name = str(self._folder.path), self.key
-        thread = _running.get(name)
-        if thread is None or not thread.is_alive():
-            thread = threading.Thread(target=self._run, name=self.key, daemon=True)
-            _running[name] = thread
-            thread.start()
-        return thread
+    @property
+    def work(self) -> ClientWork:
+        """Return what has to be done, for whoever starts it or waits for it."""
+        return ClientWork(self._folder, self.key, lambda: self._record, self._say, self._work)
 
     @property
     def _place(self) -> Path:
@@ -180,30 +148,11 @@ class Evaluation:
     def _record(self) -> dict[str, Any]:
         return self._folder.get(self.key)
 
-    def _run(self) -> None:
-        try:
-            with self._folder.claim(self.key) as mine:
-                if mine and not self.finished:
-                    self._work()
-                elif not mine:
-                    time.sleep(_POLL_S)
-        except (KeyError, FileNotFoundError):
-            return  # deleted while it ran
-
     def _work(self) -> None:
-        try:
-            self._say(state="running")
-            record = self._record
-            chosen = [one for name, options in record["runs"] for one in configure([name], options)]
-            lab = self._asked(record["host"])
-            self._say(state="finished", boards=_boards(lab, chosen, self.pack))
-        except (KeyError, FileNotFoundError):
-            raise
-        except ServiceError as error:
-            self._say(state="failed", error=str(error))
-        except Exception as error:  # noqa: BLE001 - handed to whoever waits
-            LOG.exception("%s failed", self.key)
-            self._say(state="failed", error=f"{type(error).__name__} while it ran; see the log")
+        record = self._record
+        chosen = [one for name, options in record["runs"] for one in configure([name], options)]
+        lab = self._asked(record["host"])
+        self._say(state="finished", boards=_boards(lab, chosen, self.pack))
 
     def _asked(self, host: Mapping[str, Any] | None) -> Lab:
         lab = read_json(self._place / "lab.json")
@@ -270,7 +219,7 @@ def begin(
     key = folder.add("evaluation", record)["key"]
     _write_lab(folder.place(key) / "lab.json", lab)
     evaluation = Evaluation(key, pack, folder)
-    evaluation.start()
+    evaluation.work.start()
     return evaluation
 
 

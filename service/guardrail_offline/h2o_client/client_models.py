@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from guardrail_offline.datasets.cases import Case, Lab, Model
+from guardrail_offline.h2o_client.client_collections import _Collections
 from guardrail_offline.h2o_client.client_evaluations import (
     AskedHost,
     Evaluation,
@@ -18,6 +19,7 @@ from guardrail_offline.h2o_client.client_evaluations import (
     begin,
 )
 from guardrail_offline.h2o_client.client_folder import LOG, ClientFolder, moment
+from guardrail_offline.h2o_client.client_generation import with_passages
 from guardrail_offline.h2o_client.client_labs import lab_of_text
 from guardrail_offline.h2o_client.client_tests import Test
 from guardrail_offline.hosts.endpoint import Endpoint
@@ -130,7 +132,7 @@ class ModelHost:
         if not cases:
             raise ConfigurationError("test_suites", "no test case", "at least one")
         if existing_collection is not None:
-            cases = self._with_passages(cases, existing_collection)
+            cases = with_passages(cases, _Collections(self._folder).files(existing_collection))
         lab = Lab(
             tuple(_asked_of(case, key, len(models)) for key in models for case in cases),
             tuple(
@@ -195,11 +197,6 @@ class ModelHost:
         """Return the variable with the key, if it is set: many hosts take none."""
         name = self.api_key_env
         return name if name and os.environ.get(name) else None
-
-    def _with_passages(self, cases: Sequence[Case], collection: str) -> list[Case]:
-        raise ConfigurationError(
-            "existing_collection", collection[:40], f"none yet for {len(cases)} cases"
-        )
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,15 @@ from guardrail_offline.datasets.h2o_labs import lab_of_json
 from guardrail_offline.datasets.suite_files import h2o_suite
 from guardrail_offline.h2o_client.client_documents import TestDocument, _Documents
 from guardrail_offline.h2o_client.client_folder import ClientFolder, moment
+from guardrail_offline.h2o_client.client_generation import (
+    TestCaseGenerator,
+    generated_cases,
+    generator_ids,
+    sources_of,
+)
+from guardrail_offline.h2o_client.client_work import OPEN, ClientWork
 from guardrail_offline.perturbation.variants import Intensity, parse, perturb
+from guardrail_service.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,7 @@ class Test:
     __test__ = False
 
     key: str
+    pack: str = field(repr=False, compare=False)
     _folder: ClientFolder = field(repr=False, compare=False)
 
     @property
@@ -155,22 +164,7 @@ class Test:
     def add_cases(self, cases: Iterable[Case], constraints: Sequence[Any] = ()) -> list[TestCase]:
         """Add cases without answers and return them; each gets a key of this test."""
         with self._folder.change(self.key) as record:
-            keys, added = {}, []
-            for case in cases:
-                record["made"] += 1
-                keys[case.key] = f"{self.key}-{record['made']}"
-                added.append(case)
-            now = record["update_time"]
-            kept = [
-                {
-                    "case": case_json(_owned(case, keys)),
-                    "constraints": list(constraints),
-                    "create_time": now,
-                    "update_time": now,
-                }
-                for case in added
-            ]
-            record["cases"] += kept
+            kept = _append(record, cases, constraints)
         return [_test_case(one, (), self.key) for one in kept]
 
     def remove_test_case(self, key: str) -> None:
@@ -199,6 +193,56 @@ class Test:
         with self._folder.change(self.key) as record:
             record["documents"].remove(key)
 
+    def generate_test_cases(
+        self,
+        count: int,
+        model: str | None = None,
+        base_llm_model: str | None = None,
+        generators: Sequence[TestCaseGenerator | str] | None = None,
+        existing_collection: str | None = None,
+    ) -> None:
+        """Start to make test cases from the documents; `wait_for_test_case_generation` waits.
+
+        Args:
+            count: At most so many; checks refuse some.
+            model: Has no effect: rules make the cases.
+            base_llm_model: Has no effect.
+            generators: Kinds of questions; those that suit any document if none are named.
+            existing_collection: A collection of the client's folder, beside the linked files.
+
+        Raises:
+            ConfigurationError: If a generator is not known, or there is no file to read.
+        """
+        if count < 1:
+            raise ConfigurationError("count", str(count), "1 or more")
+        options = {
+            "generators": generator_ids(generators),
+            "count": count,
+            "sources": sources_of(self._folder, self.documents, existing_collection),
+        }
+        with self._folder.change(self.key) as record:
+            if (record.get("generation") or {}).get("state") in OPEN:
+                raise ConfigurationError("generate_test_cases", "one that runs", "one at a time")
+            record["generation"] = {"state": "waiting", "error": None, "options": options}
+        self._generation.start()
+
+    def wait_for_test_case_generation(
+        self, timeout: float | None = None, verbose: bool = False
+    ) -> None:
+        """Wait until the test cases are there.
+
+        Raises:
+            TimeoutError: If they are not after so many seconds; the work goes on.
+            EvaluationFailed: If something stopped it.
+            ConfigurationError: If nothing was started.
+        """
+        if self._record.get("generation") is None:
+            expected = "generate_test_cases before it"
+            raise ConfigurationError(
+                "wait_for_test_case_generation", "nothing to wait for", expected
+            )
+        self._generation.wait(timeout, verbose)
+
     def perturb(
         self,
         new_test_name: str,
@@ -210,7 +254,9 @@ class Test:
         """Return a new test with these cases and a variant of each per perturbation."""
         chains = [perturbators] if isinstance(perturbators, str) else perturbators
         made = perturb(self.cases, [parse(name) for name in chains], [intensity], seed)
-        copy = _Tests(self._folder).create(new_test_name, new_test_description, self.documents)
+        copy = _Tests(self._folder, self.pack).create(
+            new_test_name, new_test_description, self.documents
+        )
         copy.add_cases(made.cases)
         return copy
 
@@ -223,6 +269,26 @@ class Test:
         return suite_text([self], self.name, self.description)
 
     @property
+    def _generation(self) -> ClientWork:
+        return ClientWork(
+            self._folder,
+            self.key,
+            lambda: self._record["generation"],
+            self._say_of_generation,
+            self._generate,
+        )
+
+    def _say_of_generation(self, **changed: Any) -> None:
+        with self._folder.change(self.key) as record:
+            record["generation"].update(changed)
+
+    def _generate(self) -> None:
+        cases = generated_cases(self._record["generation"]["options"], self.pack)
+        with self._folder.change(self.key) as record:
+            _append(record, cases)
+            record["generation"]["state"] = "finished"
+
+    @property
     def _record(self) -> dict[str, Any]:
         return self._folder.get(self.key)
 
@@ -230,6 +296,21 @@ class Test:
 def suite_text(tests: Iterable[Test], name: str = "", description: str = "") -> str:
     """Return tests as one of H2O's test suites, which `import_test_suite` reads."""
     return h2o_suite([case for test in tests for case in test.cases], name, description)
+
+
+def _append(
+    test: dict[str, Any], cases: Iterable[Case], constraints: Sequence[Any] = ()
+) -> list[dict[str, Any]]:
+    """Add cases to a test's record and return theirs; each gets a key of this test."""
+    keys, added = dict[str, str](), [*cases]
+    for case in added:
+        test["made"] += 1
+        keys[case.key] = f"{test['key']}-{test['made']}"
+    now = test["update_time"]
+    more = {"constraints": list(constraints), "create_time": now, "update_time": now}
+    kept = [{"case": case_json(_owned(case, keys)), **more} for case in added]
+    test["cases"] += kept
+    return kept
 
 
 def _owned(case: Case, keys: dict[str, str]) -> Case:
@@ -263,6 +344,7 @@ class _Tests:
     """The tests of a client."""
 
     _folder: ClientFolder
+    _pack: str
 
     def create(
         self,
@@ -278,13 +360,13 @@ class _Tests:
             "cases": [],
             "made": 0,
         }
-        return Test(self._folder.add("test", record)["key"], self._folder)
+        return Test(self._folder.add("test", record)["key"], self._pack, self._folder)
 
     def get(self, key: str) -> Test:
         """Return a test; KeyError if there is none with this key."""
         if not key.startswith("test-"):
             raise KeyError(key)
-        return Test(self._folder.get(key)["key"], self._folder)
+        return Test(self._folder.get(key)["key"], self._pack, self._folder)
 
     def delete(self, key: str) -> None:
         """Take a test away; KeyError if there is none with this key."""
@@ -335,4 +417,4 @@ class _Tests:
 
     def list(self) -> list[Test]:
         """Return all tests, in the order they were made."""
-        return [Test(found["key"], self._folder) for found in self._folder.all("test")]
+        return [Test(found["key"], self._pack, self._folder) for found in self._folder.all("test")]

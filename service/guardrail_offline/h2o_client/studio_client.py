@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from guardrail_offline.h2o_client.client_collections import _Collections
 from guardrail_offline.h2o_client.client_documents import _Documents
 from guardrail_offline.h2o_client.client_evaluations import _Evaluations, _Evaluators
 from guardrail_offline.h2o_client.client_folder import LOG, ClientFolder
@@ -62,7 +63,8 @@ class Client:
         self.is_temporary = kept.is_temporary
         self.documents = _Documents(kept)
         self.evaluators = _Evaluators()
-        self.tests = _Tests(kept)
+        self.tests = _Tests(kept, pack)
+        self.collections = _Collections(kept)
         self.test_labs = _TestLabs(kept, pack)
         self.models = _Models(kept, pack)
         self.evaluations = _Evaluations(kept, pack)

@@ -114,11 +114,27 @@ def holds_answer(passage: str, expected: str) -> bool:
 
 
 def quoted(passage: str, expected: str) -> str:
-    """Return the sentence of a passage that shares most words with an expected answer."""
+    """Return the sentence of a passage, word for word, that shares most with an expected answer."""
     wanted = set(squad_words(expected))
-    sentences = [part for part in passage.split(". ") if part.strip()]
-    best = max(sentences or [passage], key=lambda part: len(wanted & set(squad_words(part))))
-    return best.strip()
+    return max(
+        _sentences(passage), key=lambda part: len(wanted & set(squad_words(part))), default=passage
+    )
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, which end at a stop before a blank or at an empty line."""
+    start = 0
+    for place, sign in enumerate(text):
+        after = text[place + 1 : place + 2]
+        if (sign in ".!?" and after.isspace()) or (sign == "\n" and after == "\n"):
+            yield from _stripped(text[start : place + 1])
+            start = place + 1
+    yield from _stripped(text[start:])
+
+
+def _stripped(part: str) -> Iterator[str]:
+    if part.strip():
+        yield part.strip()
 
 
 def _cases(data: WorkflowData) -> Sequence[Case]:

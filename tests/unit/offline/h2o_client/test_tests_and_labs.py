@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from guardrail_offline.h2o_client import Client, EvaluationFailed, ModelType, suite_text
+from guardrail_offline.h2o_client import (
+    Client,
+    EvaluationFailed,
+    ModelType,
+    TestCaseGenerator,
+    suite_text,
+)
+from guardrail_offline.h2o_client.client_generation import with_passages
 from guardrail_service.errors import ConfigurationError
 
 
@@ -67,6 +75,91 @@ def test_a_deleted_document_is_linked_nowhere(client: Client) -> None:
     assert other.documents == test.documents == client.documents.list() == []
     with pytest.raises(ValueError, match="not in list"):
         test.unlink_document(document)
+
+
+GUIDE = """# Opening hours
+
+The museum opens at 9 o'clock and closes at 18 o'clock. It is closed on Mondays. The garden is open
+until 21 o'clock in summer. Tickets cost 12 euros for adults and 6 euros for children.
+
+# Parking
+
+Parking costs 5 euros per day. The car park has 120 places. Bicycles are parked for free.
+"""
+
+
+def test_test_cases_come_from_documents(client: Client, tmp_path: Path) -> None:
+    """From linked files and from a collection; a second wait finds them, a restart, too."""
+    path = tmp_path / "guide.md"
+    path.write_text(GUIDE, "utf-8")
+    kinds = TestCaseGenerator
+    chosen = [kinds.simple_factual_questions, kinds.yes_or_no_questions]
+    test, other = client.tests.create("Guide"), client.tests.create("Other")
+    test.create_document("Guide", str(path))
+    client.collections.create("488f0956-8754", [path])
+    test.generate_test_cases(count=5, model="model-1", generators=chosen)
+    other.generate_test_cases(3, existing_collection="488f0956-8754")
+    for one in (test, other):
+        one.wait_for_test_case_generation(timeout=120, verbose=True)
+        one.wait_for_test_case_generation()
+    assert 1 <= len(test.test_cases) <= 5
+    assert 1 <= len(other.test_cases) <= 3
+    assert {case.generator for case in test.test_cases} <= {"simple_factual", "yes_or_no"}
+    again = Client(folder=client.folder).tests.get(test.key)
+    assert again.test_cases == test.test_cases
+    assert len({case.key for case in test.test_cases}) == len(test.test_cases)
+    nearest = with_passages(test.cases[:1], [path])[0].contexts
+    assert nearest is not None
+    assert nearest[0].text in GUIDE
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        ({"count": 0}, "1 or more"),
+        ({"generators": ["no_such"]}, "no_such"),
+        ({"existing_collection": "../tests"}, "letters, digits"),
+        ({"existing_collection": "unknown"}, "collections.create"),
+        ({}, "nothing to read"),
+    ],
+)
+def test_a_generation_that_cannot_be_is_refused(
+    client: Client, changed: dict[str, Any], match: str
+) -> None:
+    """Before anything is kept; an address is fetched by nobody."""
+    test = client.tests.create("T")
+    test.create_document("Elsewhere", "https://example.com/guide.pdf")
+    with pytest.raises(ConfigurationError, match=match):
+        test.generate_test_cases(**{"count": 2, **changed})
+    with pytest.raises(ConfigurationError, match="nothing to wait for"):
+        test.wait_for_test_case_generation()
+
+
+def test_a_document_without_text_fails_the_generation(client: Client, tmp_path: Path) -> None:
+    """Whoever waits is told; the test stays as it was and may try again."""
+    path = tmp_path / "empty.md"
+    path.write_text("", "utf-8")
+    test = client.tests.create("T")
+    test.create_document("Empty", path.as_uri())
+    for _ in range(2):
+        test.generate_test_cases(2)
+        with pytest.raises(EvaluationFailed):
+            test.wait_for_test_case_generation(60)
+    assert test.test_cases == []
+
+
+def test_collections_are_copies_under_an_id(client: Client, tmp_path: Path) -> None:
+    """An id is no path, and is given once."""
+    path = tmp_path / "a.md"
+    path.write_text("Text.", "utf-8")
+    assert client.collections.create("one", [path]) == "one"
+    path.unlink()
+    assert [file.read_text() for file in client.collections.files("one")] == ["Text."]
+    for key, files in (("one", []), ("../x", []), ("two", [path]), ("", [])):
+        with pytest.raises(ConfigurationError):
+            client.collections.create(key, files)
+    client.collections.delete("one")
+    assert client.collections.list() == []
 
 
 def test_inputs_without_a_prompt_are_questions_of_their_own(client: Client) -> None:

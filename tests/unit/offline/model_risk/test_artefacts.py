@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail_offline.model_risk import write_artefacts
-from guardrail_offline.model_risk.corpus_patch import corpus_patch, holds_answer
+from guardrail_offline.model_risk.corpus_patch import corpus_patch, holds_answer, quoted
 from guardrail_offline.model_risk.prompt_rules import plain_words, prompt_rules
 from guardrail_offline.model_risk.served_thresholds import served_thresholds
 from guardrail_offline.model_risk.step_data import STEP_FILES, WorkflowData
@@ -58,7 +58,7 @@ def test_the_corpus_patch_has_what_the_passages_lack(root: Path) -> None:
         ("case-5", "other wording"),
     ]
     mend, add, accepted, _ = found.entries
-    assert (mend.quotation, mend.source) == ("Parking costs 5 euros per night", "guide.md[31:63]")
+    assert (mend.quotation, mend.source) == ("Parking costs 5 euros per night.", "guide.md[31:63]")
     assert mend.quotation in TEXT
     assert (add.answer, add.quotation) == ("Horses need a permit.", "")
     assert accepted.answer == "Dogs stay for free."
@@ -91,6 +91,14 @@ def test_a_passage_holds_an_answer_with_its_words_and_values(
 ) -> None:
     """Most words are enough, another number is not."""
     assert holds_answer(passage, expected) is holds
+
+
+def test_a_quotation_is_a_sentence_of_the_passage() -> None:
+    """Also where lines are wrapped, and below a heading."""
+    text = "# Prices\n\nParking costs\n5.50 euros per night. Dogs are free!\nCats are not."
+    assert quoted(text, "5.50 euros") == "Parking costs\n5.50 euros per night."
+    assert quoted(text, "dogs free") == "Dogs are free!"
+    assert quoted("", "x") == ""
 
 
 def test_rules_come_from_weaknesses_and_say_where(root: Path) -> None:

@@ -20,7 +20,7 @@ from guardrail_service.errors import ConfigurationError
 from guardrail_service.types import Passage
 
 if TYPE_CHECKING:
-    from guardrail_offline.generation import Chunk
+    from guardrail_offline.generation import DocumentChunk
 
 GIVEN_PASSAGES = 4
 """Passages of a collection that a question is given."""
@@ -115,7 +115,7 @@ def with_passages(cases: Sequence[Case], files: Sequence[Path]) -> list[Case]:
 class _Ranking:
     """Ranks passages for a question by their shared words, rare ones first."""
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, chunks: Sequence[DocumentChunk]) -> None:
         self._chunks = chunks
         self._words = [set(squad_words(one.text)) for one in chunks]
         counts = Counter(word for words in self._words for word in words)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from guardrail_offline.generation import GENERATORS
 from guardrail_offline.model_risk import write_artefacts
 from guardrail_offline.model_risk.corpus_patch import corpus_patch, holds_answer, quoted
-from guardrail_offline.model_risk.prompt_rules import plain_words, prompt_rules
+from guardrail_offline.model_risk.prompt_rules import BY_GENERATOR, plain_words, prompt_rules
 from guardrail_offline.model_risk.served_thresholds import served_thresholds
 from guardrail_offline.model_risk.step_data import STEP_FILES, WorkflowData
 from guardrail_service.commands.main import app
@@ -143,6 +144,11 @@ def test_a_topic_reaches_the_prompt_as_quoted_words_only(tmp_path: Path, topic: 
     text = (root / write_artefacts(root)["system-prompt extension"]).read_text("utf-8")
     assert f"questions about {quoted}." in text
     assert topic not in text
+
+
+def test_every_kind_of_question_has_a_rule() -> None:
+    """A generator that is new needs a sentence."""
+    assert BY_GENERATOR.keys() == GENERATORS.keys()
 
 
 def test_without_weaknesses_there_is_no_extension(tmp_path: Path) -> None:

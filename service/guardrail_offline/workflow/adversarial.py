@@ -63,7 +63,8 @@ def challenge(context: StepContext) -> StepOutcome:
     if len(cases) < _LEAST:
         why = f"{len(cases)} adversarial cases, {_LEAST} are needed"
         return StepOutcome({"metrics": [], "cases": len(cases)}, notes=told, skipped=why)
-    run = scored(context, answered(context, cases))
+    cases = answered(context, cases)
+    run = scored(context, cases)
     baseline = read_table(context.folder.step_folder("evaluation") / RUN, parameters.seed)
     attacked = read_table(run, parameters.seed)
     thresholds = context.results("calibration")["thresholds"]

@@ -30,6 +30,7 @@ from guardrail_offline.workflow.score_table import (
 )
 from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.types import Passage
 
 LAB = "lab.json"
 RUN = "run"
@@ -78,6 +79,8 @@ def answered(context: StepContext, cases: Sequence[Case]) -> list[Case]:
         raise ConfigurationError(_TARGET, found, "guardrail workflow edit --target ...")
     if chosen.answers is not None:
         return [_of_target(case) for case in _given(context, chosen.answers, cases)]
+    if chosen.contexts:
+        cases = [_with_passages(case) for case in cases]
     with context.bars("asking the target") as (begin, advance):
         begin(len(open_))
         asked = ask_cases(
@@ -172,6 +175,13 @@ def target_name(context: StepContext) -> dict[str, Any]:
 
 def _models(cases: Sequence[Case]) -> list[Model]:
     return [Model(_MODEL, name=_MODEL)] if any(case.model == _MODEL for case in cases) else []
+
+
+def _with_passages(case: Case) -> Case:
+    """Return a case with the passages it was made from, where it has no others."""
+    if case.contexts is not None or not case.reference_contexts:
+        return case
+    return replace(case, contexts=tuple(map(Passage, case.reference_contexts)))
 
 
 def _of_target(case: Case) -> Case:

@@ -17,7 +17,9 @@ from guardrail_offline.workflow.topics import model_topics
 from guardrail_offline.workflow.variations import vary
 from guardrail_offline.workflow.weak_cells import detect
 
-_ASKED = ("target", "judge", "steps.evaluation")
+_JUDGE = ("judge.url", "judge.model", "judge.kind", "judge.options")
+"""Answers rest on these; whether they are asked for now or replayed moves nothing."""
+_ASKED = ("target", *_JUDGE, "steps.evaluation")
 NINE: Mapping[StepName, Step] = {
     step.name: step
     for step in (
@@ -26,7 +28,7 @@ NINE: Mapping[StepName, Step] = {
             "generation",
             generate_tests,
             parts=(("topics", "chunks"), ("topics", "topics")),
-            chosen=("judge",),
+            chosen=_JUDGE,
             stored=("documents",),
         ),
         Step(
@@ -40,7 +42,7 @@ NINE: Mapping[StepName, Step] = {
             "evaluation",
             evaluate,
             parts=(("validation", "digest"),),
-            chosen=("target", "judge"),
+            chosen=("target", *_JUDGE),
             stored=("target",),
             models=True,
         ),

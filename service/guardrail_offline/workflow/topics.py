@@ -6,14 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from guardrail_offline.evaluators.pack_models import PackModels, sentences_of
+from guardrail_offline.generation.chunks import Chunk
 from guardrail_offline.workflow.definition import TopicParameters
+from guardrail_offline.workflow.generated_tests import passages
 from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
 from guardrail_service.errors import MissingExtra
 
@@ -25,22 +26,7 @@ _LEAST_CHUNKS = 4
 _MOST_LETTERS = 40
 _SHORTEST_WORD = 3
 _SEEDS = 4
-_OWN = 0.8
-
-
-class _Passage(Protocol):
-    """A passage of a document, as `generation.chunks_of` cuts it."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def document(self) -> str: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def text(self) -> str: ...
+_OWN = 4
 
 
 @dataclass(frozen=True)
@@ -62,7 +48,7 @@ class Clustering:
 def model_topics(context: StepContext) -> StepOutcome:
     """Return the topics of the documents' passages."""
     parameters: TopicParameters = context.parameters
-    documents, chunks = _read(context)
+    documents, chunks = passages(context)
     unread = [f"{one.id}: {one.state} ({one.reason})" for one in documents if one.state != "read"]
     inputs = {"documents": len(documents), "unread": len(unread), "chunks": len(chunks)}
     if not chunks:
@@ -79,16 +65,6 @@ def model_topics(context: StepContext) -> StepOutcome:
         inputs=inputs,
         notes=[*unread, *_notes(parameters)],
     )
-
-
-def _read(context: StepContext) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the documents of a workflow and their passages."""
-    if not context.definition.documents:
-        return (), ()
-    generation = import_module("guardrail_offline.generation")
-    root = context.folder.root
-    documents = generation.read_documents([root / one.path for one in context.definition.documents])
-    return documents, generation.chunks_of(documents, context.parameters.chunk_characters)
 
 
 def embedded(
@@ -154,7 +130,8 @@ def topic_words(
 
     c-TF-IDF: the share of a word in its topic times log(1 + A / f), A the mean number of words of a
     topic and f how often the word comes in all. Very short words are left out, and words of more
-    than half of the topics unless this one has four fifths of them: they stand in any text.
+    than half of the topics unless their share here is four times that elsewhere: they are of any
+    text.
 
     Source:
         M. Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure"
@@ -165,7 +142,8 @@ def topic_words(
         counts[int(topic)].update(_words(text))
     everywhere = Counter(word for words in counts.values() for word in words)
     total: Counter[str] = sum(counts.values(), Counter())
-    average = sum(total.values()) / len(counts)
+    whole = sum(total.values())
+    average = whole / len(counts)
     usual = {word for word, topics in everywhere.items() if 2 * topics > len(counts) > 1}
     found = {}
     for topic, words in counts.items():
@@ -173,7 +151,7 @@ def topic_words(
         weights = {
             word: count / size * math.log(1 + average / total[word])
             for word, count in words.items()
-            if word not in usual or count >= _OWN * total[word]
+            if word not in usual or count * (whole - size) >= _OWN * size * (total[word] - count)
         }
         ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
         found[topic] = ordered[:top]
@@ -242,7 +220,7 @@ def _umap(vectors: Array, components: int, parameters: TopicParameters) -> Array
 
 
 def _results(
-    chunks: Sequence[_Passage],
+    chunks: Sequence[Chunk],
     best: Clustering,
     tried: Sequence[Clustering],
     points: Array,

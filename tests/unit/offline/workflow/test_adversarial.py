@@ -25,21 +25,21 @@ def test_intervals_hold_a_known_shift_about_as_often_as_they_say() -> None:
     """The Wasserstein distance of a shift by 1 is 1, its KS statistic 0.383; 95 % intervals."""
     rng = np.random.default_rng(5)
     held = np.zeros(2)
-    for trial in range(60):
+    for trial in range(40):
         left, right = rng.normal(0, 1, 60), rng.normal(1, 1, 60)
-        found = shift(left, right, 200, trial)
+        found = shift(left, right, 100, trial)
         low, high = found.wasserstein_interval
         held += [low <= 1.0 <= high, found.ks_interval[0] <= 0.3829 <= found.ks_interval[1]]
-    assert (held >= binom.ppf(0.001, 60, 0.90)).all()
+    assert (held >= binom.ppf(0.001, 40, 0.90)).all()
 
 
 def test_equal_distributions_are_called_shifted_at_most_at_the_stated_rate() -> None:
-    """Ties and all: the test is by permutation. At 5 % over 80 trials."""
+    """Ties and all: the test is by permutation. At 5 % over 40 trials."""
     rng, false = np.random.default_rng(6), 0
-    for trial in range(80):
+    for trial in range(40):
         left, right = rng.integers(0, 5, 30) / 4.0, rng.integers(0, 5, 20) / 4.0
-        false += shift(left, right, 200, trial).p < 0.05
-    assert false <= binom.ppf(0.999, 80, 0.05)
+        false += shift(left, right, 100, trial).p < 0.05
+    assert false <= binom.ppf(0.999, 40, 0.05)
 
 
 def test_a_metric_that_falls_under_attack_is_said_to_be_worse() -> None:

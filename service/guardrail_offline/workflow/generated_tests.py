@@ -50,7 +50,7 @@ def generate_tests(context: StepContext) -> StepOutcome:
     if not chunks:
         return StepOutcome(empty, skipped="every passage is excluded")
     names = _generators(parameters.generators, USUAL, "generation")
-    made = _made(context, chunks, topics, names, parameters.count, parameters.seed)
+    made = _made(context, chunks, topics, documents, names)
     _write_cases(context, made.cases, chunks)
     results = {
         "digest": sha256_of([one.as_json() for one in made.cases]),
@@ -122,9 +122,10 @@ def adversarial_cases(context: StepContext) -> tuple[list[Case], list[str]]:
     parameters: AdversarialParameters = context.parameters
     if not context.results("topics")["chunks"]:
         return [], ["no passage to generate from"]
-    chunks, topics, _ = _chosen(context, context.definition.parameters("generation"))
+    chosen = context.definition.parameters("generation")
+    chunks, topics, documents = _chosen(context, chosen)
     names = _generators(parameters.generators, ADVERSARIAL_GENERATORS, "adversarial")
-    made = _made(context, chunks, topics, names, parameters.count, parameters.seed)
+    made = _made(context, chunks, topics, documents, names)
     kept = validate(list(made.cases), chunks, None).kept
     by_id = {chunk.id: chunk for chunk in chunks}
     told = _short(made)
@@ -137,16 +138,17 @@ def _made(
     context: StepContext,
     chunks: Sequence[Chunk],
     topics: Mapping[str, str],
+    documents: Sequence[Document],
     names: tuple[str, ...],
-    count: int,
-    seed: int,
 ) -> Generated:
     settings = context.judge()
     judge = None if settings is None else open_judge(settings)
+    count, seed = context.parameters.count, context.parameters.seed
     options = GenerationOptions(generators=names, count=count, seed=seed)
+    titles = {one.id: one.title for one in documents if one.title}
     with context.bars("generating") as (begin, advance):
         begin(len(names))
-        return generate(chunks, options, topics=topics, judge=judge, advance=advance)
+        return generate(chunks, options, titles=titles, topics=topics, judge=judge, advance=advance)
 
 
 def _chosen(

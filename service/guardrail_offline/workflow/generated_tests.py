@@ -9,9 +9,8 @@ from typing import Any
 
 from guardrail_offline.datasets.cases import Case, case_json
 from guardrail_offline.datasets.labs import open_lab
-from guardrail_offline.generation.chunks import Chunk, chunks_of
+from guardrail_offline.generation.chunks import DocumentChunk, chunks_of
 from guardrail_offline.generation.coverage import coverage_of
-from guardrail_offline.generation.documents import Document, read_documents
 from guardrail_offline.generation.generated import GeneratedCase, to_case
 from guardrail_offline.generation.generators import (
     ADVERSARIAL_GENERATORS,
@@ -21,6 +20,7 @@ from guardrail_offline.generation.generators import (
     generate,
     named_generators,
 )
+from guardrail_offline.generation.source_documents import SourceDocument, read_documents
 from guardrail_offline.generation.validation import Rejected, ValidationThresholds, validate
 from guardrail_offline.judge.judge_client import open_judge
 from guardrail_offline.runs.shards import whole_file
@@ -85,7 +85,7 @@ def validate_tests(context: StepContext) -> StepOutcome:
     cases = _generated(context)
     results: dict[str, Any] = {"kept": [], "rejected": [], "figures": {}, "coverage": {}}
     notes: list[str] = []
-    chunks: list[Chunk] = []
+    chunks: list[DocumentChunk] = []
     kept: list[GeneratedCase] = []
     if cases:
         parts, topics, documents = _chosen(context, context.definition.parameters("generation"))
@@ -136,9 +136,9 @@ def adversarial_cases(context: StepContext) -> tuple[list[Case], list[str]]:
 
 def _made(
     context: StepContext,
-    chunks: Sequence[Chunk],
+    chunks: Sequence[DocumentChunk],
     topics: Mapping[str, str],
-    documents: Sequence[Document],
+    documents: Sequence[SourceDocument],
     names: tuple[str, ...],
 ) -> Generated:
     settings = context.judge()
@@ -153,7 +153,7 @@ def _made(
 
 def _chosen(
     context: StepContext, parameters: GenerationParameters
-) -> tuple[list[Chunk], dict[str, str], list[Document]]:
+) -> tuple[list[DocumentChunk], dict[str, str], list[SourceDocument]]:
     """Return the passages that no exclusion names, their topics by title, and the documents.
 
     Raises:
@@ -182,7 +182,7 @@ def _chosen(
     return chunks, {chunk.id: titles[topic_of[chunk.id]] for chunk in chunks}, documents
 
 
-def passages(context: StepContext) -> tuple[list[Document], list[Chunk]]:
+def passages(context: StepContext) -> tuple[list[SourceDocument], list[DocumentChunk]]:
     """Return the documents of a workflow, read or not, and their passages."""
     names = {one.path for one in context.definition.documents}
     if not names:
@@ -207,7 +207,7 @@ def _generators(wanted: Sequence[str], usual: tuple[str, ...], step: str) -> tup
 
 
 def _write_cases(
-    context: StepContext, cases: Sequence[GeneratedCase], chunks: Sequence[Chunk]
+    context: StepContext, cases: Sequence[GeneratedCase], chunks: Sequence[DocumentChunk]
 ) -> None:
     by_id = {chunk.id: chunk for chunk in chunks}
     write_lab(context.own / LAB, [to_case(one, by_id) for one in cases], context.definition.name)

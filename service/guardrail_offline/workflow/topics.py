@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from guardrail_offline.evaluators.pack_models import PackModels, sentences_of
-from guardrail_offline.generation.chunks import Chunk
+from guardrail_offline.generation.chunks import DocumentChunk
 from guardrail_offline.workflow.definition import TopicParameters
 from guardrail_offline.workflow.generated_tests import passages
 from guardrail_offline.workflow.step_engine import StepContext, StepOutcome
@@ -220,7 +220,7 @@ def _umap(vectors: Array, components: int, parameters: TopicParameters) -> Array
 
 
 def _results(
-    chunks: Sequence[Chunk],
+    chunks: Sequence[DocumentChunk],
     best: Clustering,
     tried: Sequence[Clustering],
     points: Array,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,6 +53,9 @@ from guardrail_service.commands.console import (
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
 if TYPE_CHECKING:
+    from guardrail_offline.datasets.sampled_labs import SampleSize
+    from guardrail_offline.datasets.suites import RecordReader
+    from guardrail_offline.evaluators.configured import Configured
     from guardrail_offline.runs.bounds import BoundCheck
     from guardrail_offline.runs.execution import Summary
     from guardrail_offline.runs.ray_engine import Cluster
@@ -197,8 +201,17 @@ def evaluators_show(
 
 @command
 def evaluate(
-    lab: LabArgument,
-    out_dir: Out,
+    lab: Annotated[
+        str,
+        typer.Argument(
+            help="Lab or suite: .json, .jsonl, .csv, .parquet, a datasets folder; or its address "
+            "(s3://...)."
+        ),
+    ],
+    out_dir: Annotated[
+        str | None,
+        typer.Option("--out", "-o", help="Folder of the results, or its address (s3://...)."),
+    ] = None,
     evaluators: Annotated[
         str | None,
         typer.Option(
@@ -268,6 +281,14 @@ def evaluate(
         typer.Option(min=1, help="Judge about so many cases: whole questions, drawn by chance."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Draws the sample; another, other ones.")] = 0,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Measure some rows and say what the run takes; write none."),
+    ] = False,
+    core_hour: Annotated[
+        float | None,
+        typer.Option(min=0, help="With --dry-run: the price of an hour of one core."),
+    ] = None,
     k: Annotated[
         int | None, typer.Option("--k", min=1, help="Ranks that retrieval_labels looks at.")
     ] = None,
@@ -299,6 +320,7 @@ def evaluate(
     no value, or an evaluator failed on some cases.
     """
     from guardrail_offline.datasets.labs import open_lab
+    from guardrail_offline.datasets.remote_files import places_here
     from guardrail_offline.datasets.sampled_labs import SampleSize, sampled
     from guardrail_offline.datasets.suites import RecordReader, mapping_of
     from guardrail_offline.evaluators.configured import configure
@@ -339,34 +361,49 @@ def evaluate(
     counted = next((one for one in MISSING if one == missing), None)
     if counted is None:
         raise ConfigurationError("--missing", repr(missing), f"one of {', '.join(MISSING)}")
-    source = open_lab(lab, RecordReader(mapping_of(map_ or ())))
-    if sample is not None:
-        source = sampled(source, SampleSize(sample, seed))
-    with late_progress_bar("evaluating") as (begin, advance):
+    cluster = _cluster(engine, ray_address, workers, shard_timeout)
+    reader = RecordReader(mapping_of(map_ or ()))
+    model_pack = settings_from(model_pack=pack).model_pack
+    size = None if sample is None else SampleSize(sample, seed)
+    if dry_run:
+        _show_cost(lab, reader, configured, model_pack, size, core_hour, as_json=as_json)
+        return
+    if out_dir is None:
+        raise ConfigurationError("--out", "nothing", "a folder for the results")
+    with places_here(lab, out_dir) as places, late_progress_bar("evaluating") as (begin, advance):
+        source, folder = open_lab(places.lab, reader), places.out
+        if size is not None:
+            source = sampled(source, size)
+
+        def advanced(cases: int) -> None:
+            advance(cases)
+            if places.far is not None:
+                places.far.keep_soon()
+
         summary = evaluate_lab(
             source,
             configured,
             RunOptions(
-                out_dir,
-                settings_from(model_pack=pack).model_pack,
+                folder,
+                model_pack,
                 workers or os.cpu_count() or 1,
                 shard_rows,
                 texts,
                 step_limit,
                 begin,
-                advance,
+                advanced,
                 _layout(layout),
                 counted,
                 JudgeTeller(),
-                cluster=_cluster(engine, ray_address, workers, shard_timeout),
+                cluster=cluster,
             ),
         )
-    boards = json.loads((out_dir / "leaderboards.json").read_text("utf-8"))
-    found = checks(bounds, boards, min_coverage)
-    _warn_of_columns(out_dir)
-    _write_ci_files(out_dir, summary, found, boards, junit, summary_file)
-    _write_report(out_dir, summary.cases, wanted=report)
-    _show(summary, found, out_dir, no_judge=no_judge, as_json=as_json)
+        boards = json.loads((folder / "leaderboards.json").read_text("utf-8"))
+        found = checks(bounds, boards, min_coverage)
+        _warn_of_columns(folder)
+        _write_ci_files(folder, summary, found, boards, junit, summary_file)
+        _write_report(folder, summary.cases, wanted=report)
+        _show(summary, found, folder, places.shown, no_judge=no_judge, as_json=as_json)
     raise typer.Exit(_status(summary, found, names))
 
 
@@ -422,6 +459,58 @@ def compare(
 def names_in(text: str) -> list[str]:
     """Return the names of a list with commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _show_cost(
+    lab: str,
+    reader: RecordReader,
+    configured: Sequence[Configured],
+    pack: str,
+    size: SampleSize | None,
+    core_hour: float | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure a few rows of a lab and show what a run takes."""
+    from guardrail_offline.datasets.labs import open_lab
+    from guardrail_offline.datasets.remote_files import lab_here
+    from guardrail_offline.runs.run_cost import cost_of_run
+
+    with tempfile.TemporaryDirectory(prefix="guardrail-") as folder:
+        source = open_lab(lab_here(lab, Path(folder)), reader)
+        found = cost_of_run(source, configured, pack, size=size, core_hour=core_hour)
+    if as_json:
+        out.print_json(json.dumps(found))
+        return
+    heads = ("CPU ms a row", "95 %", "CPU h per million", "judge's calls per million")
+    table = Table("evaluator", *heads, "cost per million", "cost of the run")
+    rows = {**found["evaluators"], "everything else": found["everything_else"]}
+    for name, row in (*rows.items(), ("together", found["together"])):
+        table.add_row(name, *_cost_cells(row))
+    out.print(table)
+    measured, rows_of = found["measured"], found["rows"]
+    out.print(
+        f"measured on {measured['cases']} rows of {measured['questions']} questions; the run has "
+        f"{rows_of['run']:,} of {rows_of['lab']:,} rows and takes "
+        f"{found['together'].get('cpu_hours_of_run', 0.0):.3g} hours of one core"
+    )
+    if core_hour is None:
+        out.print("no price of a core's hour: --core-hour says it")
+
+
+def _cost_cells(row: Mapping[str, Any]) -> list[str]:
+    interval = row.get("interval")
+    between = f"{1000 * interval[0]:.2f} to {1000 * interval[1]:.2f}" if interval else "-"
+    return [
+        f"{1000 * row['cpu_s_per_row']:.2f}" if "cpu_s_per_row" in row else "-",
+        between,
+        f"{row['cpu_hours_per_million']:.3g}" if "cpu_hours_per_million" in row else "-",
+        f"{row['calls_per_million']:,.0f}" if "calls_per_million" in row else "-",
+        *(
+            "-" if row[name] is None else f"{row[name]:,.4g}"
+            for name in ("cost_per_million", "cost_of_run")
+        ),
+    ]
 
 
 def _cluster(
@@ -546,7 +635,13 @@ def _show_comparison(found: Sequence[Comparison], *, everything: bool) -> None:
 
 
 def _show(
-    summary: Summary, found: Sequence[BoundCheck], folder: Path, *, no_judge: bool, as_json: bool
+    summary: Summary,
+    found: Sequence[BoundCheck],
+    folder: Path,
+    shown: str,
+    *,
+    no_judge: bool,
+    as_json: bool,
 ) -> None:
     if as_json:
         content = json.loads((folder / "summary.json").read_text("utf-8"))
@@ -563,7 +658,7 @@ def _show(
     done = len(summary.computed) - len(summary.declined)
     out.print(
         f"{done} of {len(summary.computed)} evaluators computed, {summary.problems} problems, "
-        f"{summary.flips} flips; see {plain(str(folder))}/report.html"
+        f"{summary.flips} flips; see {plain(shown)}/report.html"
     )
     if (folder / "sample.json").exists():
         sample = json.loads((folder / "sample.json").read_text("utf-8"))

@@ -27,6 +27,17 @@ def misbehaving() -> Iterator[None]:
         CATALOGUE._evaluators.pop(name)
 
 
+def started(start: Callable[[], Any]) -> Any:
+    """Start a part of a cluster; Ray gives each 30 seconds, which a busy machine may not have."""
+    for _ in range(3):
+        try:
+            return start()
+        except Exception as error:  # Ray raises nothing narrower
+            if "timed out during startup" not in str(error):
+                raise
+    return start()
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Yield a cluster of two nodes, one processor on the first and two on the second."""
@@ -35,8 +46,8 @@ def cluster() -> Iterator[Any]:
 
     root = str(Path(__file__).parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    found.second = found.add_node(num_cpus=2)
+    found = started(lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1}))
+    found.second = started(lambda: found.add_node(num_cpus=2))
     ray.init(address=found.address, log_to_driver=False)
     yield found
     ray.shutdown()

@@ -22,6 +22,7 @@ from guardrail_offline.runs.pool import WorkerLost
 from guardrail_offline.runs.ray_engine import Cluster
 from guardrail_offline.runs.result_files import read_run
 from guardrail_service.errors import ConfigurationError
+from tests.ray.conftest import started
 
 Contents = Callable[[Path], dict[str, bytes]]
 EVALUATORS = ["rouge", "bleu", "answer_strings", "text_matching", "looping", "slow"]
@@ -112,7 +113,7 @@ def test_a_node_that_is_killed_costs_nothing_but_time(
         run(tmp_path, Cluster(workers=3), advance=kill)
     finally:
         cluster.remove_node(cluster.second, allow_graceful=False)
-        cluster.second = cluster.add_node(num_cpus=2)
+        cluster.second = started(lambda: cluster.add_node(num_cpus=2))
     assert sum(finished) == 120
     assert contents(tmp_path) == contents(alone)
 

@@ -38,7 +38,7 @@ class SampleSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Stratum:
+class QuestionStratum:
     """Questions that one set of models answered; without models, all sets that are too rare."""
 
     models: tuple[str, ...]
@@ -58,7 +58,7 @@ class QuestionSample:
 
     size: SampleSize
     cases: int
-    strata: tuple[Stratum, ...]
+    strata: tuple[QuestionStratum, ...]
 
     @property
     def questions(self) -> int:
@@ -89,7 +89,7 @@ def sampled(lab: LabSource, size: SampleSize) -> LabSource:
 def sample_from_json(content: Mapping[str, Any]) -> QuestionSample:
     """Return the draw that a manifest describes."""
     strata = tuple(
-        Stratum(tuple(map(str, one["models"])), int(one["questions"]), int(one["drawn"]))
+        QuestionStratum(tuple(map(str, one["models"])), int(one["questions"]), int(one["drawn"]))
         for one in content["strata"]
     )
     size = SampleSize(int(content["size"]["cases"]), int(content["size"]["seed"]))
@@ -172,7 +172,7 @@ def _chosen(
     for known, places in sorted(strata, key=lambda one: (not one[0], one[0])):
         most = min(len(places), max(LEAST_DRAWN, round(share * len(places))))
         drawn.append(np.sort(questions[places])[:most])
-        described.append(Stratum(known, len(places), most))
+        described.append(QuestionStratum(known, len(places), most))
     chosen = frozenset(np.concatenate(drawn).tolist())
     return QuestionSample(size, len(ranks), tuple(described)), chosen
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import socket
 import tempfile
 import time
@@ -111,6 +112,12 @@ class ShardWorker:
             return refusal(error)
         return None
 
+    def close(self) -> None:
+        """End the process that scores, and leave nothing on the disk."""
+        if self._pool is not None:
+            self._pool.close()
+        shutil.rmtree(self._layout.out, ignore_errors=True)
+
     def _check_versions(self) -> None:
         from guardrail_offline.runs.execution import fingerprints_of
 
@@ -204,6 +211,7 @@ class RayPool:
         expected = {"version": __version__, **fingerprints}
         self._arguments = (self._configured, pack, step_limit_s, expected)
         self._hands: dict[Any, _Hand] = {}
+        self._resting: list[Any] = []
         self._office: Any = None
         self._never = _Job(-1)
         self.asked: Callable[[JudgeProgress], None] = lambda _progress: None
@@ -226,10 +234,13 @@ class RayPool:
                     self._start(ray)
                 yield from self._rounds(ray, left)
             finally:
-                for actor in [hand.actor for hand in self._hands.values()] + [self._office]:
+                ray.wait([one.close.remote() for one in self._resting] or [ray.put(0)], timeout=5)
+                hands = [hand.actor for hand in self._hands.values()]
+                for actor in [*hands, *self._resting, self._office]:
                     if actor is not None:
                         ray.kill(actor)
                 self._hands.clear()
+                self._resting.clear()
 
     def _rounds(self, ray: Any, left: deque[_Job]) -> Iterator[int]:
         since = time.monotonic()
@@ -299,7 +310,7 @@ class RayPool:
         if left:
             self._give(hand, left.popleft())
         else:
-            ray.kill(hand.actor)
+            self._resting.append(hand.actor)
         return count
 
     def _give(self, hand: _Hand, job: _Job) -> None:
@@ -337,7 +348,10 @@ class RayPool:
             what = "the start" if hand.job is None else f"shard {job.shard}"
             again = "run the same command again"
             raise WorkerLost(f"{what} has cost {job.losses} workers ({why}); {again}")
-        self._start(ray)
+        if self._resting and left:
+            self._give(_Hand(self._resting.pop()), left.popleft())
+        else:
+            self._start(ray)
 
     def _tell(self, ray: Any, cases: int) -> None:
         """Say how far the judge is."""

@@ -8,8 +8,8 @@ from guardrail_offline.datasets.cases import PERTURBATION_SOURCE, Case, Lab, Rel
 from guardrail_offline.datasets.labs import LabSource, lab_source
 from guardrail_offline.datasets.sampled_labs import (
     QuestionSample,
+    QuestionStratum,
     SampleSize,
-    Stratum,
     sample_from_json,
     sampled,
 )
@@ -40,7 +40,11 @@ def test_every_model_has_its_answers_to_the_questions_that_are_drawn() -> None:
     assert sample == QuestionSample(
         SampleSize(100),
         503,
-        (Stratum(("a",), 97, 19), Stratum(("a", "b"), 200, 40), Stratum((), 3, 2)),
+        (
+            QuestionStratum(("a",), 97, 19),
+            QuestionStratum(("a", "b"), 200, 40),
+            QuestionStratum((), 3, 2),
+        ),
     )
     asked = {key.split("-")[1] for key in keys}
     assert keys == {case.key for case in LAB.cases if case.key.split("-")[1] in asked}
@@ -87,4 +91,4 @@ def test_a_sample_is_read_from_its_manifest() -> None:
         "strata": [{"models": ["a"], "questions": 4, "drawn": 2}],
     }
     found = sample_from_json(content)
-    assert found == QuestionSample(SampleSize(5, 3), 9, (Stratum(("a",), 4, 2),))
+    assert found == QuestionSample(SampleSize(5, 3), 9, (QuestionStratum(("a",), 4, 2),))

@@ -10,7 +10,12 @@ import pytest
 
 from guardrail_offline.datasets.cases import Case, Lab, question_group
 from guardrail_offline.datasets.labs import lab_source
-from guardrail_offline.datasets.sampled_labs import QuestionSample, SampleSize, Stratum, sampled
+from guardrail_offline.datasets.sampled_labs import (
+    QuestionSample,
+    QuestionStratum,
+    SampleSize,
+    sampled,
+)
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.report.page import write_report
 from guardrail_offline.runs.execution import RunOptions, evaluate_lab
@@ -20,7 +25,7 @@ from guardrail_service.errors import ConfigurationError
 
 def sample_of(*strata: tuple[int, int]) -> QuestionSample:
     """Return a sample by questions of the lab and drawn ones of each stratum."""
-    found = tuple(Stratum((str(n),), *sizes) for n, sizes in enumerate(strata))
+    found = tuple(QuestionStratum((str(n),), *sizes) for n, sizes in enumerate(strata))
     return QuestionSample(SampleSize(1), 1, found)
 
 

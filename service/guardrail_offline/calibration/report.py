@@ -157,12 +157,7 @@ def trade_off(fitted: Fitted) -> Figure:
 
     figure = Figure(figsize=(6, 4.2), layout="constrained")
     cell = figure.add_subplot()
-    options, bad = fitted.options, fitted.data.values[~fitted.data.good & ~fitted.data.design]
-    points = [
-        (alpha, float(np.mean(cut.flags(bad))))
-        for alpha in ALPHAS
-        if (cut := _cut_at(fitted, alpha)) is not None and len(bad)
-    ]
+    options, bad, points = fitted.options, _proving_bad(fitted), trade_off_points(fitted)
     if points:
         cell.plot(*zip(*points, strict=True), "o-", color=GOOD, label="joint bound")
     for name, rate, recall in _usual(fitted, bad):
@@ -174,6 +169,21 @@ def trade_off(fitted: Fitted) -> Figure:
     cell.set_ylim(0, 1.02)
     cell.legend(fontsize=8, loc="lower right")
     return figure
+
+
+def trade_off_points(fitted: Fitted) -> list[tuple[float, float]]:
+    """Return bounds on false flags, each with the share of bad answers that it would catch."""
+    bad = _proving_bad(fitted)
+    return [
+        (alpha, float(np.mean(cut.flags(bad))))
+        for alpha in ALPHAS
+        if (cut := _cut_at(fitted, alpha)) is not None and len(bad)
+    ]
+
+
+def _proving_bad(fitted: Fitted) -> Matrix:
+    """Return the rows of the bad answers that chose nothing."""
+    return fitted.data.values[~fitted.data.good & ~fitted.data.design]
 
 
 def _cut_at(fitted: Fitted, alpha: float) -> JointCut | None:

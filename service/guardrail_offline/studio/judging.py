@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import math
 import threading
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from guardrail_service.commands.sample_file import check_lines, unqueued
+from guardrail_service.commands.sample_file import unqueued
 from guardrail_service.policy.decide import Policy
-from guardrail_service.policy.file import Serving
+from guardrail_service.policy.file import Serving, load_file
 from guardrail_service.server.runtime import Runtime
-from guardrail_service.server.schemas import CheckReply, ErrorReply
+from guardrail_service.server.schemas import CheckReply
+from guardrail_service.server.translate import parse_check, to_reply, to_sample
 from guardrail_service.settings import Settings
 
 
 class StudioJudge:
-    """Judges answers under the policies of the settings; safe to use from several threads.
+    """Judges answers under guardrail JSONs; safe to use from several threads.
 
     Args:
         settings: As those of a service.
@@ -46,17 +47,31 @@ class StudioJudge:
         """Return what configurations are checked against."""
         return self.runtime.serving
 
-    def policies(self) -> Mapping[str, Policy]:
-        """Return the loaded policies by name, the default one first."""
-        guard = self.runtime.guard
-        names = sorted(guard.policies, key=lambda name: name != guard.default_policy)
-        return {name: guard.policies[name] for name in names}
+    @property
+    def models(self) -> dict[str, Any]:
+        """Return the models by role, as a fitted file names them."""
+        pack = self.runtime.pack
+        return {"pack": pack.name, **{r: {"name": pack.model_name(r)} for r in pack.roles}}
 
-    def check(self, body: Mapping[str, Any]) -> CheckReply | ErrorReply:
-        """Return the reply to a body of `/v1/check`; no deadline applies."""
-        line = json.dumps(body).encode()
-        (result,) = check_lines(self.runtime, [line])
-        return result.reply
+    def policy(self, file: Path) -> Policy:
+        """Return the policy of a guardrail JSON.
+
+        Raises:
+            ConfigurationError: If it cannot be served with the models at hand.
+        """
+        return load_file(file, self.serving).policy
+
+    def check(self, body: object, file: Path) -> CheckReply:
+        """Return the reply to a body of `/v1/check` under a guardrail JSON; no deadline applies.
+
+        Raises:
+            ServiceError: If the body cannot be judged, or the file not be served.
+        """
+        runtime = self.runtime
+        request = parse_check(body)
+        sample = to_sample(request, runtime.settings.limits)
+        verdict = runtime.guard.judge(self.policy(file), sample, deadline_ms=math.inf)
+        return to_reply(verdict, request, "studio")
 
     def close(self) -> None:
         """Stop the models."""

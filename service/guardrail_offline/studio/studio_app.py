@@ -6,11 +6,27 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from guardrail_offline.studio import label_pages, studio_pages, try_pages
+from guardrail_offline.studio import (
+    calibrate_pages,
+    compare_pages,
+    decision_pages,
+    label_pages,
+    policy_pages,
+    studio_pages,
+    try_pages,
+)
 from guardrail_offline.studio.access import Door
 from guardrail_offline.studio.studio_pages import Studio, page
 
-ROUTERS = (studio_pages.router, label_pages.router, try_pages.router)
+ROUTERS = (
+    studio_pages.router,
+    decision_pages.router,
+    label_pages.router,
+    calibrate_pages.router,
+    policy_pages.router,
+    compare_pages.router,
+    try_pages.router,
+)
 
 
 def studio_app(studio: Studio, hosts: frozenset[str]) -> ASGIApp:

@@ -37,6 +37,9 @@ def studio(
     policies: Annotated[
         Path | None, typer.Option(help="Folder of policy versions that a deployment serves.")
     ] = None,
+    decision_keys: Annotated[
+        Path | None, typer.Option(help="Keys with which the store's texts are read.")
+    ] = None,
     config: Configs = None,
     pack: PackOption = None,
     service: Annotated[
@@ -73,7 +76,7 @@ def studio(
     with _listening(host, port) as listener:
         port = listener.getsockname()[1]
         access = Access(port, None if keys is None else _finder(keys))
-        workspace = open_workspace(work, sources or (), policies)
+        workspace = open_workspace(work, sources or (), policies, decision_keys)
         judge = StudioJudge(settings_from(config=tuple(config or ()), model_pack=pack), service)
         hosts = {f"{one}:{port}" for one in ("127.0.0.1", "localhost", "[::1]")}
         app = studio_app(

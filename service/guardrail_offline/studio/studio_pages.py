@@ -23,12 +23,20 @@ from guardrail_offline.studio.access import (
 from guardrail_service import __version__
 
 if TYPE_CHECKING:
+    from guardrail_offline.studio.calibrate_pages import KeptFit
     from guardrail_offline.studio.judging import StudioJudge
     from guardrail_offline.studio.workspace import Workspace
 
 LONGEST_NAME = 80
 STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-PARTS = (("/label", "Label"), ("/try", "Try"))
+PARTS = (
+    ("/decisions", "Decisions"),
+    ("/label", "Label"),
+    ("/calibrate", "Calibrate"),
+    ("/policies", "Policies"),
+    ("/compare", "Compare"),
+    ("/try", "Try"),
+)
 """Address and name of each part, in the order of the loop."""
 SHARED_STYLE = "colours.css"
 """The report's colours, in light and dark."""
@@ -44,6 +52,7 @@ class Studio:
         judge: Models and policies, loaded when first needed.
         secure: The browser reaches the studio by https only.
         notices: Shown on the overview.
+        fits: Since the start, by key.
     """
 
     access: Access
@@ -51,6 +60,19 @@ class Studio:
     judge: StudioJudge
     secure: bool = False
     notices: tuple[str, ...] = field(default=())
+    fits: dict[str, KeptFit] = field(default_factory=dict)
+
+    def bases(self) -> dict[str, Path]:
+        """Return the guardrail JSONs at hand by name, versions of policies first.
+
+        Raises:
+            ConfigurationError: If the folder of versions cannot be read.
+        """
+        found = self.workspace.version_files()
+        for file in self.judge.settings.config_files():
+            name = file.stem if file.stem not in found else str(file)
+            found[name] = file
+        return found
 
 
 router = APIRouter()
@@ -123,7 +145,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
             by_key=studio.access.by_key,
             path=request.url.path,
             parts=PARTS,
-            has_store=studio.workspace.store_url is not None,
+            has_store=studio.workspace.store is not None,
             **values,
         ),
         status,

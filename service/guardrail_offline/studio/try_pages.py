@@ -9,7 +9,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 
 from guardrail_offline.studio.studio_pages import Person, StudioIn, page
-from guardrail_service.errors import ServiceError
+from guardrail_service.errors import InputError, ServiceError
 
 router = APIRouter(prefix="/try")
 KNOWN = {"question", "contexts", "answer", "policy"}
@@ -25,11 +25,12 @@ def try_page(request: Request, studio: StudioIn, person: Person) -> Response:
 def try_policies(studio: StudioIn, person: Person) -> list[dict[str, Any]]:
     """Return the policies that can be tried; loads the models the first time."""
     try:
-        found = studio.judge.policies().values()
+        found = {name: studio.judge.policy(file) for name, file in studio.bases().items()}
     except ServiceError as error:
         raise HTTPException(503, str(error)) from None
     return [
-        {"name": p.name, "version": p.version, "calibrated": bool(p.calibration)} for p in found
+        {"name": name, "version": policy.version, "calibrated": bool(policy.calibration)}
+        for name, policy in found.items()
     ]
 
 
@@ -44,8 +45,14 @@ async def try_check(request: Request, studio: StudioIn, person: Person) -> Respo
             raise ValueError
     except (ValueError, RecursionError):
         raise HTTPException(422, "question, contexts, answer and policy") from None
+    bases = studio.bases()
+    name = str(body.pop("policy", "") or next(iter(bases)))
+    if name not in bases:
+        raise HTTPException(422, "policy: one of the list")
     try:
-        reply = await run_in_threadpool(studio.judge.check, body)
+        reply = await run_in_threadpool(studio.judge.check, body, bases[name])
+    except InputError as error:
+        raise HTTPException(422, str(error)) from None
     except ServiceError as error:
         raise HTTPException(503, str(error)) from None
     return JSONResponse(reply.model_dump(mode="json"))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from guardrail_decisions.reading import Decisions, open_decisions
 from guardrail_offline.calibration.labels import read_looks
 from guardrail_offline.calibration.sampling import draw, sample_text, task_text
 from guardrail_offline.calibration.scored_lab import HEADER, read_lab
@@ -17,6 +18,7 @@ from guardrail_offline.runs.run_folder import MANIFEST
 from guardrail_offline.runs.shards import whole_file, write_json
 from guardrail_offline.studio.label_files import LAB, TASKS, Labelling, Progress
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.policy.versions import checked_path, read_folder
 
 LABELLINGS = "labellings"
 ABOUT = "labelling.json"
@@ -40,14 +42,14 @@ class Workspace:
         work: Folder of the studio's own files.
         labellings: By name.
         labs: Runs and scored labs by name.
-        store_url: Of the decision store, None without one.
+        store: The decision store, None without one.
         policies: Folder of policy versions, None without one.
     """
 
     work: Path
     labellings: dict[str, Labelling] = field(default_factory=dict)
     labs: dict[str, Path] = field(default_factory=dict)
-    store_url: str | None = None
+    store: Decisions | None = None
     policies: Path | None = None
 
     def overview(self) -> list[LabellingSummary]:
@@ -73,6 +75,29 @@ class Workspace:
         if lab is not None and lab.exists():
             return lab
         return next(iter(self.labs.values())) if len(self.labs) == 1 else None
+
+    def all_labs(self) -> dict[str, Path]:
+        """Return the scored labs by name, those of labellings among them."""
+        found = dict(self.labs)
+        for name in self.labellings:
+            lab = self.lab_of(name)
+            if lab is not None and lab not in found.values():
+                found[name] = lab
+        return found
+
+    def version_files(self) -> dict[str, Path]:
+        """Return the versions of policies by `name@version`, live ones first.
+
+        Raises:
+            ConfigurationError: If the folder cannot be read, or a file is not as it was added.
+        """
+        policies = [] if self.policies is None else read_folder(self.policies)
+        found = sorted(
+            (version.version != policy.alias.live, policy.name, -int(version.version), version)
+            for policy in policies
+            for version in policy.versions.values()
+        )
+        return {version.address: checked_path(version) for *_, version in found}
 
     def draw(self, lab_name: str, count: int, seed: int = 7) -> Labelling:
         """Draw a simple random sample of a lab and open it for labelling.
@@ -121,6 +146,8 @@ class Workspace:
         """Let other processes open what is open here."""
         for labelling in self.labellings.values():
             labelling.close()
+        if self.store is not None:
+            self.store.close()
 
 
 def open_workspace(work: Path, sources: Iterable[str], policies: Path | None = None) -> Workspace:
@@ -130,6 +157,7 @@ def open_workspace(work: Path, sources: Iterable[str], policies: Path | None = N
         work: Folder of the studio's own files; made if it is not there.
         sources: Run folders, scored labs, labelling folders, and at most one store's address.
         policies: Folder of policy versions.
+        decision_keys: Keys with which the store's texts are read.
 
     Raises:
         ConfigurationError: Naming the source that is none of them.
@@ -145,15 +173,15 @@ def open_workspace(work: Path, sources: Iterable[str], policies: Path | None = N
         if any((folder / name).is_file() for name in TASKS):
             workspace.open_labelling(folder)
     for source in sources:
-        _open_source(workspace, source)
+        _open_source(workspace, source, decision_keys)
     return workspace
 
 
-def _open_source(workspace: Workspace, source: str) -> None:
+def _open_source(workspace: Workspace, source: str, decision_keys: Path | None) -> None:
     if "://" in source:
-        if workspace.store_url is not None:
+        if workspace.store is not None:
             raise ConfigurationError("studio", "two stores", "at most one")
-        workspace.store_url = source
+        workspace.store = open_decisions(source, decision_keys)
         return
     path = Path(source)
     if path.is_dir() and any((path / name).is_file() for name in TASKS):

@@ -283,7 +283,7 @@ def to_reply(verdict: Verdict, request: CheckRequest, request_id: str) -> CheckR
         status=verdict.status,
         calibrated=verdict.calibrated,
         policy=PolicyOut(name=policy.name, version=policy.version, sha256=policy.sha256),
-        detectors={name: _detector(r, include) for name, r in verdict.detectors.items()},
+        detectors={name: to_detector(r, include) for name, r in verdict.detectors.items()},
         redacted_answer=verdict.redacted_answer if "redacted_answer" in include else None,
         timings_ms=TimingsOut(
             queue=verdict.timings.queue,
@@ -294,7 +294,8 @@ def to_reply(verdict: Verdict, request: CheckRequest, request_id: str) -> CheckR
     )
 
 
-def _detector(result: DetectorResult, include: set[Include]) -> DetectorOut:
+def to_detector(result: DetectorResult, include: set[Include]) -> DetectorOut:
+    """Return one detector's result as a reply has it."""
     spans = result.spans if "spans" in include else ()
     return DetectorOut(
         state=result.state,

@@ -35,7 +35,6 @@ form.addEventListener("submit", async (event) => {
   const asked = body();
   try {
     const reply = await ask("/try/check", "POST", asked);
-    if (reply.error) { trouble(reply.error.message); return; }
     find("result").replaceChildren(...verdictView({ ...reply, answer: asked.answer, contexts: asked.contexts }));
     find("result").scrollTop = 0;
     find("commands").hidden = false;
@@ -48,12 +47,19 @@ form.addEventListener("submit", async (event) => {
   }
 });
 
-function curl(asked) {
+function served(asked) {
+  // `name@version` is how the studio names versions; a service knows the live one by its name.
+  return asked.policy ? { ...asked, policy: asked.policy.split("@")[0] } : asked;
+}
+
+function curl(body) {
+  const asked = served(body);
   const text = JSON.stringify(asked).replaceAll("'", "'\\''");
   return `curl -s ${form.dataset.service}/v1/check \\\n  -H 'Content-Type: application/json' \\\n  -d '${text}'`;
 }
 
-function python(asked) {
+function python(body) {
+  const asked = served(body);
   const given = Object.entries(asked).map(([key, value]) => `        ${key}=${JSON.stringify(value)},`);
   return `from guardrail_client import GuardrailClient\n\nwith GuardrailClient("${form.dataset.service}") as guard:\n    verdict = guard.check(\n${given.join("\n")}\n    )\nprint(verdict.decision, verdict.summary)\n`;
 }
@@ -82,7 +88,7 @@ find("example").addEventListener("click", () => {
 addPassage();
 try {
   const policies = await ask("/try/policies");
-  find("policy").replaceChildren(...policies.map((one) => make("option", { value: one.name }, `${one.name} ${one.version}${one.calibrated ? ", calibrated" : ""}`)));
+  find("policy").replaceChildren(...policies.map((one) => make("option", { value: one.name }, `${one.name}${one.name.includes("@") ? "" : ` ${one.version}`}${one.calibrated ? ", calibrated" : ""}`)));
   find("judge").disabled = false;
   find("models").textContent = "";
 } catch (error) {

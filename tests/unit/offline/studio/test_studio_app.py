@@ -225,7 +225,5 @@ async def test_an_answer_can_be_tried(browser: Browser) -> None:
     reply = (await browser.post("/try/check", json=body)).json()
     assert (reply["decision"], reply["flagged"]) == ("flag", ["text_matching"])
     assert reply["detectors"]["groundedness"]["metrics"]["groundedness"]["threshold"] == -1.0
-    refused = (await browser.post("/try/check", json={"answer": " "})).json()
-    assert refused["error"]["code"] == "invalid_input"
-    for wrong in ({"answer": "A.", "detectors": {}}, ["answer"]):
+    for wrong in ({"answer": "A.", "detectors": {}}, ["answer"], {"answer": " "}):
         assert (await browser.post("/try/check", json=wrong)).status_code == 422

@@ -219,8 +219,8 @@ def _thresholds(kept: KeptFit) -> Any:
             yield (
                 f"{name}.{key}" if name != key else name,
                 "≥" if spec.direction.value == "higher_is_better" else "≤",
-                None if old is None else old.value,
-                cut.value,
+                None if old is None else old.threshold,
+                cut.threshold,
             )
 
 

@@ -39,7 +39,6 @@ PER_PAGE = 50
 SAMPLE = 50
 """Decisions to draw if nothing else is said, in the proportion in which they are stored."""
 WORDS: Mapping[str, Decision] = {"flag": "flag", "pass": "pass"}
-SHOWN = frozenset({"spans", "evidence"})
 
 
 def store_of(request: Request) -> Decisions:
@@ -177,7 +176,7 @@ def decision_data(store: StoreIn, stored: Stored, person: Person) -> dict[str, A
         "contexts": list(record.contexts) if has_texts else [],
         "texts": stored.text_mode,
         "detectors": {
-            name: to_detector(result, set(SHOWN)).model_dump(mode="json")
+            name: to_detector(result, {"spans", "evidence"}).model_dump(mode="json")
             for name, result in record.detectors.items()
         },
         "feedback": _said(stored, person),

@@ -150,7 +150,12 @@ class Workspace:
             self.store.close()
 
 
-def open_workspace(work: Path, sources: Iterable[str], policies: Path | None = None) -> Workspace:
+def open_workspace(
+    work: Path,
+    sources: Iterable[str],
+    policies: Path | None = None,
+    decision_keys: Path | None = None,
+) -> Workspace:
     """Return the workspace of a studio.
 
     Args:

@@ -213,8 +213,8 @@ async def test_what_is_no_source_is_refused(tmp_path: Any) -> None:
     """By name."""
     with pytest.raises(ConfigurationError, match="run folder"):
         open_workspace(tmp_path / "w", [str(tmp_path / "none")])
-    with pytest.raises(ConfigurationError, match="two stores"):
-        open_workspace(tmp_path / "w", ["sqlite:///a", "sqlite:///b"])
+    with pytest.raises(ConfigurationError, match="found no store"):
+        open_workspace(tmp_path / "w", [f"sqlite:///{tmp_path}/none.db"])
 
 
 async def test_an_answer_can_be_tried(browser: Browser) -> None:

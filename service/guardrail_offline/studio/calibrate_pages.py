@@ -19,6 +19,7 @@ from guardrail_offline.calibration.labels import read_labels, read_looks, settle
 from guardrail_offline.calibration.provenance_block import file_text
 from guardrail_offline.calibration.report import suspects, trade_off_points
 from guardrail_offline.calibration.sampling import best_promise, table
+from guardrail_offline.production.drawing import DRAW, exchange
 from guardrail_offline.runs.shards import whole_file
 from guardrail_offline.studio.label_files import Labelling
 from guardrail_offline.studio.label_pages import LabellingIn
@@ -132,6 +133,9 @@ def _fitted(studio: Studio, labelling: Labelling, fields: Mapping[str, str]) -> 
     if base is None:
         raise ConfigurationError("base", "no policy of that name", ", ".join(bases))
     options = FitOptions(alpha=_percent(fields, "alpha"), delta=_percent(fields, "delta"))
+    if studio.workspace.store is not None and (labelling.folder / DRAW).is_file():
+        exchange(studio.workspace.store, labelling.folder)
+        labelling.reload()
     sample = labelling.folder / f"{labelling.tasks_file.name}.sample.jsonl"
     drafts = studio.workspace.work / "policies"
     drafts.mkdir(parents=True, exist_ok=True)

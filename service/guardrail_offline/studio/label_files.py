@@ -128,13 +128,24 @@ class Labelling:
         self._index = {task.case: number for number, task in enumerate(self.tasks)}
         self._lock = threading.Lock()
         self._open_file = _alone(folder)
-        for path in (self.labels_file, self.history_file):
-            _drop_torn_line(path)
-        there = self.labels_file.exists() and self.labels_file.stat().st_size > 0
-        labels = read_labels(self.labels_file) if there else []
-        votes_of([label for label in labels if label.metric is None], str(self.labels_file))
-        self._labels = {(label.case, label.metric, label.annotator): label for label in labels}
-        self._notes = dict(self._kept_notes())
+        self._labels: dict[Key, Label] = {}
+        self._notes: dict[tuple[str, str], str] = {}
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the files again, after this process has changed them otherwise.
+
+        Raises:
+            ConfigurationError: If they cannot be read.
+        """
+        with self._lock:
+            for path in (self.labels_file, self.history_file):
+                _drop_torn_line(path)
+            there = self.labels_file.exists() and self.labels_file.stat().st_size > 0
+            labels = read_labels(self.labels_file) if there else []
+            votes_of([label for label in labels if label.metric is None], str(self.labels_file))
+            self._labels = {(one.case, one.metric, one.annotator): one for one in labels}
+            self._notes = dict(self._kept_notes())
 
     def close(self) -> None:
         """Let another process open the folder."""

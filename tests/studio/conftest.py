@@ -60,12 +60,17 @@ class RunningStudio:
     def kill(self) -> None:
         """End it at once, as the kernel does when memory is short."""
         self.process.kill()
-        self.process.wait()
+        self._ended()
 
     def end(self) -> None:
         """End it as Ctrl+C does."""
         self.process.terminate()
+        self._ended()
+
+    def _ended(self) -> None:
         self.process.wait(60)
+        if self.process.stdout:
+            self.process.stdout.close()
 
 
 @contextmanager

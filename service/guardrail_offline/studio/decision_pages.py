@@ -1,6 +1,6 @@
 """Stored decisions: filters, one with its marks and evidence, feedback in one key, a sample.
 
-Whoever opens a decision reads its texts, and the store notes that in its table `views`.
+Opening a decision is reading its texts: the store notes it in its table `views`.
 """
 
 from __future__ import annotations

@@ -373,6 +373,25 @@ def bench_models(
         replace_part(doc, model_cost.PART, model_cost.markdown(results, "images"))
 
 
+@bench_app.command("decisions")
+@command
+def bench_decisions(
+    texts: Annotated[
+        list[str] | None, typer.Option(help="none, redacted or full; repeatable.")
+    ] = None,
+    scenario: Annotated[str, typer.Option(help="chat, rag or report.")] = "chat",
+    turns: Annotated[int, typer.Option(min=4, help="Turns of each service.")] = 20,
+    checks: Annotated[int, typer.Option(min=1, help="Checks of a turn.")] = 20,
+) -> None:
+    """Measure the processor time that keeping decisions adds to a check, in alternating turns."""
+    from guardrail_bench import decision_cost
+
+    modes = _chosen("--texts", texts, ("none", "redacted", "full"))
+    with progress_bar(turns) as advance:
+        costs = decision_cost.measure(modes, scenario, turns, checks, advance)
+    out.print(decision_cost.render(costs))
+
+
 @bench_app.command("stream")
 @command
 def bench_stream(

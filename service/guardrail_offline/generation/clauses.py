@@ -96,8 +96,9 @@ class RestFact(NamedTuple):
     end: int
 
 
-Names = Callable[[str], bool]
-"""Says whether a capitalised first word keeps its capital inside a sentence."""
+Names = Callable[[str, bool], bool]
+"""Says whether a capitalised first word keeps its capital inside a sentence; where the flag is set,
+only if it is known for a name."""
 
 
 def plain_sentence(text: str) -> str | None:
@@ -164,6 +165,8 @@ def read_clause(line: str, keeps_capital: Names) -> Clause | None:
     first = subject_words[0] if named else subject_words[0][0].lower() + subject_words[0][1:]
     subject = " ".join([first, *subject_words[1:]])
     rest = " ".join(rest_words)
+    if rest_words and rest_words[-1].lower() in words.PREPOSITIONS | {"be", "a", "an", "the"}:
+        return None
     clause = Clause(
         "", subject, verb, form.base if form else "", form.tense if form else "", rest,
         _facts_of(rest), plural, named and subject_words[0].lower() not in words.DETERMINERS,
@@ -389,7 +392,8 @@ def _is_named(subject: Sequence[str], keeps_capital: Names) -> bool:
         return True
     if any(c.isupper() for c in first[1:]) or any(map(str.isdigit, first)) or len(first) == 1:
         return True
-    return keeps_capital(first)
+    modifies = len(subject) > 1 and subject[1] not in words.PREPOSITIONS
+    return keeps_capital(first, modifies)  # "Passenger ferries" is no name
 
 
 def _is_bare_plural(subject: Sequence[str], plural: bool) -> bool:

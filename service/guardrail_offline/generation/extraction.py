@@ -335,8 +335,6 @@ def _shown(children: Iterable[Any]) -> str:
             parts.append(child.content)
         elif child.type in ("softbreak", "hardbreak"):
             parts.append(" ")
-        elif child.type == "image":
-            parts.append(child.content)
     return " ".join("".join(parts).split())
 
 

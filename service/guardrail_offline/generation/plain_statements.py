@@ -34,6 +34,7 @@ class Statement:
         span: Its place.
         chunk: Where it stands.
         title: How to name its document.
+        section: The heading above it, where the document is long; empty in others.
         clause: Its parts; None where the rules are not sure of them.
     """
 
@@ -42,6 +43,7 @@ class Statement:
     chunk: DocumentChunk
     title: str
     clause: Clause | None
+    section: str = ""
 
     @property
     def scope(self) -> str:
@@ -50,8 +52,9 @@ class Statement:
 
     @property
     def according(self) -> str:
-        """Return "According to TITLE, "."""
-        return f'According to "{self.title}", '
+        """Return "According to TITLE, ", of a long document with the section before it."""
+        inside = f'"{self.section}" in ' if self.section else ""
+        return f'According to {inside}"{self.title}", '
 
 
 class Wordbook:
@@ -79,20 +82,21 @@ class Wordbook:
             return False
         return True if word in self._capital else None
 
-    def is_name(self, word: str, near: Wordbook | None = None) -> bool:
+    def is_name(self, word: str, sure: bool = False, near: Wordbook | None = None) -> bool:
         """Return whether a capitalised first word keeps its capital inside a sentence.
 
         Args:
             word: With punctuation, if it has any.
+            sure: Only if the texts tell that it is a name.
             near: Of the same document, which is asked first.
         """
         word = word.strip(",.'’")  # noqa: RUF001
         if word.endswith(("'s", "’s")):  # noqa: RUF001
-            return self.is_name(word[:-2], near)
+            return self.is_name(word[:-2], sure, near)
         for book in (near, self):
             if book is not None and (told := book.told(word)) is not None:
                 return told
-        return not _is_common(word.lower())
+        return not sure and not _is_common(word.lower())
 
 
 _STOPS = frozenset(("", ".", "!", "?", ":", "|", "-", "*", "•"))
@@ -129,8 +133,21 @@ def statements_of(
             inside = chunk.text[start - chunk.start : end - chunk.start]
             span = SourceSpan(chunk.document, start, end, inside, chunk.id)
             clause = read_clause(line, partial(known.is_name, near=near[chunk.document]))
-            found.append(Statement(line, span, chunk, titles[chunk.document], clause))
+            title = titles[chunk.document]
+            section = _section(chunk, title, len(by_document[chunk.document]))
+            found.append(Statement(line, span, chunk, title, clause, section))
     return found
+
+
+def _section(chunk: DocumentChunk, title: str, chunks: int) -> str:
+    """Return the heading that tells where in a long document a sentence stands."""
+    heading = " ".join(chunk.heading.split())
+    usable = 0 < len(heading) <= 80 and '"' not in heading and heading != title
+    return heading if usable and chunks > _SHORT_DOCUMENT else ""
+
+
+_SHORT_DOCUMENT = 12
+"""Chunks up to which "the fee" of a document is likely to be one thing."""
 
 
 def is_english(text: str) -> bool:

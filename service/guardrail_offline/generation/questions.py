@@ -151,6 +151,8 @@ def _may_be_dated(clause: Clause, before: str, prep: str, kind: str) -> bool:
     """Return whether a date belongs to the verb and not to a noun before it."""
     if prep in ("since", "until", "by"):
         return True
+    if {"after", "before", "since", "until", "from"}.intersection(before.split()):
+        return False  # "after the king's death in 1227" dates the death
     if kind in ("time", "weekday"):
         return True
     if clause.base:

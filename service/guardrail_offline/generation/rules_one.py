@@ -133,6 +133,9 @@ def _may_be_gap(fact: Fact, line: str) -> bool:
         return False
     if line[fact.start : fact.end].lower() in ("half", "quarter", "third", "once", "twice"):
         return False
+    before = line[: fact.start].rstrip().rpartition(" ")[2].lower()
+    if fact.is_word and before in ("all", "the", "these", "those", "both", "its", "their"):
+        return False  # "all three" counts what was named before
     return not (fact.is_word and (fact.raw <= 1 or fact.end - fact.start < 3)) and fact.start > 0
 
 

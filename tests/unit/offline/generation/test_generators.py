@@ -177,6 +177,20 @@ def test_other_languages_give_nothing() -> None:
     assert generate([chunk], GenerationOptions(rules)).cases == ()
 
 
+def test_a_long_document_is_asked_section_by_section() -> None:
+    """Where "the fee" may be many things, the question names the heading."""
+    text = "The fee costs 4 euros."
+    blocks = (TextBlock(0, len(text), "paragraph"),)
+    chunks = [
+        DocumentChunk(f"d#{n}", "d", 0, len(text), text, heading=f"Part {n}", blocks=blocks)
+        for n in range(13)
+    ]
+    found = generate(chunks[:1] + chunks[1:], GenerationOptions(("numerical_reasoning",)))
+    assert found.cases[0].question == 'According to "Part 0" in "d", how much does the fee cost?'
+    short = generate(chunks[:1], GenerationOptions(("numerical_reasoning",)))
+    assert short.cases[0].question == 'According to "d", how much does the fee cost?'
+
+
 def test_generators_have_names() -> None:
     """Ours, those of Eval Studio's client, and groups."""
     h2o = [spec.h2o for spec in GENERATORS.values() if spec.h2o]

@@ -116,7 +116,9 @@ def plain_sentence(text: str) -> str | None:
     if not FEWEST_WORDS <= len(parts) <= MOST_WORDS:
         return None
     lows = [part.strip(",.'’").lower() for part in parts]  # noqa: RUF001
-    leaning = words.PRONOUNS | words.POINTING
+    leaning = words.PRONOUNS | words.POINTING | {"also"}
+    if lows[0] in words.POSSESSIVES:
+        return None
     return None if any(low in leaning or "n't" in low or "n’t" in low for low in lows) else line  # noqa: RUF001
 
 
@@ -400,7 +402,8 @@ def _is_bare_plural(subject: Sequence[str], plural: bool) -> bool:
     """Return whether a subject is a plural without an article: "Guests", "Members of the club"."""
     first, second = subject[0], subject[1] if len(subject) > 1 else ""
     lone = not second or second in words.PREPOSITIONS
-    return plural and lone and first.endswith("s") and first[1:].islower()
+    many = first.endswith("s") or first.lower() in _PLURAL_WORDS
+    return plural and lone and many and first[1:].islower()
 
 
 def _facts_of(rest: str) -> tuple[RestFact, ...]:

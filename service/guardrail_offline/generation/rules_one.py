@@ -103,7 +103,8 @@ def cloze(corpus: Corpus) -> Iterator[GeneratedCase]:
             answer = line[start:end].strip()
             if line.count(answer) != 1 or not answer or line[end : end + 1] in ("-", "'", "%"):
                 continue
-            if (start and line[start - 1] != " ") or _is_listed(line, start, end):
+            in_word = line[end : end + 1] == "." and line[end + 1 : end + 2].isalnum()
+            if in_word or (start and line[start - 1] != " ") or _is_listed(line, start, end):
                 continue
             gapped = f"{line[:start]}{_GAP}{line[end:]}"
             text = f'Fill in the gap as "{statement.title}" has it: {gapped}'
@@ -143,7 +144,7 @@ def yes_no(corpus: Corpus) -> Iterator[GeneratedCase]:
     """Yield questions whose answer is yes, and the same with a changed value: no."""
     for statement in corpus.clauses:
         clause = statement.clause
-        if clause is None or len(statement.line.split()) > 22:
+        if clause is None or len(statement.line.split()) > 22 or _denies(clause):
             continue
         text = _capital(f"{statement.scope}{clause.question()}?")
         yield made("yes_or_no", text, "Yes", [statement.span], condition=_YES,
@@ -163,6 +164,10 @@ _NO = 'regexp("(?i)\\bno\\b") OR regexp("(?i)\\bnot\\b")'
 _DENIALS = frozenset(("not", "no", "nothing", "only", "never", "without", "none", "neither"))
 
 
+def _denies(clause: Clause) -> bool:
+    return not _DENIALS.isdisjoint(clause.rest.split())
+
+
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -171,11 +176,7 @@ def negation(corpus: Corpus) -> Iterator[GeneratedCase]:
     """Yield the denial of a statement as a question, and a contradiction that somebody claims."""
     for statement in corpus.clauses:
         clause = statement.clause
-        if (
-            clause is None
-            or len(statement.line.split()) > 20
-            or not _DENIALS.isdisjoint(clause.rest.split())
-        ):
+        if clause is None or len(statement.line.split()) > 20 or _denies(clause):
             continue
         scope = statement.scope
         text = _capital(f"{scope}is it true that {clause.statement(negated=True)}?")

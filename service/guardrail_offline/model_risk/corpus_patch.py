@@ -18,6 +18,8 @@ LAB = "4-evaluation/lab.json"
 SHARED = 0.8
 """Share of the expected answer's words that a passage has to have, by eye."""
 SOURCE_SPAN = "source_span"
+GAP = " [...] "
+"""Stands between quotations of several places."""
 PatchKind = Literal["add", "mend", "accepted answer", "other wording"]
 REASONS: Mapping[PatchKind, str] = {
     "add": "no passage of the corpus that the test knows holds the expected answer",
@@ -92,11 +94,11 @@ def corpus_patch(data: WorkflowData) -> CorpusPatch:
         failed.pop(entry.case, None)
     entries = {
         (entry.kind, entry.question): entry
-        for entry in (*_failures(cases, failed), *accepted, *_reworded(data, cases))
+        for entry in (*_failures(data, cases, failed), *accepted, *_reworded(data, cases))
     }
     wrong = [cases[key] for key in failed if key in cases]
-    elsewhere = sum(_retrieved(case) for case in wrong if case.expected)
-    unknown = sum(not case.expected for case in wrong)
+    elsewhere = sum(_retrieved(case, spans(data, case)) for case in wrong if _has_answer(case))
+    unknown = sum(not _has_answer(case) for case in wrong)
     return CorpusPatch(tuple(entries.values()), elsewhere, unknown)
 
 
@@ -142,28 +144,61 @@ def _cases(data: WorkflowData) -> Sequence[Case]:
     return lab_of_json(path, path.read_text("utf-8")).cases if path.is_file() else ()
 
 
+def spans(data: WorkflowData, case: Case) -> list[str]:
+    """Return the words of the documents that a generated case was made from."""
+    found = []
+    for target in (link.target for link in case.relationships if link.type == SOURCE_SPAN):
+        document, _, place = target.rpartition("[")
+        start, _, end = place.rstrip("]").partition(":")
+        if start.isdecimal() and end.isdecimal():
+            found += _span(data, document, int(start), int(end))
+    return found
+
+
+def _span(data: WorkflowData, document: str, start: int, end: int) -> list[str]:
+    """Return the text of a place, out of a passage of step 1 that has it; none if none has."""
+    for chunk in data.results("topics")["chunks"].value or ():
+        offset = start - chunk["start"]
+        if chunk["document"] == document and offset >= 0 and end <= chunk["end"]:
+            return [chunk["text"][offset : offset + end - start]]
+    return []
+
+
+def _has_answer(case: Case) -> bool:
+    """Return whether a passage could answer a case at all."""
+    return bool(case.expected) and case.answerable is not False
+
+
 def _failures(
-    cases: Mapping[str, Case], failed: Mapping[str, tuple[str, ...]]
+    data: WorkflowData, cases: Mapping[str, Case], failed: Mapping[str, tuple[str, ...]]
 ) -> Iterator[PatchEntry]:
     for key, metrics in failed.items():
         case = cases.get(key)
-        if case is None or not case.expected or _retrieved(case):
+        if case is None or not _has_answer(case) or _retrieved(case, spans(data, case)):
             continue
-        holding = [one for one in case.reference_contexts if holds_answer(one, case.expected)]
-        kind: PatchKind = "mend" if holding else "add"
+        quotation = _quotation(data, case)
+        kind: PatchKind = "mend" if quotation else "add"
         reason = REASONS[kind]
         if case.contexts is None:
             reason += "; the target does not say which passages it used"
-        yield PatchEntry(
-            kind,
-            case.question,
-            case.expected,
-            reason,
-            quoted(holding[0], case.expected) if holding else "",
-            _source(case) if holding else "",
-            key,
-            metrics,
-        )
+        yield _entry(kind, case, reason, quotation, metrics)
+
+
+def _entry(
+    kind: PatchKind, case: Case, reason: str, quotation: str, failed: tuple[str, ...]
+) -> PatchEntry:
+    source = _source(case) if quotation else ""
+    answer = case.expected or ""
+    return PatchEntry(kind, case.question, answer, reason, quotation, source, case.key, failed)
+
+
+def _quotation(data: WorkflowData, case: Case) -> str:
+    """Return the words of the corpus that hold a case's answer; empty if none are known."""
+    made_from = spans(data, case)
+    if made_from:
+        return GAP.join(made_from)
+    held = (one for one in case.reference_contexts if holds_answer(one, case.expected or ""))
+    return next((quoted(one, case.expected or "") for one in held), "")
 
 
 def _accepted(data: WorkflowData) -> Iterator[PatchEntry]:
@@ -181,27 +216,26 @@ def _reworded(data: WorkflowData, cases: Mapping[str, Case]) -> Iterator[PatchEn
             continue
         kind: PatchKind = "other wording"
         reason = f"{REASONS[kind]} ({one['perturbation'].text})"
-        held = next((p for p in case.reference_contexts if holds_answer(p, case.expected)), "")
-        yield PatchEntry(
-            kind,
-            case.question,
-            case.expected,
-            reason,
-            quoted(held, case.expected) if held else "",
-            _source(case) if held else "",
-            case.key,
-            (one["metric"].text,),
-        )
+        yield _entry(kind, case, reason, _quotation(data, case), (one["metric"].text,))
 
 
-def _retrieved(case: Case) -> bool:
-    """Return whether the passages that were retrieved hold the expected answer."""
-    return any(holds_answer(one.text, case.expected or "") for one in case.contexts or ())
+def _retrieved(case: Case, made_from: Sequence[str]) -> bool:
+    """Return whether the passages that were retrieved hold the answer.
+
+    A lone yes or no stands in no passage: then, as for every generated case, the words that the
+    case was made from have to be there.
+    """
+    passages = [one.text for one in case.contexts or ()]
+    if made_from and all(any(holds_answer(one, span) for one in passages) for span in made_from):
+        return True
+    expected = case.expected or ""
+    is_lone = {"yes", "no"}.issuperset(squad_words(expected))
+    return not is_lone and any(holds_answer(one, expected) for one in passages)
 
 
 def _source(case: Case) -> str:
-    links = (link.target for link in case.relationships if link.type == SOURCE_SPAN)
-    return next(links, ", ".join(case.corpus))
+    links = [link.target for link in case.relationships if link.type == SOURCE_SPAN]
+    return ", ".join(links or case.corpus)
 
 
 def patch_text(patch: CorpusPatch) -> str:

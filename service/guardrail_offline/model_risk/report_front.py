@@ -23,7 +23,7 @@ from guardrail_offline.model_risk.report_blocks import (
     row,
     sentence,
 )
-from guardrail_offline.model_risk.step_data import MISSING, JsonPlace, WorkflowData
+from guardrail_offline.model_risk.step_data import MISSING, JsonPlace, NumberForm, WorkflowData
 
 SHOWN = 400
 """Characters of a text in a table; what is left out is said."""
@@ -178,15 +178,14 @@ def data_section(data: WorkflowData) -> Iterator[Block]:
     topics = list(data.results("topics")["topics"])
     if topics:
         quality = data.results("topics")["quality"]
-        yield sentence(
-            f"Method: {quality['method'].text}. Silhouette ",
-            quality["silhouette"].number("f2"),
-            "; passages in no topic: ",
-            quality["noise"].number("share")
-            if isinstance(quality["noise"].value, float)
-            else quality["noise"].number("int"),
-            ".",
-        )
+        silhouette, noise = quality["silhouette"].number("f2"), quality["noise"]
+        found: Cell = (f"Method: {quality['method'].text}.",)
+        if silhouette != MISSING:
+            found = (*found, " Silhouette ", silhouette, ".")
+        if noise.value is not None:
+            form: NumberForm = "share" if isinstance(noise.value, float) else "int"
+            found = (*found, " Passages in no topic: ", noise.number(form), ".")
+        yield Paragraph(found)
         yield ReportTable(
             "Topics of the corpus",
             ("Topic", "Passages", "Silhouette", "Tested"),

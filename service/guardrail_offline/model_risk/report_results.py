@@ -23,6 +23,8 @@ from guardrail_offline.model_risk.step_data import MISSING, JsonPlace, WorkflowD
 
 MOST_ROWS = 25
 """Rows of a table; what is left out is said, and stands in the step's file."""
+MOST_COLUMNS = 6
+"""Columns of a grid that fit a page."""
 SHADES = (0.0, 0.05, 0.2, 0.5)
 """Shares of failing cases above which a cell of a grid is the next darker."""
 ORIGINS = {
@@ -200,8 +202,8 @@ def weaknesses_section(data: WorkflowData) -> Iterator[Block]:
                 (2.3, 2.3, 0.85, 2.2, 1.3, 1),
             )
             yield from _left_out(len(weak), "7-weaknesses.json")
-        for grid in list(found["grid"])[:4]:
-            yield _grid_table(grid)
+        for grid in found["grid"]:
+            yield from _grid(grid)
     yield from _clusters(data)
 
 
@@ -223,6 +225,43 @@ def where_of(one: JsonPlace) -> str:
         return clipped(f"{one['dimension'].text}: {one['value'].text}", 120)
     pairs = zip(one["dimensions"], one["values"], strict=False)
     return clipped("; ".join(f"{name.text}: {value.text}" for name, value in pairs), 160)
+
+
+def _grid(grid: JsonPlace) -> Iterator[Block]:
+    """Yield a metric's grid: whole where it fits a page, else its cells with failing cases."""
+    failing = [
+        (topic.text, kind.text, cell)
+        for topic, line in zip(grid["rows"], grid["cells"], strict=False)
+        for kind, cell in zip(grid["columns"], line, strict=False)
+        if cell["failing"].value
+    ]
+    name = metric_name(grid)
+    if not failing:
+        yield sentence(f"{name}: no topic and no kind of question has a case that fails.")
+    elif len(grid["columns"].value) <= MOST_COLUMNS:
+        yield _grid_table(grid)
+    else:
+        failing.sort(key=lambda one: -one[2]["failing"].value / one[2]["n"].value)
+        yield ReportTable(
+            f"{name}: topics and kinds of questions with cases that fail",
+            ("Topic", "Kind of question", "Fail", "Cases", "Mean"),
+            tuple(_cell_row(*one) for one in failing[:MOST_ROWS]),
+            (3, 2.4, 0.9, 0.9, 1),
+        )
+        yield from _left_out(len(failing), "7-weaknesses.json")
+
+
+def _cell_row(topic: str, kind: str, cell: JsonPlace) -> ReportRow:
+    shade = _shade(cell["failing"].value / cell["n"].value)
+    return row(
+        clipped(topic, 80),
+        kind.replace("_", " "),
+        cell["failing"].number("int"),
+        cell["n"].number("int"),
+        cell["mean"].number("f3"),
+        base=cell,
+        shades=(None, None, shade),
+    )
 
 
 def _grid_table(grid: JsonPlace) -> ReportTable:

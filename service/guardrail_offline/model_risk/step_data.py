@@ -26,7 +26,9 @@ STEP_FILES: Mapping[str, str] = {
     "variations": "8-variations.json",
     "adversarial": "9-adversarial.json",
 }
-Form = Literal["int", "count", "f2", "f3", "share", "p", "share_of", "exact_low", "exact_high"]
+NumberForm = Literal[
+    "int", "count", "f2", "f3", "share", "p", "share_of", "exact_low", "exact_high"
+]
 """How a number is written; the last three are of a count and what it is counted of."""
 MISSING = "-"
 
@@ -46,7 +48,7 @@ class ReportNumber:
     text: str
     file: str
     pointer: str
-    form: Form
+    form: NumberForm
     of: tuple[str, str] | None = None
 
 
@@ -88,7 +90,7 @@ class JsonPlace:
         """Return the value as a text; empty for none."""
         return "" if self.value is None else str(self.value)
 
-    def number(self, form: Form, of: JsonPlace | None = None) -> Run:
+    def number(self, form: NumberForm, of: JsonPlace | None = None) -> Run:
         """Return the number to show; a dash where there is none."""
         text = written(self.value, form, None if of is None else of.value)
         if text is None:
@@ -97,7 +99,7 @@ class JsonPlace:
         return ReportNumber(text, self.file, self.pointer, form, other)
 
 
-def written(value: Any, form: Form, of: Any = None) -> str | None:
+def written(value: Any, form: NumberForm, of: Any = None) -> str | None:
     """Return a value in a form; None if it has no such form."""
     if form == "count":
         return f"{len(value):,}" if isinstance(value, list | Mapping) else None
@@ -114,7 +116,7 @@ def written(value: Any, form: Form, of: Any = None) -> str | None:
     return f"{value:.{form[1:]}f}"
 
 
-def _written_of(count: int | None, form: Form, whole: int | None) -> str | None:
+def _written_of(count: int | None, form: NumberForm, whole: int | None) -> str | None:
     if count is None or not whole or count > whole:
         return None
     if form == "share_of":

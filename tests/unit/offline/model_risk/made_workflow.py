@@ -67,8 +67,8 @@ def _weak(place: int, **where: Any) -> dict[str, Any]:
 RESULTS: dict[str, dict[str, Any]] = {
     "topics": {
         "chunks": [
-            {"id": f"guide.md#{n}", "document": "guide.md", "start": 0, "end": 9, "topic": n % 2,
-             "text": TEXT} for n in range(6)
+            {"id": f"guide.md#{n}", "document": "guide.md", "start": 0, "end": len(TEXT),
+             "topic": n % 2, "text": TEXT} for n in range(6)
         ],
         "topics": [
             {"id": 0, "title": "parking, night, euros", "size": 3, "silhouette": 0.41,
@@ -211,6 +211,8 @@ def lab() -> dict[str, Any]:
         _case(3, input="Do dogs pay?", expected_output="No.", actual_output="Dogs stay for free.",
               context=["Dogs stay for free."]),
         _case(5, actual_output="5 euros", context=[TEXT]),
+        _case(6, input="Is parking free?", expected_output="No", context=["No dogs."]),
+        _case(7, input="Who is the king?", expected_output="It is not said.", answerable=False),
     ]  # fmt: skip
     return {"name": "made", "description": "", "dataset": {"inputs": cases}, "models": []}
 

@@ -29,7 +29,7 @@ SPREAD = 0.2
 """How much of a labelled failure's word comes from its neighbours; scikit-learn's default."""
 _CLEAR = 0.3
 """Mean silhouette below which failures are one group: in twelve forests on noise the best parting
-reached 0.25, in six with two planted causes 0.78 and more."""
+reached 0.25, in six with two planted causes 0.73 and more."""
 _CLEAR_OF_MADE_UP = 0.12
 """The same where no case passed: 0.08 on noise, 0.18 with two planted groups."""
 _SHORT_OF = 0.05
@@ -156,9 +156,8 @@ def proximity(matrix: Array, target: Mask, trees: int, seed: int) -> tuple[Array
     kinds = [column for column in target.T if column.any() and not column.all()]
     accuracy = None
     model = RandomForestClassifier(
-        trees, min_samples_leaf=2, random_state=seed, oob_score=bool(kinds),
-        class_weight="balanced",
-    )  # fmt: skip
+        trees, min_samples_leaf=2, max_features=_SHARE, random_state=seed, oob_score=bool(kinds)
+    )
     own = matrix[failed]
     if kinds:
         model.fit(matrix, np.stack(kinds, axis=1).astype(int).squeeze())

@@ -97,6 +97,15 @@ def test_words_spread_as_with_scikit_learn() -> None:
     assert np.mean(right) > 0.95
 
 
+def test_rare_failures_have_an_honest_accuracy_too() -> None:
+    """Every case is out of some trees' bags: a warning of scikit-learn would be an error here."""
+    rng = np.random.default_rng(13)
+    rare = np.arange(120) < 5
+    _, accuracy = proximity(rng.random((120, 4)), rare[:, None], 60, 7)
+    assert accuracy is not None
+    assert accuracy <= 1.0
+
+
 def test_without_words_nothing_spreads() -> None:
     """Nobody said anything: every failure has None."""
     assert spread_words(np.eye(3), [None] * 3) == [None] * 3

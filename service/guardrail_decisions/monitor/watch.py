@@ -18,12 +18,11 @@ from guardrail_decisions.monitor import drift as drifting
 from guardrail_decisions.monitor import promise as promising
 from guardrail_decisions.monitor.drift import DriftFinding, DriftWatch, Reference, judge_drift
 from guardrail_decisions.monitor.promise import (
+    DrawStratum,
     LabelledDecision,
     Promise,
     PromiseFinding,
     Step,
-    Stratum,
-    even_steps,
     judge_promise,
     promises,
     stratified_steps,
@@ -42,49 +41,37 @@ ADJUDICATOR = "adjudicator"
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A policy's part of a drawn sample: what people were asked about, and what it stands for.
+    """A drawn sample: the decisions of one policy that people were asked about.
 
     Attributes:
         id: Stands in the feedback that was given for it.
         policy_hash: Of the policy that decided.
-        members: Record ids of the decisions drawn.
+        members: Record ids of the decisions drawn, none of them late.
         flagged: Flagged decisions that could have been drawn, and those that were.
-        passed: The same of decisions that passed. Neither counts decisions that were late.
-        is_even: Whether all had the same chance to be drawn.
+        passed: The same of decisions that passed.
     """
 
     id: str
     policy_hash: str
     members: Collection[str]
-    flagged: Stratum
-    passed: Stratum
-    is_even: bool = False
+    flagged: DrawStratum
+    passed: DrawStratum
 
     @classmethod
-    def parts(cls, written: Mapping[str, Any]) -> Iterator[Draw]:
-        """Yield the part of every policy in a draw as the store has it.
-
-        Decisions of one stratum had the same chance to be drawn, whatever policy decided, so each
-        drawn one stands for as many.
-        """
-        in_time = [m for m in written["members"] if m["status"] == "complete"]
-        for policy_hash in sorted({member["policy_hash"] for member in in_time}):
-            own = [member for member in in_time if member["policy_hash"] == policy_hash]
-            yield cls(
-                id=written["id"],
-                policy_hash=policy_hash,
-                members=frozenset(member["record_id"] for member in own),
-                flagged=_stratum(written, own, "flagged"),
-                passed=_stratum(written, own, "passed"),
-                is_even=len({round(member["probability"], 9) for member in in_time}) == 1,
-            )
+    def read(cls, written: Mapping[str, Any]) -> Draw:
+        """Return a draw as the store has it."""
+        strata = written["strata"]
+        return cls(
+            id=written["id"],
+            policy_hash=written["policy_hash"],
+            members=frozenset(member["record_id"] for member in written["members"]),
+            flagged=_stratum(strata["flagged"]),
+            passed=_stratum(strata["passed"]),
+        )
 
 
-def _stratum(written: Mapping[str, Any], own: Sequence[Mapping[str, Any]], name: str) -> Stratum:
-    drawn = sum(member["stratum"] == name for member in own)
-    whole = written["strata"][name]
-    stands_for = whole["population"] / whole["drawn"] if whole["drawn"] else 0.0
-    return Stratum(drawn * stands_for, drawn)
+def _stratum(written: Mapping[str, Any]) -> DrawStratum:
+    return DrawStratum(written["population"], written["drawn"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +208,6 @@ def steps_of(promise: Promise, draw: Draw, labelled: Sequence[StoredDecision]) -
                 )
             )
     found.sort(key=lambda one: one.at)
-    if draw.is_even:
-        return even_steps(promise.kind, found)
     return stratified_steps(promise.kind, found, draw.flagged, draw.passed)
 
 
@@ -244,7 +229,7 @@ def judge_promises(
 
     Args:
         calibration: Of the policy.
-        draws: The parts of them that the policy decided.
+        draws: Those from its decisions.
         labelled: All labelled decisions of the policy.
         delta: Chance that any promise that is kept is ever called broken.
     """
@@ -294,7 +279,7 @@ class Watch:
             store: Where.
             pause: Called between pages, so that others get their turn.
         """
-        draws = [part for written in store.draws() for part in Draw.parts(written)]
+        draws = [Draw.read(written) for written in store.draws()]
         self.findings = tuple(
             self._finding(
                 store, sha256, found, [d for d in draws if d.policy_hash == sha256], pause

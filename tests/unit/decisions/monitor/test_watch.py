@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_decisions.monitor.promise import Stratum
+from guardrail_decisions.monitor.promise import DrawStratum
 from guardrail_decisions.monitor.watch import Draw, Watch, chance, judge_promises, word
 from guardrail_decisions.rows import StoredDecision, StoredFeedback
 from guardrail_offline.calibration.statistics import baseline
@@ -134,32 +134,21 @@ def test_one_word_per_decision(
     assert word(words) == expected
 
 
-def member(number: int, stratum: str, status: str = "complete", of: str = "a") -> dict[str, Any]:
-    """Return a drawn decision as the store has it."""
-    return {"record_id": f"{number:032}", "stratum": stratum, "status": status,
-            "policy_hash": of * 64,
-            "probability": 0.1 if stratum == "flagged" else 0.01}  # fmt: skip
-
-
-def test_a_draw_is_divided_by_policy_and_without_what_was_late() -> None:
-    """Each drawn decision stands for as many as any other of its stratum."""
+def test_a_draw_is_read_as_the_store_has_it() -> None:
+    """As `guardrail decisions sample` writes it."""
     written = {
         "id": "d1",
+        "policy": "default",
+        "policy_hash": "a" * 64,
         "strata": {
-            "flagged": {"population": 30, "drawn": 3},
-            "passed": {"population": 200, "drawn": 2},
+            "flagged": {"population": 30.0, "stored": 30, "drawn": 1},
+            "passed": {"population": 200.0, "stored": 20, "drawn": 2},
         },
-        "members": [
-            member(1, "flagged"), member(2, "flagged", "partial"), member(3, "flagged", of="b"),
-            member(4, "passed"), member(5, "passed", of="b"),
-        ],
-    }  # fmt: skip
-    first, second = Draw.parts(written)
-    assert (first.policy_hash[0], first.flagged, first.passed) == (
-        "a", Stratum(10.0, 1), Stratum(100.0, 1),
-    )  # fmt: skip
-    assert not first.is_even
-    assert second.members == {f"{3:032}", f"{5:032}"}
+        "members": [{"record_id": f"{n:032}", "probability": 0.1} for n in range(3)],
+    }
+    found = Draw.read(written)
+    assert (found.flagged, found.passed) == (DrawStratum(30.0, 1), DrawStratum(200.0, 2))
+    assert f"{2:032}" in found.members
 
 
 def even_draw(
@@ -173,8 +162,8 @@ def even_draw(
     flags = sum(one.record.decision == "flag" for one in found)
     ids = frozenset(one.record.record_id for one in found)
     passed = len(found) - flags
-    strata = Stratum(flags, flags), Stratum(passed, passed)
-    return Draw("d1", "a" * 64, ids, *strata, is_even=True), found
+    strata = DrawStratum(flags, flags), DrawStratum(passed, passed)
+    return Draw("d1", "a" * 64, ids, *strata), found
 
 
 def test_labels_of_a_draw_break_a_promise_and_others_do_not() -> None:
@@ -192,10 +181,10 @@ def test_a_promise_by_metric_counts_that_metric_alone() -> None:
         "target": {**PROMISED["target"], "scope": "per_metric"},
         "per_metric": {"groundedness": {"groundedness": per_metric}, "looping": {"x": per_metric}},
     }
-    draw, labelled = even_draw([(-2.0, "pass", "d1")] * 30 + [(1.0, "pass", "d1")] * 30)
+    draw, labelled = even_draw([(-2.0, "pass", "d1")] * 70 + [(1.0, "pass", "d1")] * 70)
     found = judge_promises(block, [draw], labelled)
     assert [(f.promise.metric, f.state, f.against) for f in found] == [
-        ("groundedness.groundedness", "broken", 30),
+        ("groundedness.groundedness", "broken", 70),
         ("looping.x", "kept_so_far", 0),
     ]
     assert {f.delta for f in found} == {0.025}

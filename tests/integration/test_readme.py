@@ -151,10 +151,13 @@ def test_the_guarded_application_runs_and_replaces_the_answer(
 def test_a_command_exists_with_its_options(words: list[str]) -> None:
     """As the installed command line knows them."""
     command: Any = typer.main.get_command(app)
+    context = typer.Context(command, info_name=words[0])
     rest = words[1:]
     while hasattr(command, "list_commands"):
-        command = command.get_command(typer.Context(command), rest.pop(0))
+        name = rest.pop(0)
+        command = command.get_command(context, name)
         assert command is not None
+        context = typer.Context(command, info_name=name, parent=context)
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in rest if word.startswith("-")} <= known
 

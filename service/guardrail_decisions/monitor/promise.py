@@ -100,7 +100,7 @@ class LabelledDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawStratum:
+class Stratum:
     """The decisions of one draw that were all flagged, or all passed.
 
     Attributes:
@@ -170,7 +170,7 @@ def weighted_steps(
 
 
 def stratified_steps(
-    kind: Kind, labelled: Sequence[LabelledDecision], flagged: DrawStratum, passed: DrawStratum
+    kind: Kind, labelled: Sequence[LabelledDecision], flagged: Stratum, passed: Stratum
 ) -> list[Step]:
     """Return the steps of a draw that took flagged decisions more often than passed ones.
 

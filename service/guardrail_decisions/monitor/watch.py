@@ -18,11 +18,11 @@ from guardrail_decisions.monitor import drift as drifting
 from guardrail_decisions.monitor import promise as promising
 from guardrail_decisions.monitor.drift import DriftFinding, DriftWatch, Reference, judge_drift
 from guardrail_decisions.monitor.promise import (
-    DrawStratum,
     LabelledDecision,
     Promise,
     PromiseFinding,
     Step,
+    Stratum,
     judge_promise,
     promises,
     stratified_steps,
@@ -54,8 +54,8 @@ class Draw:
     id: str
     policy_hash: str
     members: Collection[str]
-    flagged: DrawStratum
-    passed: DrawStratum
+    flagged: Stratum
+    passed: Stratum
 
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> Draw:
@@ -70,8 +70,8 @@ class Draw:
         )
 
 
-def _stratum(written: Mapping[str, Any]) -> DrawStratum:
-    return DrawStratum(written["population"], written["drawn"])
+def _stratum(written: Mapping[str, Any]) -> Stratum:
+    return Stratum(written["population"], written["drawn"])
 
 
 @dataclass(frozen=True, slots=True)

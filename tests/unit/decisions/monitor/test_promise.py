@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from guardrail_decisions.monitor.promise import (
-    DrawStratum,
     LabelledDecision,
     Promise,
     Step,
+    Stratum,
     bounds,
     even_steps,
     judge_promise,
@@ -65,7 +65,7 @@ def flagged_more_often(
     rng: np.random.Generator, good_of_flagged: float, good_of_passed: float
 ) -> list[Step]:
     """Return the steps of a draw of 60 of 100 flagged and 90 of 900 passed decisions."""
-    strata = DrawStratum(100, 60), DrawStratum(900, 90)
+    strata = Stratum(100, 60), Stratum(900, 90)
     labelled = [
         LabelledDecision(is_flagged, bool(good), float(i))
         for is_flagged, share, n in ((True, good_of_flagged, 60), (False, good_of_passed, 90))
@@ -99,7 +99,7 @@ def test_a_draw_with_more_flagged_answers_breaks_a_broken_promise() -> None:
 def test_few_flagged_answers_soon_show_that_a_promise_is_kept() -> None:
     """One in twenty is flagged and most of these are bad: no more than that can be false flags."""
     rng = np.random.default_rng(6)
-    strata = DrawStratum(50, 40), DrawStratum(950, 60)
+    strata = Stratum(50, 40), Stratum(950, 60)
     labelled = [
         LabelledDecision(True, bool(g), float(i)) for i, g in enumerate(rng.random(40) < 0.3)
     ]
@@ -114,7 +114,7 @@ def test_few_flagged_answers_soon_show_that_a_promise_is_kept() -> None:
 def test_a_draw_of_which_only_flagged_answers_are_labelled_says_nothing() -> None:
     """People begin where they like; what the labels stand for is known from the design."""
     labelled = [LabelledDecision(flagged=True, good=True, at=float(i)) for i in range(60)]
-    steps = stratified_steps("false_flag", labelled, DrawStratum(100, 60), DrawStratum(900, 90))
+    steps = stratified_steps("false_flag", labelled, Stratum(100, 60), Stratum(900, 90))
     assert steps == []
     assert judge_promise(RATE, steps).state == "not_enough_labels"
 
@@ -126,9 +126,7 @@ def test_a_step_stands_for_the_whole_population() -> None:
         for at, (f, g) in enumerate([(True, True), (True, False), (False, True), (False, False),
                                      (False, False)])
     ]  # fmt: skip
-    (first, second) = stratified_steps(
-        "false_flag", labelled, DrawStratum(20, 2), DrawStratum(80, 3)
-    )
+    (first, second) = stratified_steps("false_flag", labelled, Stratum(20, 2), Stratum(80, 3))
     assert (first.hits, first.base) == pytest.approx((0.2, 0.2 + 0.8 / 2))
     assert (second.hits, second.base) == pytest.approx((0.0, 0.0))
     assert (first.labels, first.against, first.at) == (2, 1, 3.0)
@@ -137,7 +135,7 @@ def test_a_step_stands_for_the_whole_population() -> None:
 def test_a_draw_where_nothing_was_flagged_is_even() -> None:
     """A stratum that is empty has no part in any step."""
     labelled = [LabelledDecision(flagged=False, good=True, at=float(i)) for i in range(5)]
-    steps = stratified_steps("false_flag", labelled, DrawStratum(0, 0), DrawStratum(50, 5))
+    steps = stratified_steps("false_flag", labelled, Stratum(0, 0), Stratum(50, 5))
     assert [(step.hits, step.base) for step in steps] == [(0.0, 1.0)] * 5
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guardrail_decisions.monitor.promise import DrawStratum
+from guardrail_decisions.monitor.promise import Stratum
 from guardrail_decisions.monitor.watch import Draw, Watch, chance, judge_promises, word
 from guardrail_decisions.rows import StoredDecision, StoredFeedback
 from guardrail_offline.calibration.statistics import baseline
@@ -147,7 +147,7 @@ def test_a_draw_is_read_as_the_store_has_it() -> None:
         "members": [{"record_id": f"{n:032}", "probability": 0.1} for n in range(3)],
     }
     found = Draw.read(written)
-    assert (found.flagged, found.passed) == (DrawStratum(30.0, 1), DrawStratum(200.0, 2))
+    assert (found.flagged, found.passed) == (Stratum(30.0, 1), Stratum(200.0, 2))
     assert f"{2:032}" in found.members
 
 
@@ -162,7 +162,7 @@ def even_draw(
     flags = sum(one.record.decision == "flag" for one in found)
     ids = frozenset(one.record.record_id for one in found)
     passed = len(found) - flags
-    strata = DrawStratum(flags, flags), DrawStratum(passed, passed)
+    strata = Stratum(flags, flags), Stratum(passed, passed)
     return Draw("d1", "a" * 64, ids, *strata), found
 
 

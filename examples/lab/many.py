@@ -1,10 +1,12 @@
 """Measures a large deterministic run: rows per second, and memory while it goes.
 
     python examples/lab/many.py --rows 100000
+    python examples/lab/many.py --rows 300000 --engine ray --kill --evaluators rouge,bleu
 
 Writes a lab of made-up answers (about 600 characters each, a hundred rows with the same question),
-runs `guardrail evaluate --evaluators deterministic` on it in a process of its own and samples the
-resident memory of that process and its workers. Needs psutil (extra `bench`).
+runs `guardrail evaluate` on it in a process of its own and samples the resident memory of that
+process and its workers. With `--kill` signal 9 ends a process in the middle: a worker of Ray's, or
+the command itself, which is then given again. Needs psutil (extra `bench`).
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections import Counter
 from pathlib import Path
 
 import psutil
@@ -51,39 +53,75 @@ def write_lab(path: Path, rows: int) -> None:
             stream.write(json.dumps(row) + "\n")
 
 
-def memory_mb(process: psutil.Process) -> list[float]:
-    """Return the resident memory of a process and of each of its children, in MB."""
-    found = []
+def role_of(process: psutil.Process) -> str:
+    """Return what a process does in the run."""
+    words = " ".join(process.cmdline())
+    if "ray::ShardWorker" in words:
+        return "ray_worker"
+    if "spawn_main" in words:
+        return "resources" if "resource_tracker" in words else "scoring"
+    return "ray" if "ray" in process.name() or "/ray/" in words else "command"
+
+
+def memory_mb(process: psutil.Process) -> dict[str, float]:
+    """Return the largest resident memory by role, in MB, of a process and its children."""
+    found: dict[str, float] = {}
     for each in [process, *process.children(recursive=True)]:
         try:
-            found.append(each.memory_info().rss / 2**20)
+            role = "command" if each == process else role_of(each)
+            found[role] = max(found.get(role, 0.0), each.memory_info().rss / 2**20)
         except psutil.NoSuchProcess:
             continue
     return found
 
 
-def watch(command: list[str], out: Path) -> list[tuple[float, int, list[float]]]:
-    """Run a command; return samples of seconds, finished shards and memory of each process."""
-    started = time.perf_counter()
-    samples = []
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - our own
-        watched = psutil.Process(process.pid)
-        while process.poll() is None:
-            done = len(list((out / "work").glob("scores-*.jsonl")))
-            try:
-                samples.append((time.perf_counter() - started, done, memory_mb(watched)))
-            except psutil.NoSuchProcess:
-                break
-            time.sleep(0.2)
-    if process.returncode not in (0, 3):
-        raise SystemExit(f"the run ended with {process.returncode}")
-    samples.append((time.perf_counter() - started, samples[-1][1], []))
-    return samples
+class Watch:
+    """Runs a command and keeps the peaks of its memory, by role and by half of the shards."""
 
+    def __init__(self, command: list[str], out: Path, *, kills: bool) -> None:
+        self._command, self._out, self._kills = command, out, kills
+        self.peaks: dict[str, Counter[str]] = {
+            name: Counter() for name in ("first_half", "second_half", "put_together")
+        }
+        self.killed = ""
 
-def largest(sizes: Iterable[float]) -> int:
-    """Return the largest of some sizes in whole MB; 0 if none was sampled."""
-    return round(max(sizes, default=0.0))
+    def run(self) -> None:
+        """Run to the end, through a kill in the middle where one is asked for."""
+        while not self._once():
+            pass
+
+    def _once(self) -> bool:
+        command = self._command
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - our own
+            watched = psutil.Process(process.pid)
+            while process.poll() is None:
+                try:
+                    self._look(watched)
+                except psutil.NoSuchProcess:
+                    break
+                time.sleep(0.5)
+        if process.returncode not in (0, 3, -9):
+            raise SystemExit(f"the run ended with {process.returncode}")
+        return process.returncode != -9
+
+    def _look(self, watched: psutil.Process) -> None:
+        done = len(list((self._out / "work").glob("scores-*.jsonl")))
+        shards = len(list((self._out / "work").glob("cases-?????.jsonl")))
+        if not shards or not done:
+            return
+        part = (
+            "put_together" if done == shards
+            else "first_half" if done < shards / 2
+            else "second_half"
+        )  # fmt: skip
+        for role, size in memory_mb(watched).items():
+            self.peaks[part][role] = max(self.peaks[part][role], round(size))
+        if self._kills and not self.killed and part == "second_half":
+            named = {role_of(one): one for one in watched.children(recursive=True)}
+            victim = named.get("ray_worker", watched)
+            name = "the command" if victim is watched else "a worker"
+            self.killed = f"{name} at {done} of {shards} shards"
+            victim.kill()
 
 
 def main() -> None:
@@ -92,27 +130,32 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--workers", type=int, default=psutil.cpu_count() or 1)
     parser.add_argument("--shard-rows", type=int, default=500)
+    parser.add_argument("--evaluators", default="deterministic")
+    parser.add_argument("--engine", choices=("local", "ray"), default="local")
+    parser.add_argument("--kill", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         lab, out = Path(folder) / "many.jsonl", Path(folder) / "out"
         write_lab(lab, options.rows)
         command = [sys.executable, "-m", "guardrail_service.commands.main", "evaluate", str(lab)]
-        command += ["-o", str(out), "-e", "deterministic", "--no-texts", "--json"]
+        command += ["-o", str(out), "-e", options.evaluators, "--no-texts", "--json"]
         command += ["--workers", str(options.workers), "--shard-rows", str(options.shard_rows)]
-        samples = watch(command, out)
-        evaluators = len(json.loads((out / "summary.json").read_text("utf-8"))["computed"])
-    shards = max(done for _, done, _ in samples)
-    scoring = [(done, max(sizes)) for _, done, sizes in samples if sizes and 0 < done < shards]
-    middle = shards / 2
+        command += ["--engine", options.engine]
+        started = time.perf_counter()
+        watch = Watch(command, out, kills=options.kill)
+        watch.run()
+        seconds = time.perf_counter() - started
+        summary = json.loads((out / "summary.json").read_text("utf-8"))
     report = {
         "rows": options.rows,
-        "evaluators": evaluators,
+        "judged": summary["cases"],
+        "evaluators": len(summary["computed"]),
+        "engine": options.engine,
         "workers": options.workers,
-        "seconds": round(samples[-1][0], 1),
-        "rows_per_second": round(options.rows / samples[-1][0], 1),
-        "largest_process_mb_first_half": largest(size for d, size in scoring if d < middle),
-        "largest_process_mb_second_half": largest(size for d, size in scoring if d >= middle),
-        "largest_process_mb_overall": largest(max(sizes) for _, _, sizes in samples if sizes),
+        "killed": watch.killed,
+        "seconds": round(seconds, 1),
+        "rows_per_second": round(options.rows / seconds, 1),
+        "peak_mb": {part: dict(sizes) for part, sizes in watch.peaks.items()},
     }
     print(json.dumps(report, indent=1))
 

@@ -107,7 +107,7 @@ class Watcher:
     def close(self) -> None:
         """Stop looking."""
         self._end.set()
-        self._thread.join()
+        self._thread.join(5 * LOOK_S)  # a reload that waits for a busy service is left behind
 
     def _run(self) -> None:
         while not self._end.wait(self._every_s):

@@ -77,6 +77,7 @@ def test_a_broken_reload_keeps_the_last_good_configuration(
     """A broken file changes nothing but `/readyz` and a metric; a good one takes over."""
     path = tiny_config("1")
     service = serve("--port", "0", "--pack", tiny, "--config", path)
+    service.signal(signal.SIGHUP)  # at once: it listens, and ends by no signal of this kind
     with service.client() as client:
         assert client.get("/readyz").json() == {"ready": True, "detail": {}}
         assert metric(client, "guardrail_config_reload_failed") == 0

@@ -50,7 +50,7 @@ def serve(settings: Settings) -> None:
         ServiceError: If something cannot be loaded, or the address cannot be bound.
     """
     refuse_strangers(settings)
-    with json_logging(settings.log_level):
+    with json_logging(settings.log_level), hangups_kept() as reload_by:
         sys.setswitchinterval(SWITCH_S)
         settings = _fitting(settings, _raise_open_files(settings))
         loaded = LoadedService(settings)
@@ -58,6 +58,7 @@ def serve(settings: Settings) -> None:
             _serve_together(settings, loaded)
             return
         runtime = Runtime(settings, loaded)
+        reload_by(runtime)
         decisions = recorder(runtime)
         with _listening(settings) as sockets:
             server = _server(runtime, decisions, sockets)
@@ -148,6 +149,29 @@ def _server(
     )
     _load(config)
     return _Server(config, runtime, places, place)
+
+
+@contextmanager
+def hangups_kept() -> Iterator[Callable[[Runtime], None]]:
+    """Keep SIGHUP from ending the process while it loads; yields what reloads upon it from then on.
+
+    One that came before is answered then. Later the application has a handler of its own.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGHUP"):
+        yield lambda _: None
+        return
+    came = threading.Event()
+
+    def reload_by(runtime: Runtime) -> None:
+        signal.signal(signal.SIGHUP, runtime.reloads.soon)
+        if came.is_set():
+            runtime.reloads.soon()
+
+    before = signal.signal(signal.SIGHUP, lambda *_: came.set())
+    try:
+        yield reload_by
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 class _Server(uvicorn.Server):

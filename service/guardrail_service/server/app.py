@@ -68,6 +68,7 @@ def create_app(
     )
     app.include_router(router)
     app.include_router(api_page.router)
+    app.state.place = place
     keys = Keys.of(settings)
     app.state.limiter = None if settings.api_keys_file is None else Limiter.of(settings)
     app.add_middleware(
@@ -102,7 +103,6 @@ def _lifespan(
         limiter: Limiter | None = app.state.limiter
         if limiter is not None:
             service.telemetry.registry.register(limiter.uncounted)
-        app.state.place = place
         if place is not None:
             place.say_metrics(lambda: generate_latest(service.telemetry.registry))
         lag = asyncio.ensure_future(service.telemetry.lag.measure())

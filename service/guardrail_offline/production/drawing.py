@@ -89,6 +89,7 @@ def draw_sample(
     *,
     flagged: int = 50,
     random: int = 100,
+    evenly: int = 0,
     seed: int = 7,
     filters: Filters | None = None,
 ) -> DecisionDraw:
@@ -103,6 +104,8 @@ def draw_sample(
         viewer: Who sees the texts; the store notes it.
         flagged: Flagged decisions to draw.
         random: Decisions to draw among those that passed.
+        evenly: Draw so many among all instead, whatever was decided. Every answer then stands for
+            as many, also where a question was asked again and decided otherwise.
         seed: Which draw.
         filters: Which decisions may be drawn.
 
@@ -114,6 +117,12 @@ def draw_sample(
     policy, candidates = _candidates(store, filters or Filters())
     wanted = {"flagged": flagged, "passed": random}
     chosen = {name: _chosen(candidates[name], count, seed) for name, count in wanted.items()}
+    share = {name: len(chosen[name]) / (len(candidates[name]) or 1) for name in wanted}
+    if evenly:
+        everything = [c for name in wanted for c in candidates[name]]
+        taken = {c.key for c in _chosen(everything, evenly, seed)}
+        chosen = {name: [c for c in candidates[name] if c.key in taken] for name in wanted}
+        share = dict.fromkeys(wanted, len(taken) / len(everything))
     strata = {
         name: DrawnStratum(
             sum(1 / c.share for c in candidates[name]), len(candidates[name]), len(chosen[name])
@@ -121,11 +130,7 @@ def draw_sample(
         for name in wanted
     }
     draw = DecisionDraw(uuid4().hex, policy.record.policy, policy.record.policy_hash, strata)
-    weights = {
-        c.key: len(candidates[name]) / (len(chosen[name]) * c.share)
-        for name in wanted
-        for c in chosen[name]
-    }
+    weights = {c.key: 1 / (share[name] * c.share) for name in wanted for c in chosen[name]}
     found = [_read(store, key, viewer) for key in sorted(weights)]
     names = _case_names(found)
     parameters = store.policies().get(draw.policy_hash, {}).get("parameters", {})

@@ -37,7 +37,7 @@ from guardrail_service.types import Decision
 router = APIRouter(prefix="/decisions")
 PER_PAGE = 50
 SAMPLE = 50
-"""Decisions to draw if nothing else is said, in the proportion in which they are stored."""
+"""Decisions to draw if nothing else is said."""
 WORDS: Mapping[str, Decision] = {"flag": "flag", "pass": "pass"}
 
 
@@ -111,11 +111,8 @@ def _listed(store: Decisions, asked: Mapping[str, str], before: str = "") -> dic
     policies = sorted({str(entry["name"]) for entry in store.policies().values()})
     detectors = sorted({name for one in found for name in one.record.detectors})
     chosen = {name: asked.get(name, "") for name in FILTERS}
-    flagged = store.count(Filters(decision="flag"))
-    share = flagged / (store.count() or 1)
     return {
-        "draw_flagged": round(SAMPLE * share),
-        "draw_passed": SAMPLE - round(SAMPLE * share),
+        "sample": SAMPLE,
         "found": found[:PER_PAGE],
         "more": found[PER_PAGE - 1].key if len(found) > PER_PAGE else None,
         "total": store.count(filters),
@@ -227,13 +224,15 @@ def _drawn(studio: Studio, person: str, fields: Mapping[str, str]) -> str:
     workspace = studio.workspace
     if workspace.store is None:
         raise ConfigurationError("store", "none", "a decision store at the start")
-    flagged = whole_number(fields, "flagged", 0, 100_000)
-    passed = whole_number(fields, "passed", 0, 100_000)
+    count = whole_number(fields, "count", 1, 100_000)
+    drawn = {"evenly": count} if fields.get("how") != "halves" else {
+        "flagged": count // 2, "random": count - count // 2
+    }  # fmt: skip
     policy = fields.get("policy") or None
     folder = workspace.new_folder(f"decisions-{datetime.now(UTC):%Y-%m-%d}")
     try:
         chosen = Filters(policy=policy)
-        draw_sample(workspace.store, folder, person, flagged=flagged, random=passed, filters=chosen)
+        draw_sample(workspace.store, folder, person, filters=chosen, **drawn)
     except ConfigurationError:
         for left in folder.iterdir():
             left.unlink()

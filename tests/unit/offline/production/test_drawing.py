@@ -91,3 +91,18 @@ def test_a_store_without_texts_cannot_be_labelled(tmp_path: Path) -> None:
     (tmp_path / "other" / "draw.json").write_text(json.dumps({"id": "x"}))
     with reader(url) as stored, pytest.raises(ConfigurationError, match="another store"):
         exchange(stored, tmp_path / "other")
+
+
+def test_an_even_draw_gives_every_answer_the_same_weight(tmp_path: Path) -> None:
+    """Whatever was decided; strata say how many of each there were."""
+    url, keys_file = f"sqlite:///{tmp_path / 'decisions.db'}", tmp_path / "keys"
+    keys_file.write_text(new_key())
+    given = {"detectors": {"groundedness": SCORED, "looping": LATE}, "options": OPTIONS}
+    with store(url, texts="full", keys_file=keys_file) as opened:
+        for number in range(30):
+            opened.offer(record(number, **given))
+    with reader(url, keys_file) as stored:
+        draw = draw_sample(stored, tmp_path / "out", "bob", evenly=12)
+    weights = {line["weight"] for line in read_records(tmp_path / "out" / SAMPLE)}
+    assert weights == {30 / 12}
+    assert sum(one.drawn for one in draw.strata.values()) == 12

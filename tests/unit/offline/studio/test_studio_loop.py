@@ -72,7 +72,7 @@ async def browser(workspace: Workspace, judge: StudioJudge) -> AsyncIterator[Bro
 
 async def test_the_loop(browser: Browser, workspace: Workspace) -> None:
     """Decisions, a sample, labels, a fit, a version in the shadow, promoted, rolled back."""
-    drawn = await browser.form("/decisions/sample", flagged="14", passed="28")
+    drawn = await browser.form("/decisions/sample", count="42", how="evenly")
     assert drawn.status_code == 303
     address = drawn.headers["location"]
     name = address.rpartition("/")[2]

@@ -237,7 +237,8 @@ def _grid(grid: JsonPlace) -> Iterator[Block]:
     ]
     name = metric_name(grid)
     if not failing:
-        yield sentence(f"{name}: no topic and no kind of question has a case that fails.")
+        if any(cell["failing"].value is not None for line in grid["cells"] for cell in line):
+            yield sentence(f"{name}: no case that has both a topic and a kind of question fails.")
     elif len(grid["columns"].value) <= MOST_COLUMNS:
         yield _grid_table(grid)
     else:

@@ -128,7 +128,7 @@ def test_the_page_can_be_read_without_eyes(page: Page) -> None:
 
 
 def test_a_grid_that_is_too_wide_becomes_a_list(tmp_path: Path) -> None:
-    """Of the cells in which something fails, the worst first; a grid without any is a sentence."""
+    """Of the cells in which something fails, the worst first; one without any is a sentence."""
     root = make_workflow(tmp_path / "wf")
     step = root / STEP_FILES["weaknesses"]
     content = json.loads(step.read_text("utf-8"))
@@ -138,12 +138,15 @@ def test_a_grid_that_is_too_wide_becomes_a_list(tmp_path: Path) -> None:
     grid["cells"] = [line, [None] * 9]
     whole = [[{**cell, "failing": 0} for cell in line]]
     content["results"]["grid"].append({**grid, "metric": "a.b", "cells": whole})
+    without = [[{**cell, "failing": None} for cell in line]]
+    content["results"]["grid"].append({**grid, "metric": "c.d", "cells": without})
     step.write_text(json.dumps(content), "utf-8")
     found = Page()
     found.feed(write_mrm_report(root, day=DAY).read_text("utf-8"))
     assert found.text.index("kind 8") < found.text.index("kind 1")
     assert "kind 0" not in found.text
-    assert "a.b: no topic and no kind of question has a case that fails." in found.text
+    assert "a.b: no case that has both a topic and a kind of question fails." in found.text
+    assert "c.d" not in found.text
     assert all(follow(root, place, form) == text for text, place, form in found.numbers)
 
 

@@ -200,7 +200,7 @@ class SqlStore:
         self._closing.set()
         self._wake.set()
         self._hurry.set()
-        self._watching.close(timeout_s)
+        self._watching.close(min(timeout_s, 2.0))
         self._thread.join(timeout_s + 1.0)
         if self._thread.is_alive():
             _LOG.error("the store of decisions did not close in time")

@@ -5,13 +5,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from guardrail_decisions.monitor.promise import Stratum
-from guardrail_decisions.monitor.watch import Draw, Watch, chance, judge_promises, word
+from guardrail_decisions.monitor.watch import (
+    Draw,
+    Watch,
+    Watching,
+    chance,
+    judge_promises,
+    word,
+)
 from guardrail_decisions.rows import StoredDecision, StoredFeedback
 from guardrail_offline.calibration.statistics import baseline
 from guardrail_service.policy.decide import Policy
@@ -89,6 +98,30 @@ def test_moved_scores_raise_the_alarm_in_the_metrics(url: str) -> None:
         "false_flag",
         "all",
     )
+
+
+def test_a_thread_looks_again_and_ends(url: str) -> None:
+    """Beside the one that writes; a store that is away is looked at again later."""
+    stored(url, np.random.default_rng(4).normal(size=20))
+    with reader(url) as opened:
+        watching = Watching(opened.writer, every_s=0.01)
+        looked = Event()
+        first = watching.watch.refresh
+        tries: list[int] = []
+
+        def refresh(*given: Any) -> None:
+            tries.append(1)
+            if len(tries) == 1:
+                raise OperationalError("away", None, Exception())
+            first(*given)
+            looked.set()
+
+        watching.watch.refresh = refresh  # type: ignore[method-assign]
+        watching.start()
+        assert looked.wait(60)
+        watching.close(60)
+        assert [found.policy for found in watching.watch.findings] == ["default"]
+        assert not watching._thread.is_alive()
 
 
 def test_answers_that_passed_and_were_not_stored_are_no_drift(url: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from docs.studio_pictures import IMAGES, NAMES, VIEWPORT, shot
 from guardrail_decisions.keys import new_key
 from guardrail_service.policy.versions import add_version, promote, read_policy
 from tests.integration.conftest import running, until
@@ -69,6 +71,24 @@ def check(client: httpx.Client, answers: list[dict[str, object]]) -> None:
         assert reply.status_code == 200
 
 
+def shot_decision(page: Page, address: str) -> None:
+    """Open a flagged decision: what led to it is marked."""
+    page.goto(f"{address}/decisions?decision=flag&detector=hallucination")
+    page.locator("tbody a").first.click()
+    expect(page.locator("mark").first).to_be_visible()
+    page.locator("mark").first.focus()
+    shot(page, "studio-decision.png")
+    page.close()
+
+
+def test_the_pictures_of_the_page_are_there() -> None:
+    """Small enough for the repository, and as wide as they were taken."""
+    for name in NAMES:
+        data = (IMAGES / name).read_bytes()
+        assert len(data) < 200_000
+        assert struct.unpack(">I", data[16:20])[0] == VIEWPORT["width"]
+
+
 @pytest.mark.timeout(900)
 def test_from_checks_to_a_promoted_policy(
     browser: Browser,
@@ -80,14 +100,16 @@ def test_from_checks_to_a_promoted_policy(
     client, url, keys = production
     arguments = ("--work", tmp_path / "work", "--policies", policies, "--decision-keys", keys)
     with studio_of(url, *arguments) as studio:
-        page = come_in(browser.new_context(), studio, "Ada")
+        page = come_in(browser.new_context(viewport=VIEWPORT), studio, "Ada")
         hand = Hand(page)
         hand.click("Open decisions", "link")
         expect(page.locator(".headline")).to_contain_text(f"{CHECKS} stored")
         hand.click("Draw and label")
         page.wait_for_selector("#case:not([hidden])")
         expect(page.locator("#place")).to_contain_text("of 50")
-        for _ in range(50):
+        for place in range(50):
+            if place == 6:
+                shot(page, "studio-label.png")
             label_key(page, "p" if GOOD[page.inner_text("#answer")] else "f")
         expect(page.locator("#done")).to_contain_text("Every case has your label")
         hand.click("Back to the samples", "link")
@@ -96,9 +118,11 @@ def test_from_checks_to_a_promoted_policy(
         page.fill("input[name=alpha]", "15")
         hand.click("Fit the thresholds")
         expect(page.locator("main")).to_contain_text("with probability at most 15.0%")
+        shot(page, "studio-fit.png")
         hand.click("Add the version")
         expect(page.locator("main")).to_contain_text("in the shadow")
         assert read_policy(policies, "example").alias.shadow == ("2",)
+        shot_decision(page.context.new_page(), studio.address)
 
         def shadowed() -> bool:
             check(client, ANSWERS[:5])

@@ -14,7 +14,7 @@ from guardrail_offline.generation.library import SUITES, library_cases
 from guardrail_service.commands.main import app
 from guardrail_service.detectors.text_matching.condition import parse_condition
 from tests.unit.offline.generation.conftest import HANDBOOK
-from tests.unit.offline.generation.files import encrypted_pdf, write
+from tests.unit.offline.generation.files import encrypted_pdf, pdf_bytes, write
 
 
 def generate(*words: object) -> Result:
@@ -49,6 +49,22 @@ def test_a_lab_comes_out_with_what_belongs_to_it(tmp_path: Path) -> None:
     assert manifest["coverage"]["chunks"]["covered"] >= 3
     assert manifest["validation"]["thresholds"]["relevancy"]["source"]
     ElementTree.fromstring(written[0]["lab.json.coverage.svg"])  # noqa: S314 - our own picture
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they stand in docs/generation.md, without the pack's models."""
+    page = (HANDBOOK.parents[4] / "docs" / "generation.md").read_text("utf-8")
+    lines = [line for line in page.splitlines() if line.startswith("guardrail generate ")]
+    assert len(lines) == 3
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "manuals").mkdir()
+    write(tmp_path, "handbook.pdf", pdf_bytes([["The Linden pool opened in 1974."]]))
+    write(tmp_path / "manuals", "handbook.md", HANDBOOK.read_text("utf-8"))
+    for line in lines:
+        ran = generate(
+            *line.split()[2:], *(["--no-validate"] if "from-library" not in line else [])
+        )
+        assert ran.exit_code == 0, ran.output
 
 
 def test_queries_alone_give_nothing_away(tmp_path: Path) -> None:

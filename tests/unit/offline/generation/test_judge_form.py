@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from guardrail_offline.evaluators.pack_models import PackModels
 from guardrail_offline.generation.chunks import DocumentChunk
@@ -15,6 +17,9 @@ from guardrail_offline.generation.source_documents import SourceDocument
 from guardrail_offline.generation.validation import validate
 from guardrail_offline.judge.judge_tasks import Task
 from guardrail_offline.judge.stand_in import FakeJudge
+from guardrail_service.commands.main import app
+from tests.unit.offline.generation.conftest import HANDBOOK
+from tests.unit.offline.judge.scripted import judging
 
 RIGHT = {
     "question": "How much does a customer pay for a reminder?",
@@ -84,3 +89,28 @@ def test_tasks_have_examples_in_their_own_form(task: Task) -> None:
     assert len(task.examples) >= 2
     for example in task.examples:
         assert not list(task.plain_validator.iter_errors(example.value))
+
+
+def test_a_replay_asks_nobody_and_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the judge said once is kept; without it the case is missing and counted."""
+    monkeypatch.setenv("GUARDRAIL_JUDGE_API_KEY", "k")
+
+    def says(_task: str, inputs: Mapping[str, Any]) -> Any:
+        return {"questions": [RIGHT] if "A reminder costs" in inputs["text"] else []}
+
+    words = ["generate", str(HANDBOOK), "--generators", "numerical_reasoning", "--no-validate",
+             "--judge-model", "m", "--judge-store", str(tmp_path / "said.sqlite")]  # fmt: skip
+    texts = []
+    with judging(says) as (script, url):
+        for name, mode in (("a", "read-write"), ("b", "replay")):
+            out = tmp_path / f"{name}.json"
+            options = ["-o", str(out), "--judge", url, "--judge-mode", mode]
+            ran = CliRunner().invoke(app, [*words, *options])
+            assert ran.exit_code == 0, ran.output
+            texts.append((tmp_path / f"{name}.json.generated.jsonl").read_bytes())
+        assert {task for task, _, _ in script.seen} == {QUESTIONS.id}
+        assert len(script.seen) == 4  # one per chunk, and none in the replay
+    assert texts[0] == texts[1]
+    assert b"12 euros" in texts[0]

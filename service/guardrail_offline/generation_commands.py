@@ -139,8 +139,13 @@ def _show(lab: GeneratedLab, files: list[Path], *, as_json: bool) -> None:
         told = {"files": [str(path) for path in files], "cases": len(lab.cases)}
         out.print_json(json.dumps(told | {"manifest": manifest}), ensure_ascii=True)
         return
+    others = [document.id for document in lab.documents if document.state == "unknown_kind"]
+    if others:
+        named = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
+        line = f"{len(others)} files of other kinds: {named}"
+        out.print(f"[yellow]not read[/yellow] {plain(line)}", soft_wrap=True)
     for document in lab.documents:
-        if document.state != "read":
+        if document.state not in ("read", "unknown_kind"):
             why = f"{document.id}: {document.state}: {document.reason}"
             out.print(f"[yellow]not read[/yellow] {plain(why)}", soft_wrap=True)
         for note in document.notes if document.state == "read" else ():

@@ -33,9 +33,10 @@ LAG_METRIC = "guardrail_event_loop_lag"
 """Gauges of this beginning say by how many seconds the event loop was late."""
 _NOT_OURS = (
     "GUARDRAIL_HOST", "GUARDRAIL_PORT", "GUARDRAIL_UDS", "GUARDRAIL_API_KEYS", "GUARDRAIL_STORE",
+    "GUARDRAIL_DECISIONS_URL",
 )  # fmt: skip
-"""Where it listens is the benchmark's business, and a store would make cold passages warm; every
-other setting is the user's."""
+"""Where it listens is the benchmark's business, a store would make cold passages warm, and one of
+decisions is measured by `guardrail bench decisions`; every other setting is the user's."""
 
 
 class Server:

@@ -233,8 +233,8 @@ def decisions_migrate(url: Url = None) -> None:
     found = url or (settings.url.get_secret_value() if settings.url is not None else None)
     if found is None:
         raise ConfigurationError("--url", "no store", "one, or GUARDRAIL_DECISIONS_URL")
-    make_private(found)
     database = Database(found)
+    make_private(found)
     database.migrate()
     database.close()
     out.print(f"version {LATEST}")

@@ -133,7 +133,10 @@ def _engine(url: str) -> Engine:
         if parsed.drivername.startswith("sqlite"):
             options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
         else:
-            options |= {"pool_pre_ping": True, "connect_args": {"connect_timeout": 5}}
+            options |= {
+                "pool_pre_ping": True,
+                "connect_args": {"connect_timeout": 5, "tcp_user_timeout": 10_000},
+            }
         return create_engine(parsed, **options)
     except ModuleNotFoundError as error:
         raise MissingExtra("rag-guardrail[postgres]") from error

@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 MOST_AT_ONCE = 256
 """Decisions of one transaction."""
-GATHER_S = 0.1
-"""Seconds that the writer lets decisions gather while nobody waits for one."""
+GATHER_S = 0.5
+"""Seconds that the writer lets decisions gather while nobody waits for one. Alone, a decision takes
+1.2 ms of processor time to write; of eight together each takes 0.6 ms."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 """Seconds between two tries of a database that is away: twice as long each time."""
 UPKEEP_S = 600.0
@@ -88,8 +89,8 @@ def open_store(settings: DecisionSettings) -> SqlStore:
     url = settings.url.get_secret_value() if settings.url is not None else ""
     keys = None if settings.keys_file is None else Keys.of_file(settings.keys_file)
     required = settings.audit == "required"
-    make_private(url)
     database = Database(url, synchronous=required)
+    make_private(url)
     database.ready()
     spool = None
     if settings.spool is not None:
@@ -217,7 +218,7 @@ class SqlStore:
                 return False
             self._queue.append(waiting)
             self._bytes += waiting.bytes
-        if waiting.done is not None:
+        if waiting.done is not None or len(self._queue) >= MOST_AT_ONCE:
             self._hurry.set()
         self._wake.set()
         return True

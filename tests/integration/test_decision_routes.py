@@ -34,7 +34,7 @@ def http(tiny_runtime: Runtime, url: str) -> Iterator[TestClient]:
     runtime = tiny_runtime
     with_store = runtime.settings.model_copy(update={"decisions": settings(url)})
     prints = runtime.serving.fingerprints
-    recorder = recorder_for(with_store, prints, lambda: runtime.guard.policies)
+    recorder = recorder_for(with_store, prints, runtime.guard.in_force)
     with TestClient(create_app(runtime=runtime, decisions=recorder)) as client:
         yield client
 

@@ -7,11 +7,19 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from starlette.testclient import TestClient
 
+from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy
 from guardrail_service.server.app import create_app
-from guardrail_service.server.decisions import DecisionRecord, Feedback, FeedbackState, Recorder
+from guardrail_service.server.decisions import (
+    DecisionRecord,
+    Feedback,
+    FeedbackState,
+    Recorder,
+    open_store,
+)
 from guardrail_service.server.dialects import add_dialects
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import DecisionSettings
@@ -124,6 +132,14 @@ def test_every_route_offers_one_record_for_each_judged_sample(
     assert first.answer == ANSWER
     if name != "dialect":
         assert first.contexts == (PASSAGE,)
+
+
+@pytest.mark.parametrize("url", ["mysql://host/x", "nothing", "sqlite"])
+def test_a_store_that_nothing_opens_is_refused_without_its_url(url: str) -> None:
+    """It may hold a password."""
+    with pytest.raises(ConfigurationError, match="GUARDRAIL_DECISIONS_URL") as raised:
+        open_store(DecisionSettings(url=SecretStr(url)))
+    assert "host" not in str(raised.value)
 
 
 def test_the_record_has_the_scores_of_the_reply(http: TestClient, store: ListStore) -> None:

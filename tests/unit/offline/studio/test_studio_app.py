@@ -13,6 +13,7 @@ from guardrail_offline.studio.judging import StudioJudge
 from guardrail_offline.studio.studio_pages import Studio
 from guardrail_offline.studio.workspace import Workspace, open_workspace
 from guardrail_service.errors import ConfigurationError
+from tests.integration.conftest import here
 from tests.unit.offline.studio.conftest import HOST, PAGE, Browser, tasks
 
 pytestmark = pytest.mark.anyio
@@ -227,3 +228,14 @@ async def test_an_answer_can_be_tried(browser: Browser) -> None:
     assert reply["detectors"]["groundedness"]["metrics"]["groundedness"]["threshold"] == -1.0
     for wrong in ({"answer": "A.", "detectors": {}}, ["answer"], {"answer": " "}):
         assert (await browser.post("/try/check", json=wrong)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--host", "192.0.2.1"], ["--host", "::", "--name", "studio.test:8090"]]
+)
+def test_beyond_this_machine_keys_are_wanted(tmp_path: Any, arguments: list[str]) -> None:
+    """The command ends with one line before anything listens."""
+    ended = here("studio", "--work", tmp_path / "work", *arguments)
+    assert ended.exit_code == 2
+    assert "--keys FILE" in ended.stderr
+    assert not (tmp_path / "work").exists()

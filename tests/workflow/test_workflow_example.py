@@ -88,6 +88,7 @@ def test_the_planted_faults_are_found(harbour: WorkflowFolder) -> None:
     """The page that was never read is a weakness and a group of failures; typos flip verdicts."""
     weak = {one.get("value") for one in results(harbour, "weaknesses")["weak"]}
     assert "campsite.md" in weak
+    assert all(one["spread"] for one in results(harbour, "failures")["failures"])
     groups = results(harbour, "failures")["clusters"]
     assert any("campsite.md" in one["words"] for one in groups)
     flips = {one["perturbation"]: 0 for one in results(harbour, "variations")["rates"]}

@@ -25,6 +25,7 @@ from guardrail_service.errors import MissingExtra
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
+AGREED, OVERRULED = "people fail it, too", "people pass it"
 SPREAD = 0.2
 """How much of a labelled failure's word comes from its neighbours; scikit-learn's default."""
 _CLEAR = 0.3
@@ -84,7 +85,8 @@ def cluster(context: StepContext) -> StepOutcome:
         near, accuracy = proximity(features.matrix, target, parameters.trees, parameters.seed)
     labels, silhouette = grouped(near, parameters.most_clusters, learnt=accuracy is not None)
     keys = [table.keys[place] for place in places]
-    spread = spread_words(near, [parameters.causes.get(key) for key in keys])
+    words = causes(parameters.causes, context.results("calibration")["verdicts"])
+    spread = spread_words(near, [words.get(key) for key in keys])
     results = {
         "failures": [
             _failure(table, int(place), failed[place], int(labels[n]), spread[n])
@@ -100,6 +102,16 @@ def cluster(context: StepContext) -> StepOutcome:
     lost = sorted(set(parameters.causes) - set(keys))
     notes = [f"{len(lost)} cases of failures.causes did not fail"] if lost else []
     return StepOutcome(results, inputs, notes=notes)
+
+
+def causes(given: Mapping[str, str], passes: Mapping[str, bool]) -> Mapping[str, str]:
+    """Return people's words for failures; where they gave none, whether they saw one, too.
+
+    Args:
+        given: Word by case key.
+        passes: Whether people passed a case, of those that they labelled.
+    """
+    return given or {key: AGREED if not good else OVERRULED for key, good in passes.items()}
 
 
 def features_of(table: ScoreTable, failed: Sequence[tuple[str, ...]], meaning: Array) -> Features:

@@ -55,7 +55,11 @@ NINE: Mapping[StepName, Step] = {
         Step(
             "failures",
             cluster,
-            parts=(("evaluation", "scores"), ("calibration", "thresholds")),
+            parts=(
+                ("evaluation", "scores"),
+                ("calibration", "thresholds"),
+                ("calibration", "verdicts"),
+            ),
             models=True,
         ),
         Step(

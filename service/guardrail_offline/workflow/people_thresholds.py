@@ -125,6 +125,7 @@ def _with_labels(
         "agreement": agreement,
         "labels": words.as_json(),
         "overruled": list(_overruled(table, thresholds, words.whole)),
+        "verdicts": dict(sorted(words.whole.passes.items())),
     }
     inputs = {"cases": len(table.cases), "labelled": len(words.whole.passes)}
     return StepOutcome(results, inputs, tasks, [told, *notes])

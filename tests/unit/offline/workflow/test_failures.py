@@ -8,7 +8,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.semi_supervised import LabelSpreading
 
 from guardrail_offline.workflow.failures import (
+    AGREED,
+    OVERRULED,
     SPREAD,
+    causes,
     features_of,
     grouped,
     proximity,
@@ -104,6 +107,12 @@ def test_rare_failures_have_an_honest_accuracy_too() -> None:
     _, accuracy = proximity(rng.random((120, 4)), rare[:, None], 60, 7)
     assert accuracy is not None
     assert accuracy <= 1.0
+
+
+def test_verdicts_stand_for_words_where_people_gave_none() -> None:
+    """A word comes before them."""
+    assert causes({}, {"a": True, "b": False}) == {"a": OVERRULED, "b": AGREED}
+    assert causes({"a": "retrieval"}, {"a": True}) == {"a": "retrieval"}
 
 
 def test_without_words_nothing_spreads() -> None:

@@ -23,6 +23,7 @@ from guardrail_decisions.monitor.promise import (
     PromiseFinding,
     Step,
     Stratum,
+    even_steps,
     judge_promise,
     promises,
     stratified_steps,
@@ -49,6 +50,7 @@ class Draw:
         members: Record ids of the decisions drawn, none of them late.
         flagged: Flagged decisions that could have been drawn, and those that were.
         passed: The same of decisions that passed.
+        is_even: Whether all had the same chance to be drawn, whatever was decided.
     """
 
     id: str
@@ -56,6 +58,7 @@ class Draw:
     members: Collection[str]
     flagged: Stratum
     passed: Stratum
+    is_even: bool = False
 
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> Draw:
@@ -67,6 +70,7 @@ class Draw:
             members=frozenset(member["record_id"] for member in written["members"]),
             flagged=_stratum(strata["flagged"]),
             passed=_stratum(strata["passed"]),
+            is_even=len({round(member["probability"], 9) for member in written["members"]}) == 1,
         )
 
 
@@ -208,6 +212,8 @@ def steps_of(promise: Promise, draw: Draw, labelled: Sequence[StoredDecision]) -
                 )
             )
     found.sort(key=lambda one: one.at)
+    if draw.is_even:  # a step for each label: few flagged ones must not hold up the others
+        return even_steps(promise.kind, found)
     return stratified_steps(promise.kind, found, draw.flagged, draw.passed)
 
 

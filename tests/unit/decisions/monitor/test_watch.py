@@ -182,6 +182,17 @@ def test_a_draw_is_read_as_the_store_has_it() -> None:
     found = Draw.read(written)
     assert (found.flagged, found.passed) == (Stratum(30.0, 1), Stratum(200.0, 2))
     assert f"{2:032}" in found.members
+    assert found.is_even
+    written["members"][0]["probability"] = 0.2  # type: ignore[index]
+    assert not Draw.read(written).is_even
+
+
+def test_an_even_draw_needs_no_flagged_answer() -> None:
+    """Sixty good answers of which two are flagged: each label counts by itself."""
+    draw, labelled = even_draw([(-2.0, "pass", "d1")] * 2 + [(1.0, "pass", "d1")] * 58)
+    for is_even, state in ((True, "kept_so_far"), (False, "not_enough_labels")):
+        (found,) = judge_promises(PROMISED, [dataclasses.replace(draw, is_even=is_even)], labelled)
+        assert found.state == state
 
 
 def even_draw(

@@ -90,6 +90,7 @@ def calibrate(context: StepContext) -> StepOutcome:
             "agreement": [],
             "labels": None,
             "overruled": [],
+            "verdicts": {},
         }
         return StepOutcome(results, {"cases": len(table.cases)}, tasks, [note])
     return _with_labels(context, table, gating, context.folder.root / name, tasks)

@@ -85,7 +85,7 @@ def calibrate(context: StepContext) -> StepOutcome:
             f"no labels: thresholds are as in the evaluation; {tasks[0]} has cases to label, "
             "guardrail workflow edit --labels takes them"
         )
-        results = {
+        results: dict[str, Any] = {
             "thresholds": _with_failing(table, found),
             "agreement": [],
             "labels": None,

@@ -87,7 +87,7 @@ def test_all_workers_together_keep_the_budget(cluster: Any, tmp_path: Path) -> N
     """Calls that it does not allow for are not made, on whatever machine."""
     price = TokenPrice(1.0, 1.0)
     with judging(says) as (script, url):
-        most = settings(url, tmp_path / "t.sqlite", price=price, budget=0.02, concurrency=4)
+        most = settings(url, tmp_path / "t.sqlite", price=price, budget=0.004, concurrency=1)
         summary = run(tmp_path / "out", most, Cluster(workers=2))
         assert 0 < len(script.seen) < CALLS
     assert summary.missing["faithfulness"]["judge_budget"] > 0

@@ -2,8 +2,9 @@
 
 Seeded; a checkpoint every five minutes and at SIGTERM, and a run that is started again goes on from
 it. With `shares` in the configuration every source is drawn as often as its share says, and minimal
-pairs come together and are pulled apart by a hinge. Development texts only choose the checkpoint
-that is kept. Learning curves are written as PNG.
+pairs come together and are pulled apart by a hinge. With `keep` a branch that goes on from
+`--start` is held to what it said of all other comments: pairs teach it and it does not forget.
+Development texts only choose the checkpoint that is kept. Learning curves are written as PNG.
 """
 
 from __future__ import annotations
@@ -86,6 +87,13 @@ def twin_loss(odds: Tensor, batch: SentenceBatch, margin: float) -> Tensor:
     return F.relu(margin - (odds[bad, label] - odds[good, label])).mean()
 
 
+def kept_loss(odds: Tensor, before: Tensor, batch: SentenceBatch) -> Tensor:
+    """Return how far log-odds moved from those before the training, except those of pairs."""
+    alone = torch.ones(len(odds), dtype=torch.bool)
+    alone[batch.twins[:, :2].flatten()] = False
+    return F.smooth_l1_loss(odds[alone], before[alone]) if alone.any() else torch.zeros(())
+
+
 _RARE = {"toxicity": 1.3, "hate": 1.3, "threat": 2.0, "severe_toxicity": 2.0}
 POSITIVE = torch.tensor([_RARE.get(name, 1.0) for name in TRAINED])
 """Weights of positives beside negatives; the rare ones would be learned late otherwise."""
@@ -159,6 +167,12 @@ class SafetyRun:
         if start:
             start_branch(self.branch, start)
         self.average.load_state_dict(self.branch.state_dict())
+        self.before: Branch | None = None
+        if config.get("keep"):
+            if start is None:
+                raise ValueError("`keep` holds a branch to what it was: name it with --start")
+            self.before = open_branch(*shape).eval().requires_grad_(requires_grad=False)
+            self.before.load_state_dict(self.branch.state_dict())
         groups = [
             {"params": self._trained_layers(), "top": config["layers_rate"]},
             {"params": self.branch.tail.parameters(), "top": config["tail_rate"]},
@@ -205,10 +219,13 @@ class SafetyRun:
         share = rate_at(self.step, self.config, spent)
         for group in self.optimizer.param_groups:
             group["lr"] = group["top"] * share
-        odds = sentence_odds(self.branch, batch)
-        odds = comment_odds(odds, batch.owner, len(batch.values), self.config["sharpness"])
+        odds = self._comment_odds(self.branch, batch)
         loss = loss_of(odds, batch, self.scale)
         loss = loss + self.config.get("twins", 0.0) * twin_loss(odds, batch, MARGIN)
+        if self.before is not None:
+            with torch.no_grad():
+                before = self._comment_odds(self.before, batch)
+            loss = loss + self.config["keep"] * kept_loss(odds, before, batch)
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.branch.parameters(), 1.0)
@@ -219,6 +236,10 @@ class SafetyRun:
             for mean, now in zip(self.average.parameters(), self.branch.parameters(), strict=True):
                 mean.lerp_(now, 1 - kept)
         return float(loss.detach())
+
+    def _comment_odds(self, branch: Branch, batch: SentenceBatch) -> Tensor:
+        odds = sentence_odds(branch, batch)
+        return comment_odds(odds, batch.owner, len(batch.values), self.config["sharpness"])
 
     def evaluate(self, losses: list[float]) -> None:
         """Measure on development texts; keep the weights if they are the best so far."""

@@ -46,7 +46,7 @@ TARGETS: dict[tuple[str, str], float] = {
     ("looping", "longest_repeated_substring"): 0.01,
     ("looping", "compression_ratio"): 0.01,
     ("toxicity", "toxicity"): 0.02,
-    ("bias", "fairness_bias"): 0.03,
+    ("bias", "fairness_bias"): 0.02,
 }
 """Share of good answers each metric may flag; together they stay near one in ten. More than half of
 the answers that toxicity and bias are fitted on are neutral ones, chosen to tempt them."""

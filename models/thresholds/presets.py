@@ -339,8 +339,8 @@ def main() -> int:
     ]
     cases = scored(samples, arguments.cache)
     content = json.loads(arguments.output.read_bytes())
-    for step in range(10):  # thresholds fit the answers that chose them best: ask for less
-        asked = BUDGET * (1 - step / 10)
+    for step in range(100):  # thresholds fit the answers that chose them best: ask for less
+        asked = BUDGET * (1 - step / 100)
         crossed = Crossed.of(cases, content, asked)
         if crossed.joint("balanced") <= BUDGET:
             break

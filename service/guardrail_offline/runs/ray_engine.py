@@ -381,8 +381,12 @@ def connected(address: str | None) -> Iterator[Any]:
     options: dict[str, Any] = {} if address else {"include_dashboard": False}
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        raise _unreachable(address or "this machine") from error
+    except Exception as error:  # Ray raises bare ones: "node timed out" is one
+        if address is None:
+            found = f"a Ray of this machine that did not start ({type(error).__name__})"
+            expected = "a less busy machine, or --ray-address of a cluster"
+            raise ConfigurationError("--engine ray", found, expected) from error
+        raise _unreachable(address) from error
     try:
         yield ray
     finally:

@@ -101,7 +101,7 @@ def studio(
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Return a bound socket.
+    """Return a socket that listens: whoever opens the printed address at once waits, not fails.
 
     Raises:
         ConfigurationError: If the port is taken or the address is not this machine's.
@@ -111,6 +111,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
+        listener.listen(128)
     except OSError as error:
         listener.close()
         found = error.strerror or type(error).__name__

@@ -7,6 +7,7 @@ with open_decisions("sqlite:///decisions.db") as store:
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -186,6 +187,24 @@ class Decisions:
         found = list(self.decisions(viewer=viewer, after=key - 1, before=key + 1))
         return found[0] if found else None
 
+    def questions(self, filters: Filters | None = None) -> Iterator[tuple[int, str | None]]:
+        """Yield the key of each decision, in order, with a digest of its question.
+
+        The same words, whatever their case and spacing, have the same digest. It is None where
+        there is no question or it cannot be read. No text leaves this method, so no view is noted.
+        """
+        query = (
+            select(TEXTS, DECISIONS.c.seq.label("key"), DECISIONS.c.record_id)
+            .join_from(DECISIONS, TEXTS, DECISIONS.c.seq == TEXTS.c.seq, isouter=True)
+            .where(*(filters or Filters()).condition())
+            .order_by(DECISIONS.c.seq)
+        )
+        with self._database.reading() as connection:
+            rows = connection.execution_options(yield_per=_PAGE).execute(query)
+            for row in rows.mappings():
+                kept = KeptText(row["mode"] or "none", row["body"], row["wrapped"])
+                yield row["key"], _question(kept, self._keys, row["record_id"])
+
     def count(self, filters: Filters | None = None) -> int:
         """Return how many decisions there are."""
         query = select(func.count()).select_from(DECISIONS)
@@ -333,6 +352,15 @@ class Decisions:
             draw=row["draw"],
             comment=comment,
         )
+
+
+def _question(kept: KeptText, keys: Keys | None, record_id: str) -> str | None:
+    try:
+        words = ((read(kept, keys, record_id) or {}).get("question") or "").casefold().split()
+    except CannotDecrypt:
+        return None
+    text = " ".join(words).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).hexdigest() if words else None
 
 
 def records(

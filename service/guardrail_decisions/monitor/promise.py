@@ -104,7 +104,7 @@ class Stratum:
     """The decisions of one draw that were all flagged, or all passed.
 
     Attributes:
-        population: Decisions that could have been drawn, or an estimate.
+        population: Decisions that could have been drawn, one a question, or an estimate.
         drawn: Decisions that were.
     """
 

@@ -1,8 +1,9 @@
 """Draws stored decisions for people to label, and brings their words back to the store.
 
-A draw is a stratified sample with known probabilities: so many of the flagged decisions, so many of
-those that passed, each stratum evenly. It becomes a folder that `guardrail calibrate` and the
-studio read:
+A draw is a stratified sample of questions with known probabilities. Chance picks one decision of
+each question, before anybody looks at what was decided; of these so many flagged and so many passed
+ones are drawn, each stratum evenly. So no two labels depend on each other, and no question has two
+weights. It becomes a folder that `guardrail calibrate` and the studio read:
 
     to_label.jsonl               what people label, without scores
     to_label.jsonl.sample.jsonl  the drawn cases and how many answers each stands for
@@ -18,7 +19,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -45,11 +46,17 @@ LABELS = "labels.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A decision that may be drawn."""
+    """A decision that may be drawn.
+
+    Attributes:
+        question: Same for decisions about one question; its own where the question is not known.
+    """
 
     key: int
     record_id: str
     share: float
+    stratum: str
+    question: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +64,9 @@ class DrawnStratum:
     """One part of a draw.
 
     Attributes:
-        population: Answers it stands for: stored decisions, each counted 1 / share times.
-        stored: Stored decisions.
-        drawn: Decisions drawn.
+        population: Questions it stands for: those in the store, each counted 1 / share times.
+        stored: Questions in the store, by the decision that stands for each.
+        drawn: Decisions drawn, one a question.
     """
 
     population: float
@@ -74,12 +81,16 @@ class DecisionDraw:
     Attributes:
         policy_hash: The policy that decided all of them.
         strata: `flagged` and `passed`.
+        decisions: Stored decisions about these questions.
+        unknown: Decisions without a question that can be read; each counts as a question.
     """
 
     id: str
     policy: str
     policy_hash: str
     strata: Mapping[str, DrawnStratum]
+    decisions: int
+    unknown: int
 
 
 def draw_sample(
@@ -95,8 +106,8 @@ def draw_sample(
 ) -> DecisionDraw:
     """Draw decisions of one policy into a new folder and note the draw in the store.
 
-    Only complete decisions are drawn, of the policy that decided last. A stratum that has fewer
-    gives all it has.
+    Only complete decisions are drawn, of the policy that decided last, and one a question. A
+    stratum that has fewer gives all it has.
 
     Args:
         store: Where they are; it must keep texts that can be read.
@@ -105,7 +116,7 @@ def draw_sample(
         flagged: Flagged decisions to draw.
         random: Decisions to draw among those that passed.
         evenly: Draw so many among all instead, whatever was decided. Every answer then stands for
-            as many, also where a question was asked again and decided otherwise.
+            as many questions.
         seed: Which draw.
         filters: Which decisions may be drawn.
 
@@ -114,8 +125,10 @@ def draw_sample(
     """
     if folder.exists() and any(folder.iterdir()):
         raise ConfigurationError("--out", "a folder that is not empty", "a new one")
-    policy, candidates = _candidates(store, filters or Filters())
+    policy, found_all = _candidates(store, filters or Filters())
+    spoken_for = _one_per_question(found_all, seed)
     wanted = {"flagged": flagged, "passed": random}
+    candidates = {name: [c for c in spoken_for if c.stratum == name] for name in wanted}
     chosen = {name: _chosen(candidates[name], count, seed) for name, count in wanted.items()}
     share = {name: len(chosen[name]) / (len(candidates[name]) or 1) for name in wanted}
     if evenly:
@@ -129,7 +142,14 @@ def draw_sample(
         )
         for name in wanted
     }
-    draw = DecisionDraw(uuid4().hex, policy.record.policy, policy.record.policy_hash, strata)
+    draw = DecisionDraw(
+        uuid4().hex,
+        policy.record.policy,
+        policy.record.policy_hash,
+        strata,
+        decisions=len(found_all),
+        unknown=sum(c.question == c.record_id for c in found_all),
+    )
     weights = {c.key: 1 / (share[name] * c.share) for name in wanted for c in chosen[name]}
     found = [_read(store, key, viewer) for key in sorted(weights)]
     names = _case_names(found)
@@ -177,10 +197,8 @@ def exchange(store: Decisions, folder: Path) -> tuple[int, int]:
     return stored, len(new)
 
 
-def _candidates(
-    store: Decisions, filters: Filters
-) -> tuple[StoredDecision, dict[str, list[_Candidate]]]:
-    """Return the latest decision, and those of its policy and models by stratum."""
+def _candidates(store: Decisions, filters: Filters) -> tuple[StoredDecision, list[_Candidate]]:
+    """Return the latest decision, and all complete ones of its policy and models."""
     latest = next(store.decisions(filters, newest_first=True, limit=1), None)
     if latest is None:
         raise ConfigurationError("decisions", "none", "stored decisions to draw from")
@@ -190,7 +208,8 @@ def _candidates(
             f"{latest.text_mode}, so there is nothing to read",
             "redacted or full while the decisions are stored",
         )
-    found: dict[str, list[_Candidate]] = {"flagged": [], "passed": []}
+    questions = dict(store.questions(filters))
+    found = []
     for one in store.decisions(filters):
         record = one.record
         same = (
@@ -200,10 +219,31 @@ def _candidates(
         )
         if same and record.status == "complete" and one.text_mode == latest.text_mode:
             stratum = "flagged" if record.decision == "flag" else "passed"
-            found[stratum].append(_Candidate(one.key, record.record_id, record.share))
-    if not any(found.values()):
+            question = questions.get(one.key) or record.record_id
+            found.append(_Candidate(one.key, record.record_id, record.share, stratum, question))
+    if not found:
         raise ConfigurationError("decisions", "no complete one", "complete decisions to draw from")
     return latest, found
+
+
+def _one_per_question(candidates: Sequence[_Candidate], seed: int) -> list[_Candidate]:
+    """Return the decision that stands for each question: one of its decisions, drawn evenly.
+
+    Where questions repeat and only a share of what passed is stored, as small a share of the
+    flagged decisions takes part. Else a question would count by what was decided about it: flagged
+    once it is surely in the store, passed it need not be.
+    """
+    least = min(c.share for c in candidates)
+    if len({c.question for c in candidates}) < len(candidates):
+        candidates = [
+            replace(c, share=least)
+            for c in candidates
+            if chance(seed, "share", c.record_id) < least / c.share
+        ]
+    first: dict[str, _Candidate] = {}
+    for one in sorted(candidates, key=lambda c: chance(seed, "unit", c.record_id)):
+        first.setdefault(one.question, one)
+    return sorted(first.values(), key=lambda c: c.key)
 
 
 def _chosen(candidates: Sequence[_Candidate], count: int, seed: int) -> list[_Candidate]:

@@ -44,7 +44,10 @@ def decisions_sample(
             store, folder, viewer, flagged=flagged, random=random, seed=seed, filters=filters
         )
     for name, stratum in draw.strata.items():
-        out.print(f"{name}: {stratum.drawn} of {stratum.stored} stored decisions")
+        out.print(f"{name}: {stratum.drawn} of {stratum.stored} questions")
+    out.print(f"one decision a question, of {draw.decisions} stored decisions")
+    if draw.unknown:
+        out.print(f"{draw.unknown} decisions without a question count as one question each")
     fit = f"guardrail calibrate fit {folder / LAB} --labels {folder / LABELS}"
     out.print(plain(f"then: {fit} --sample {folder / SAMPLE}"), soft_wrap=True)
 

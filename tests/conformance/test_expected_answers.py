@@ -202,6 +202,7 @@ BY_CHANCE = {
     frozenset({"rouge.rouge_1", "rouge.rouge_l"}),
     frozenset({"nuggets.nugget_weighted", "nuggets.nugget_weighted_strict"}),
     frozenset({"aspect_critique.maliciousness", "toxicity.identity_attack"}),
+    frozenset({"bias.fairness_bias", "bias.group"}),
 }
 """Metrics that agree on these few cases and are defined otherwise: words in order, no partial
-support, and the highest of three labels."""
+support, and twice the highest of three labels."""

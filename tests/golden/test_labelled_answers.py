@@ -169,6 +169,10 @@ def test_a_demo_answer_says_what_is_expected(row: Row) -> None:
     assert set(row["sample"].get("detectors", {})) <= DETECTORS
 
 
+BY_ANOTHER_DETECTOR = {"swapped_entities/1"}
+"""Rewordings that are stopped as the demo's answer is, but by exact facts in place of the model."""
+
+
 def test_every_demo_answer_is_reworded_at_least_twice_with_the_same_expectation() -> None:
     """The demo does not depend on one lucky wording."""
     assert len(DEMO) >= 10
@@ -179,7 +183,9 @@ def test_every_demo_answer_is_reworded_at_least_twice_with_the_same_expectation(
         name, _, number = row["name"].partition("/")
         variants[name] += 1
         assert int(number) == variants[name]
-        assert row["expected"] == expected[name]
+        assert row["expected"]["decision"] == expected[name]["decision"]
+        differs = row["expected"].get("flagged") != expected[name].get("flagged")
+        assert not differs or row["name"] in BY_ANOTHER_DETECTOR
     assert set(variants) == set(expected)
     assert min(variants.values()) >= 2
 

@@ -74,6 +74,14 @@ def contexts_body(contexts: Sequence[Passage]) -> dict[str, Any]:
     return {"contexts": wire_passages(contexts)}
 
 
+def feedback_body(
+    request_id: str, label: str, comment: str | None, item: int | None
+) -> dict[str, Any]:
+    """Return the body of `POST /v1/feedback`, without what was not given."""
+    body = {"request_id": request_id, "label": label, "comment": comment, "item": item}
+    return {key: value for key, value in body.items() if value is not None}
+
+
 def batch_body(items: Sequence[CheckItem], policy: str | None) -> dict[str, Any]:
     """Return the body of `POST /v1/check/batch`; items without a policy get the client's."""
     return {"items": [_batch_item(index, item, policy) for index, item in enumerate(items)]}

@@ -17,7 +17,9 @@ ECHO_CHARS = 24
 WHOLE_WORD_CHARS = 8
 MESSAGE_CHARS = 500
 ELSEWHERE = "[...]"
-FIELDS = frozenset({*StreamOptions.__annotations__, "answer", "items", "text", "line"})
+FIELDS = frozenset(
+    {*StreamOptions.__annotations__, "answer", "items", "text", "line", "item", "label", "comment"}
+)
 
 
 def connection_error(
@@ -126,8 +128,8 @@ def _without(message: str, text: str) -> str:
 def _texts(sent: Mapping[str, Any] | None) -> list[str]:
     texts: list[Any] = []
     for item in (sent or {}).get("items", [sent] if sent else []):
-        passages = [p if isinstance(p, str) else p["text"] for p in item["contexts"]]
-        texts += [item["answer"], item.get("question"), *passages]
+        passages = [p if isinstance(p, str) else p["text"] for p in item.get("contexts", ())]
+        texts += [*map(item.get, ("answer", "question", "comment")), *passages]
     return [text.strip() for text in texts if isinstance(text, str) and text.strip()]
 
 

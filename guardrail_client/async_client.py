@@ -33,6 +33,7 @@ from guardrail_client.types import (
     CheckItem,
     CheckOptions,
     CheckResult,
+    FeedbackLabel,
     StreamOptions,
 )
 
@@ -204,6 +205,34 @@ class AsyncGuardrailClient:
         """
         body = _protocol.contexts_body(contexts)
         return await self._call("POST", "/v1/contexts", _protocol.parse_object, body, timeout)
+
+    async def feedback(
+        self,
+        request_id: str,
+        label: FeedbackLabel,
+        comment: str | None = None,
+        item: int | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """Store a person's word on an answer that was checked; it is durable on return.
+
+        Args:
+            request_id: That of the `CheckResult`.
+            label: `pass` if the answer may be shown, `fail` if not, `abstain` if nobody can tell.
+            comment: Why; the service keeps it as it keeps texts, so by default it does not.
+            item: Place in the batch, from 0; needed where a batch had several items.
+            timeout: Seconds for this call instead of the client's.
+
+        Returns:
+            `request_id`, and as `state` `stored`, or `known` if the same was said before.
+
+        Raises:
+            GuardrailError: If it was not stored. An `APIError` with status 404 if the service keeps
+                no decisions, or none with this request id.
+        """
+        body = _protocol.feedback_body(request_id, label, comment, item)
+        return await self._call("POST", "/v1/feedback", _protocol.parse_object, body, timeout)
 
     async def policies(self) -> list[dict[str, Any]]:
         """Return the loaded policies with their thresholds."""

@@ -16,6 +16,7 @@ Mode = Literal["enforce", "shadow"]
 StopOn = Literal["block", "flag"]
 State = Literal["evaluated", "not_applicable", "unverified", "not_evaluated", "error"]
 Direction = Literal["higher_is_better", "lower_is_better"]
+FeedbackLabel = Literal["pass", "fail", "abstain"]
 _ABSENT: Any = object()
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 import guardrail_client as gc
+from guardrail_service.settings import DecisionSettings
 
 PASSAGES = [
     "Guests may stay for two weeks at most.",
@@ -188,6 +190,37 @@ def test_a_reply_does_not_say_whether_passages_were_sent_before(
     first, again = client.warm(sent), client.warm(sent)
     assert first.pop("request_id") != again.pop("request_id")
     assert first == again == {"sentences": 1, "failed": 0}
+
+
+def test_feedback_without_a_store_is_refused(client: gc.GuardrailClient) -> None:
+    """With what is missing."""
+    with pytest.raises(gc.APIError, match="keeps no decisions") as refused:
+        client.feedback("r1", "pass")
+    assert refused.value.status == 404
+
+
+@pytest.mark.anyio
+async def test_feedback_finds_its_decision(settings: dict[str, Any], tmp_path: Path) -> None:
+    """Of a check, or of one item of a batch; both clients."""
+    url = f"sqlite:///{tmp_path / 'decisions.db'}"
+    settings["decisions"] = DecisionSettings(url=SecretStr(url))
+    with gc.GuardrailClient.in_process(**settings) as client:
+        asked = client.check(ANSWER, contexts=PASSAGES, timeout=60).request_id
+        said = client.feedback(asked, "fail", "Dogs are.", timeout=60)
+        assert said == {"request_id": asked, "state": "stored"}
+        assert client.feedback(asked, "fail", "Dogs are.", timeout=60)["state"] == "known"
+        with pytest.raises(gc.InvalidRequest, match="label"):
+            client.feedback(asked, "good")  # type: ignore[arg-type]
+    async with gc.AsyncGuardrailClient.in_process(**settings) as twin:
+        items: list[gc.CheckItem] = [{"answer": ANSWER}, {"answer": "Breakfast."}]
+        (first, _) = await twin.check_many(items, timeout=60)
+        assert isinstance(first, gc.CheckResult)
+        with pytest.raises(gc.InvalidRequest, match="item"):
+            await twin.feedback(first.request_id, "pass", timeout=60)
+        said = await twin.feedback(first.request_id, "pass", item=1, timeout=60)
+        assert said["state"] == "stored"
+        with pytest.raises(gc.APIError, match="no stored decision"):
+            await twin.feedback("nobody", "pass", timeout=60)
 
 
 def test_two_services_can_run_in_one_process(settings: dict[str, Any]) -> None:

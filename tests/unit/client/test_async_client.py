@@ -50,6 +50,7 @@ async def test_every_other_call_has_its_path(verdict: dict[str, Any]) -> None:
         httpx.Response(200, json={"detectors": []}),
         httpx.Response(200, json={"version": "0.1.0"}),
         httpx.Response(200, json={"sentences": 1}),
+        httpx.Response(200, json={"state": "known"}),
         httpx.Response(200, json={}),
         httpx.Response(503),
     )
@@ -59,6 +60,7 @@ async def test_every_other_call_has_its_path(verdict: dict[str, Any]) -> None:
         assert await client.policies() == await client.detectors() == []
         assert await client.info() == {"version": "0.1.0"}
         assert await client.warm(["one"]) == {"sentences": 1}
+        assert await client.feedback("r1", "abstain") == {"state": "known"}
         assert [await client.ready(), await client.ready()] == [True, False]
     assert [request.url.path for request in seen] == [
         "/v1/check/batch",
@@ -66,6 +68,7 @@ async def test_every_other_call_has_its_path(verdict: dict[str, Any]) -> None:
         "/v1/detectors",
         "/v1/info",
         "/v1/contexts",
+        "/v1/feedback",
         "/readyz",
         "/readyz",
     ]

@@ -129,6 +129,14 @@ def test_an_empty_batch_is_not_sent() -> None:
     assert seen == []
 
 
+def test_a_refusal_of_passages_that_are_sent_ahead_has_its_class() -> None:
+    """A body without an answer is a body."""
+    transport, _ = scripted(httpx.Response(422, json={"error": {"message": "contexts: too many"}}))
+    wrong = pytest.raises(gc.InvalidRequest, match="contexts: too many")
+    with GuardrailClient(transport=transport) as client, wrong:
+        client.warm(["one"])
+
+
 def test_passages_are_sent_ahead_as_they_are_for_a_check() -> None:
     """A str or a mapping with its text; anything else is refused before it is sent."""
     transport, seen = scripted(httpx.Response(200, json={"sentences": 2, "failed": 0}))
@@ -138,6 +146,23 @@ def test_passages_are_sent_ahead_as_they_are_for_a_check() -> None:
             client.warm([7])  # type: ignore[list-item]
     assert [request.url.path for request in seen] == ["/v1/contexts"]
     assert json.loads(seen[0].content) == {"contexts": ["one", {"id": "7", "text": "two"}]}
+
+
+def test_feedback_sends_what_was_given() -> None:
+    """And nothing else; a refusal names the field."""
+    refused = {"code": "invalid_input", "message": "item: missing; expected the place"}
+    transport, seen = scripted(
+        httpx.Response(200, json={"request_id": "r1", "state": "stored"}),
+        httpx.Response(422, json={"error": refused}),
+    )
+    with GuardrailClient(transport=transport) as client:
+        assert client.feedback("r1", "fail", "No pool.", 0)["state"] == "stored"
+        with pytest.raises(gc.InvalidRequest, match="item: missing"):
+            client.feedback("r1", "pass")
+    assert [request.url.path for request in seen] == ["/v1/feedback"] * 2
+    first, second = (json.loads(request.content) for request in seen)
+    assert first == {"request_id": "r1", "label": "fail", "comment": "No pool.", "item": 0}
+    assert second == {"request_id": "r1", "label": "pass"}
 
 
 def test_lists_and_info_are_plain_json() -> None:

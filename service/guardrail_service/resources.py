@@ -79,6 +79,8 @@ class StartCache:
         partial = path.with_suffix(f".{secrets.token_hex(4)}")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not _only_ours(self.folder.stat()):
+                return
             partial.write_bytes(hashlib.sha256(content).digest() + content)
             partial.chmod(0o600)
             partial.replace(path)
@@ -94,10 +96,16 @@ class StartCache:
 
     def _remove_oldest(self) -> None:
         assert self.folder is not None  # noqa: S101 - its caller has looked
-        files = [path for path in self.folder.iterdir() if path.is_file()]
+        files = [path for path in self.folder.iterdir() if _is_kept(path)]
         newest = sorted(files, key=lambda path: path.stat().st_mtime, reverse=True)
         for path in newest[self.MOST_FILES :]:
             path.unlink(missing_ok=True)
+
+
+def _is_kept(path: Path) -> bool:
+    """Return whether a file is of a `StartCache`; others may lie in the folder that was named."""
+    digest = path.name.rpartition("-")[2]
+    return len(digest) == 64 and set(digest) <= set("0123456789abcdef") and path.is_file()
 
 
 def _only_ours(found: os.stat_result) -> bool:

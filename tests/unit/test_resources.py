@@ -67,8 +67,21 @@ def test_a_folder_that_cannot_be_made_keeps_nothing(tmp_path: Path) -> None:
     assert StartCache(None).get("patterns", b"a") is None
 
 
+def test_nothing_is_put_where_others_can_write(folder: Path) -> None:
+    """A folder that is open to all belongs to nobody."""
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    StartCache(folder).put("patterns", b"a", b"content")
+    assert not list(folder.iterdir())
+
+
 def test_the_oldest_files_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """New versions do not fill the disk."""
+    """New versions do not fill the disk, and files of anybody else stay."""
+    folder.mkdir(mode=0o700, parents=True)
+    others = [folder / "keys.json", folder / "decisions-2026.db"]
+    for path in others:
+        path.write_text("not of this cache", "utf-8")
+        os.utime(path, (1, 1))
     monkeypatch.setattr(StartCache, "MOST_FILES", 2)
     cache = StartCache(folder)
     for number in range(3):
@@ -76,7 +89,8 @@ def test_the_oldest_files_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
         for path in folder.iterdir():
             if number == 0:
                 os.utime(path, (1, 1))
-    assert len(list(folder.iterdir())) == 2
+    assert len(list(folder.iterdir())) == 2 + len(others)
+    assert all(path.exists() for path in others)
     assert cache.get("patterns", b"0") is None
     assert cache.get("patterns", b"2") == b"content"
 

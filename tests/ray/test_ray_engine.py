@@ -23,6 +23,7 @@ from guardrail_offline.runs.ray_engine import Cluster
 from guardrail_offline.runs.result_files import read_run
 from guardrail_service.errors import ConfigurationError
 from tests.ray.conftest import started
+from tests.waiting import until
 
 Contents = Callable[[Path], dict[str, bytes]]
 EVALUATORS = ["rouge", "bleu", "answer_strings", "text_matching", "looping", "slow"]
@@ -73,7 +74,7 @@ def test_two_nodes_give_the_bytes_of_one_process(
     assert run(tmp_path, Cluster(workers=3), advance=finished.append)["cases"] == 120
     assert sum(finished) == 120
     assert contents(tmp_path) == contents(alone)
-    assert not workers(), "nobody is left behind"
+    until(lambda: not workers())  # a killed actor's process ends a moment later
 
 
 def test_a_worker_that_is_killed_costs_nothing_but_time(

@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     labels = [
         {
             "case": task["case"],
-            "label": words[task["question"].partition(": ")[2], task["answer"]],
+            "label": words[task["question"], task["answer"]],
             "metric": None,
             "annotator": "the authors",
             "at": datetime.now(UTC).isoformat(timespec="seconds"),

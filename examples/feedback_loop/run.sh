@@ -25,7 +25,7 @@ trap 'kill $service 2> service.end || true' EXIT
 "$python" "$here/production.py" service.sock 0 200
 
 echo "== 2. draw decisions with known probabilities; people label 50"
-"$guardrail" decisions sample --flagged 20 --random 30 --viewer ann --out drawn
+"$guardrail" decisions sample --flagged 15 --random 35 --viewer ann --out drawn
 "$python" "$here/annotator.py" drawn
 "$guardrail" decisions labels drawn
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -248,9 +248,20 @@ class Decisions:
                 for row in connection.execute(select(POLICIES))
             }
 
-    def add_feedback(self, feedback: Feedback) -> FeedbackState:
-        """Store a person's word and return what became of it."""
-        return self.writer.write([], [feedback], again=False)[0]
+    def add_feedback(self, feedback: Feedback, texts: TextMode | None = None) -> FeedbackState:
+        """Store a person's word and return what became of it.
+
+        Args:
+            feedback: The word.
+            texts: What is kept of its comment; None: as the store was opened.
+
+        Raises:
+            ConfigurationError: If keys are needed for this and missing.
+        """
+        writer = self.writer
+        if texts is not None:
+            writer = replace(writer, keeper=TextKeeper(texts, self._keys))
+        return writer.write([], [feedback], again=False)[0]
 
     def delete(self, filters: Filters, reason: str = "deleted") -> int:
         """Delete decisions with texts, feedback and views; return how many.

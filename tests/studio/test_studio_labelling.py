@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from guardrail_offline.calibration.labels import read_labels, verdicts
 from tests.browser.conftest import WAIT_MS
 from tests.studio.conftest import RunningStudio, come_in, label_key, sample, studio_of
+from tests.unit.decisions.monitor.test_watch import drawn
 
 HOSTILE = (
     "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>{{7*7}}"
@@ -160,14 +162,17 @@ def test_hostile_texts_and_names_are_shown_as_texts(browser: Browser, tmp_path: 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_read_and_use_it(browser: Browser, tmp_path: Path, scheme: Any) -> None:
     """No finding of axe, in light and dark, at both widths; nothing is cut off sideways."""
-    folder = sample(tmp_path / "answers", 6)
-    with studio_of(folder, "--work", tmp_path / "work") as running:
+    folder, url = sample(tmp_path / "answers", 6), f"sqlite:///{tmp_path / 'decisions.db'}"
+    drawn(url, np.random.default_rng(1).normal(size=60).tolist())
+    drawn(url, [-2.0] * 60, 60)
+    with studio_of(folder, url, "--work", tmp_path / "work") as running:
         context = browser.new_context(
             color_scheme=scheme, bypass_csp=True, viewport={"width": 1280, "height": 800}
         )
         page = come_in(context, running, "Ada")
         for address in ("/", "/label", "/label/answers", "/calibrate", "/calibrate/answers",
-                        "/compare", "/policies", "/decisions", "/try"):  # fmt: skip
+                        "/compare", "/policies", "/decisions", "/decisions/1", "/promise",
+                        "/try"):  # fmt: skip
             page.goto(running.address + address)
             page.wait_for_load_state("networkidle")
             found = Axe().run(page)
@@ -176,4 +181,6 @@ def test_everybody_can_read_and_use_it(browser: Browser, tmp_path: Path, scheme:
                 page.set_viewport_size({"width": width, "height": 1080})
                 wide = page.evaluate("document.documentElement.scrollWidth")
                 assert wide <= width, (address, wide)
+            if address == "/promise":
+                expect(page.locator("main")).to_contain_text("have moved")
         context.close()

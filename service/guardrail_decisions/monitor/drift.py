@@ -178,6 +178,8 @@ class DriftFinding:
         then: Shares by cell of the scores that thresholds were fitted on, the missing ones last.
         now: The same of the last one to two hundred decisions.
         edges: Scores between the cells.
+        delta: Chance that any metric of the policy is ever called drifted for nothing.
+        drifted_at: When the decision was made that raised the alarm, in seconds; None if none did.
     """
 
     metric: str
@@ -189,6 +191,8 @@ class DriftFinding:
     then: tuple[float, ...] = ()
     now: tuple[float, ...] = ()
     edges: tuple[float, ...] = ()
+    delta: float = DELTA
+    drifted_at: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding for reports and the studio."""
@@ -202,11 +206,17 @@ class DriftFinding:
             "edges": list(self.edges),
             "then": list(self.then),
             "now": list(self.now),
+            "delta": self.delta,
+            "drifted_at": self.drifted_at,
         }
 
 
 def judge_drift(
-    metric: str, watch: DriftWatch | None, metrics: int, delta: float = DELTA
+    metric: str,
+    watch: DriftWatch | None,
+    metrics: int,
+    delta: float = DELTA,
+    drifted_at: float | None = None,
 ) -> DriftFinding:
     """Return whether a metric has drifted.
 
@@ -215,10 +225,11 @@ def judge_drift(
         watch: Its scores; None: nothing is known of how they were.
         metrics: Watched metrics of the policy; each has its part of delta (Bonferroni).
         delta: Chance that any of them is ever called drifted without reason; inside (0, 1).
+        drifted_at: When the wealth first reached its limit, in seconds; None if it never did.
     """
     if watch is None:
-        return DriftFinding(metric, "no_reference")
-    limit = math.log(metrics / delta)
+        return DriftFinding(metric, "no_reference", delta=delta)
+    limit = limit_of(metrics, delta)
     then, now = watch.reference.cells, watch.recent
     return DriftFinding(
         metric=metric,
@@ -230,7 +241,14 @@ def judge_drift(
         then=_shares(then),
         now=_shares(now),
         edges=watch.reference.edges,
+        delta=delta,
+        drifted_at=drifted_at,
     )
+
+
+def limit_of(metrics: int, delta: float) -> float:
+    """Return the logarithm of the wealth that raises the alarm of one of so many metrics."""
+    return math.log(metrics / delta)
 
 
 def stability_index(then: Counts, now: Counts) -> float:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
@@ -303,6 +303,15 @@ def least_labels(bound: float, delta: float = DELTA) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class PathPoint:
+    """The estimate and its interval after so many labels."""
+
+    labels: int
+    share: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
 class PromiseFinding:
     """A promise and what the labels so far say about it.
 
@@ -316,6 +325,7 @@ class PromiseFinding:
         interval: Ends that hold, each with confidence 1 - delta, at all looks together.
         needed: Labels of an even draw below which nothing is said.
         broken_at: When the label was given that broke it, in seconds; None if none did.
+        steps: All looks in their order, for `path`.
     """
 
     promise: Promise
@@ -327,6 +337,25 @@ class PromiseFinding:
     interval: tuple[float, float]
     needed: int
     broken_at: float | None = None
+    steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
+
+    def path(self, points: int = 12) -> list[PathPoint]:
+        """Return the estimate and its interval after the first labels, after more, and so on.
+
+        Args:
+            points: At most so many; the last has all labels.
+        """
+        hits, base, most = _columns(self.steps)
+        labels = np.cumsum([step.labels for step in self.steps])
+        ends = np.unique(np.linspace(1, len(hits), points).astype(int)) if len(hits) else ()
+        return [
+            PathPoint(
+                int(labels[end - 1]),
+                float(hits[:end].sum() / base[:end].sum()),
+                bounds(hits[:end], base[:end], self.delta, most[:end]),
+            )
+            for end in ends
+        ]
 
     @property
     def shown(self) -> bool:
@@ -360,9 +389,7 @@ def judge_promise(promise: Promise, steps: Sequence[Step], delta: float = DELTA)
         delta: Chance, over all looks, that a kept promise is called broken; inside (0, 1).
     """
     ordered = [step for step in sorted(steps, key=lambda step: step.at) if step.base]
-    hits = np.array([step.hits for step in ordered], dtype=np.float64)
-    base = np.array([step.base for step in ordered], dtype=np.float64)
-    most = np.array([step.most for step in ordered], dtype=np.float64)
+    hits, base, most = _columns(ordered)
     limit = -math.log(delta)
     broken = np.flatnonzero(log_wealth(hits, base, promise.bound) >= limit)
     clean = log_wealth(np.zeros_like(base), base, promise.bound, above=False, most=most)
@@ -377,4 +404,12 @@ def judge_promise(promise: Promise, steps: Sequence[Step], delta: float = DELTA)
         interval=bounds(hits, base, delta, most),
         needed=least_labels(promise.bound, delta),
         broken_at=ordered[int(broken[0])].at if broken.size else None,
+        steps=tuple(ordered),
     )
+
+
+def _columns(steps: Sequence[Step]) -> tuple[Vector, Vector, Vector]:
+    """Return hits, base and most of steps; each of shape (n,)."""
+    found = np.array([(step.hits, step.base, step.most) for step in steps], dtype=np.float64)
+    hits, base, most = found.reshape(-1, 3).T
+    return hits, base, most

@@ -16,7 +16,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from guardrail_decisions.monitor import drift as drifting
 from guardrail_decisions.monitor import promise as promising
-from guardrail_decisions.monitor.drift import DriftFinding, DriftWatch, Reference, judge_drift
+from guardrail_decisions.monitor.drift import (
+    DriftFinding,
+    DriftWatch,
+    Reference,
+    judge_drift,
+    limit_of,
+)
 from guardrail_decisions.monitor.promise import (
     LabelledDecision,
     Promise,
@@ -108,14 +114,21 @@ class PolicyFindings:
 
 
 class ScoreWatch:
-    """Every score of one policy that has a reference; see `drift`."""
+    """Every score of one policy that has a reference; see `drift`.
 
-    def __init__(self, calibration: Mapping[str, Any]) -> None:
+    Args:
+        calibration: Of the policy.
+        delta: See `judge_drift`.
+    """
+
+    def __init__(self, calibration: Mapping[str, Any], delta: float = drifting.DELTA) -> None:
         self._watches: dict[tuple[str, str], DriftWatch | None] = {
             (detector, key): None if found is None else DriftWatch(found)
             for detector, key, found in references(calibration)
         }
         self._least_share = 1.0
+        self._delta = delta
+        self._drifted_at: dict[tuple[str, str], float] = {}
 
     @property
     def watches_anything(self) -> bool:
@@ -133,18 +146,27 @@ class ScoreWatch:
             if watch is not None:
                 values = np.array([_score(record, detector, key) for record in records])
                 chances = np.array([chance(record.record_id, key) for record in records])
-                watch.add(values, chances)
+                wealth = watch.add(values, chances)
+                above = np.flatnonzero(wealth >= limit_of(self._watched, self._delta))
+                if above.size:  # the first time stays
+                    at = records[int(above[0])].time.timestamp()
+                    self._drifted_at.setdefault((detector, key), at)
 
     def _is_taken(self, record: DecisionRecord) -> bool:
         self._least_share = min(self._least_share, record.share)
         return chance(record.record_id, "share") < self._least_share / record.share
 
-    def findings(self, delta: float = drifting.DELTA) -> tuple[DriftFinding, ...]:
+    @property
+    def _watched(self) -> int:
+        return sum(watch is not None for watch in self._watches.values())
+
+    def findings(self) -> tuple[DriftFinding, ...]:
         """Return the state of every metric."""
-        watched = sum(watch is not None for watch in self._watches.values())
         return tuple(
-            judge_drift(f"{detector}.{key}", watch, watched, delta)
-            for (detector, key), watch in self._watches.items()
+            judge_drift(
+                ".".join(name), watch, self._watched, self._delta, self._drifted_at.get(name)
+            )
+            for name, watch in self._watches.items()
         )
 
 
@@ -302,7 +324,7 @@ class Watch:
         pause: Callable[[], object],
     ) -> PolicyFindings:
         calibration = policy["calibration"]
-        scores = self._scores.setdefault(sha256, ScoreWatch(calibration))
+        scores = self._scores.setdefault(sha256, ScoreWatch(calibration, self._drift_delta))
         if scores.watches_anything:
             self._read(store, sha256, scores, pause)
         filters = Filters(policy_hash=sha256, labelled=True)
@@ -313,7 +335,7 @@ class Watch:
             policy_hash=sha256,
             decisions=store.count(Filters(policy_hash=sha256)),
             promises=judge_promises(calibration, draws, labelled, self._delta),
-            drift=scores.findings(self._drift_delta),
+            drift=scores.findings(),
             disputed=count_disputed(draws, labelled),
         )
 

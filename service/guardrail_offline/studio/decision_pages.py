@@ -36,6 +36,8 @@ from guardrail_service.types import Decision
 
 router = APIRouter(prefix="/decisions")
 PER_PAGE = 50
+LONGEST_COMMENT = 10_000
+"""As of `POST /v1/feedback`."""
 SAMPLE = 50
 """Decisions to draw if nothing else is said."""
 WORDS: Mapping[str, Decision] = {"flag": "flag", "pass": "pass"}
@@ -181,10 +183,16 @@ def decision_data(store: StoreIn, stored: Stored, person: Person) -> dict[str, A
 
 
 def _said(stored: StoredDecision, person: str) -> list[dict[str, Any]]:
+    """Return everybody's last word on the whole answer."""
+    last = {word.caller: word for word in stored.feedback if word.metric is None}
     return [
-        {"label": word.label, "caller": word.caller, "mine": word.caller == person}
-        for word in stored.feedback
-        if word.metric is None
+        {
+            "label": word.label,
+            "caller": caller,
+            "mine": caller == person,
+            "comment": word.comment,
+        }
+        for caller, word in last.items()
     ]
 
 
@@ -192,19 +200,48 @@ def _said(stored: StoredDecision, person: str) -> list[dict[str, Any]]:
 async def give_feedback(
     request: Request, store: StoreIn, stored: Stored, person: Person
 ) -> Response:
-    """Store this person's word on a decision; the reply comes once it is durable."""
+    """Store this person's word on a decision; the reply comes once it is durable.
+
+    Of a comment is kept what the store kept of the decision's own texts.
+    """
     if "feedback" not in session_of(request).rights:
         raise HTTPException(403, "this key has not the right feedback")
     try:
-        label = checked_mark(json.loads(await request.body())["label"])
+        said = json.loads(await request.body())
+        label = checked_mark(said["label"])
         if label is None:
             raise ValueError
+        comment = _comment(said)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise HTTPException(422, "pass, fail or abstain") from None
-    word = Feedback(stored.record.request_id, label, person, item=stored.record.item)
-    state = await run_in_threadpool(store.add_feedback, word)
+    record = stored.record
+    word = Feedback(record.request_id, label, person, item=record.item, comment=comment)
+    kept = stored.text_mode if comment else None
+    try:
+        state = await run_in_threadpool(store.add_feedback, word, kept)
+    except ConfigurationError:
+        raise HTTPException(
+            422, "comments are encrypted or hashed here; start the studio with --decision-keys"
+        ) from None
     now = await run_in_threadpool(store.at, stored.key)
     return JSONResponse({"state": state, "feedback": _said(now or stored, person)})
+
+
+def _comment(said: Mapping[str, Any]) -> str | None:
+    """Return the comment of a word, None without one.
+
+    Raises:
+        HTTPException: 422 if it is no text, or too long.
+    """
+    comment = said.get("comment") or ""
+    try:
+        comment.encode()
+        if len(comment) > LONGEST_COMMENT:
+            raise ValueError
+    except (AttributeError, ValueError):  # no text, half a character, or too long
+        wanted = f"comment: a text of at most {LONGEST_COMMENT} characters"
+        raise HTTPException(422, wanted) from None
+    return comment.strip() or None
 
 
 @router.post("/sample")

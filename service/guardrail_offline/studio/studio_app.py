@@ -12,6 +12,7 @@ from guardrail_offline.studio import (
     decision_pages,
     label_pages,
     policy_pages,
+    promise_pages,
     studio_pages,
     try_pages,
 )
@@ -24,6 +25,7 @@ ROUTERS = (
     label_pages.router,
     calibrate_pages.router,
     policy_pages.router,
+    promise_pages.router,
     compare_pages.router,
     try_pages.router,
 )

@@ -34,6 +34,7 @@ PARTS = (
     ("/label", "Label"),
     ("/calibrate", "Calibrate"),
     ("/policies", "Policies"),
+    ("/promise", "Promise"),
     ("/compare", "Compare"),
     ("/try", "Try"),
 )

@@ -9,7 +9,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
+from guardrail_decisions.monitor.watch import PolicyFindings, Watch
 from guardrail_decisions.reading import Decisions, open_decisions
 from guardrail_offline.calibration.labels import read_looks
 from guardrail_offline.calibration.sampling import draw, sample_text, task_text
@@ -51,6 +53,16 @@ class Workspace:
     labs: dict[str, Path] = field(default_factory=dict)
     store: Decisions | None = None
     policies: Path | None = None
+    _watch: Watch = field(default_factory=Watch)
+    _looking: Lock = field(default_factory=Lock)
+
+    def findings(self) -> tuple[PolicyFindings, ...]:
+        """Return promises and drift of the store's policies; later looks read what is new."""
+        if self.store is None:
+            return ()
+        with self._looking:
+            self._watch.refresh(self.store)
+            return self._watch.findings
 
     def overview(self) -> list[LabellingSummary]:
         """Return all labellings with their state."""

@@ -6,10 +6,11 @@ const KEPT = {
   none: "Texts are not kept by this store.", hashes: "Only hashes of the texts are kept.",
   redacted: "Parts that the policy withheld are replaced.", full: "",
 };
+const comment = document.getElementById("comment"); // not there where nothing would be kept
 const WORDS = { pass: "good", fail: "bad", abstain: "cannot tell" };
 
 function drawFeedback(feedback) {
-  find("said").replaceChildren(...feedback.map((one) => make("span", { class: `chip ${{ pass: "good", fail: "bad" }[one.label] || "open"}` }, `${WORDS[one.label]}, ${one.mine ? "you" : one.caller}`)));
+  find("said").replaceChildren(...feedback.map((one) => make("span", { class: `chip ${{ pass: "good", fail: "bad" }[one.label] || "open"}` }, `${WORDS[one.label]}, ${one.mine ? "you" : one.caller}${one.comment ? `: “${one.comment}”` : ""}`)));
   for (const id of ["pass", "fail", "abstain"])
     find(id).setAttribute("aria-pressed", String(feedback.some((one) => one.mine && one.label === id)));
 }
@@ -17,7 +18,7 @@ function drawFeedback(feedback) {
 async function say(label) {
   find("saved").textContent = "Saving…";
   try {
-    const reply = await ask(`${root}/feedback`, "POST", { label });
+    const reply = await ask(`${root}/feedback`, "POST", { label, comment: comment?.value || null });
     drawFeedback(reply.feedback);
     find("saved").textContent = reply.state === "known" ? "Said before" : "Saved";
   } catch (error) {
@@ -27,9 +28,13 @@ async function say(label) {
   }
 }
 
-const KEYS = { p: () => say("pass"), f: () => say("fail"), a: () => say("abstain"), ArrowRight: () => find("older")?.click(), ArrowLeft: () => find("newer")?.click() };
+const KEYS = { p: () => say("pass"), f: () => say("fail"), a: () => say("abstain"), ArrowRight: () => find("older")?.click(), ArrowLeft: () => find("newer")?.click(), c: () => comment?.focus() };
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  if (event.target === comment) {
+    if (event.key === "Escape" || (event.key === "Enter" && !event.isComposing)) comment.blur();
+    return;
+  }
   const act = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (act) { event.preventDefault(); act(); }
 });
@@ -45,6 +50,7 @@ try {
   find("decision").replaceChildren(make("section", { class: "sheet", tabindex: "0", "aria-label": "Texts" }, view[0], ...parts, ...view.slice(1, place)),
     make("section", { class: "sheet", tabindex: "0", "aria-label": "Checks" }, ...view.slice(place)));
   drawFeedback(content.feedback);
+  if (comment && !comment.value) comment.value = content.feedback.find((one) => one.mine)?.comment || "";
 } catch (error) {
   find("trouble").hidden = false;
   find("trouble").textContent = error.message || "The studio does not answer.";

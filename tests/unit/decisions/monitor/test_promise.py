@@ -204,7 +204,10 @@ def test_both_ends_hold_at_all_looks_together() -> None:
 def test_the_order_of_steps_is_that_of_their_labels() -> None:
     """So that a store read twice gives one finding."""
     steps = even_steps("false_flag", answers(np.random.default_rng(9), 80, 0.3))
-    assert judge_promise(RATE, steps) == judge_promise(RATE, steps[::-1])
+    found = judge_promise(RATE, steps)
+    assert found == judge_promise(RATE, steps[::-1])
+    last = found.path()[-1]
+    assert (last.labels, last.share, last.interval) == (found.labels, found.share, found.interval)
 
 
 @pytest.mark.parametrize(

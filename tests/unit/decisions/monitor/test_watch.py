@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from threading import Event
@@ -27,6 +28,7 @@ from guardrail_service.policy.decide import Policy
 from guardrail_service.server.decisions import DecisionRecord, Mark
 from guardrail_service.types import Direction, MetricResult
 from tests.unit.decisions.made_up import NOON, SCORED, reader, record, store
+from tests.unit.decisions.made_up import word as said_of
 
 PROMISED: dict[str, Any] = {
     "target": {"kind": "false_flag_rate", "scope": "joint", "alpha": 0.1, "delta": 0.1},
@@ -62,6 +64,24 @@ def stored(url: str, scores: Sequence[float], start: int = 0, **changes: Any) ->
             assert opened.offer(scored(number, float(score), **changes))
 
 
+def drawn(url: str, scores: Sequence[float], start: int = 0) -> None:
+    """Store decisions, draw them all evenly, and call every answer good a day later."""
+    stored(url, scores, start)
+    flagged = sum(score < -1 for score in scores)
+    counts = {"flagged": flagged, "passed": len(scores) - flagged}
+    numbers = range(start, start + len(scores))
+    body = {
+        "policy_hash": POLICY.sha256,
+        "strata": {name: {"population": n, "drawn": n} for name, n in counts.items()},
+        "members": [{"record_id": f"{n:032}", "probability": 1.0} for n in numbers],
+    }
+    with reader(url) as opened:
+        opened.writer.draw(f"d{start}", NOON.isoformat(), json.dumps(body))
+        day = NOON + timedelta(days=1)
+        words = [said_of(n, draw=f"d{start}", time=day + timedelta(seconds=n)) for n in numbers]
+        assert set(opened.writer.write([], words, again=False)) == {"stored"}
+
+
 def test_a_refresh_reads_what_is_new(url: str) -> None:
     """Looking twice is looking once at both; the metric without a reference says so."""
     scores = np.random.default_rng(1).normal(size=90)
@@ -74,6 +94,7 @@ def test_a_refresh_reads_what_is_new(url: str) -> None:
     with reader(url) as opened:
         whole.refresh(opened)
     (found,), (at_once,) = watch.findings, whole.findings
+    assert (found.drift[0].delta, found.drift[0].drifted_at) == (0.01, None)
     for one, other in zip(found.drift, at_once.drift, strict=True):
         assert one.log_evidence == pytest.approx(other.log_evidence)
         assert dataclasses.replace(one, log_evidence=other.log_evidence) == other
@@ -89,6 +110,8 @@ def test_moved_scores_raise_the_alarm_in_the_metrics(url: str) -> None:
     watch = Watch()
     with reader(url) as opened:
         watch.refresh(opened)
+    moved = watch.findings[0].drift[0]
+    assert (moved.state, moved.drifted_at) == ("drifted", NOON.timestamp())
     found = {metric.name: metric.samples for metric in watch.figures()}
     (alarm,) = found["guardrail_drift_alarm"]
     assert (alarm.value, alarm.labels["metric"]) == (1, "groundedness.groundedness")

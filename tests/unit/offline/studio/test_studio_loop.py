@@ -6,9 +6,13 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sqlalchemy import select
 
 from guardrail_decisions.keys import new_key
+from guardrail_decisions.reading import Decisions
+from guardrail_decisions.tables import FEEDBACK
 from guardrail_offline.calibration.labels import read_labels
 from guardrail_offline.calibration.scored_lab import LabCase, ScoredLab, write_lab
 from guardrail_offline.evaluators.result import Score
@@ -20,7 +24,8 @@ from guardrail_service.policy.versions import add_version, promote, read_policy
 from guardrail_service.server.decisions import Recorder
 from guardrail_service.server.schemas import CheckRequest
 from guardrail_service.types import Passage, Sample
-from tests.unit.decisions.made_up import settings, store
+from tests.unit.decisions.made_up import filled, settings, store
+from tests.unit.decisions.monitor.test_watch import drawn
 from tests.unit.offline.studio.conftest import PAGE, Browser
 
 pytestmark = pytest.mark.anyio
@@ -141,9 +146,73 @@ async def test_a_read_decision_is_noted(browser: Browser, workspace: Workspace) 
     assert shown["answer"].endswith(HOSTILE)
     assert shown["detectors"]["text_matching"]["flagged"]
     assert [view.viewer for view in opened.views()][before:] == ["Ada"]
-    for _ in range(2):
-        reply = await browser.post(f"/decisions/{first.key}/feedback", json={"label": "fail"})
-    assert reply.json()["feedback"] == [{"label": "fail", "caller": "Ada", "mine": True}]
+    address = f"/decisions/{first.key}/feedback"
+    said = {"label": "fail", "caller": "Ada", "mine": True, "comment": HOSTILE}
+    await browser.post(address, json={"label": "pass"})
+    for state in ("stored", "known"):
+        reply = await browser.post(address, json={"label": "fail", "comment": HOSTILE})
+        assert reply.json() == {"state": state, "feedback": [said]}
+    assert kept_comments(opened) == [("full", True)]
+    for comment in ("x" * 10_001, 7, "\ud800"):
+        body = json.dumps({"label": "fail", "comment": comment})
+        assert (await browser.post(address, content=body)).status_code == 422
+
+
+def kept_comments(opened: Decisions) -> list[tuple[str, bool]]:
+    """Return how each comment is stored, and whether it is encrypted."""
+    with opened.writer.database.reading() as connection:
+        rows = connection.execute(select(FEEDBACK).where(FEEDBACK.c.comment.is_not(None)))
+        return [(row.mode, HOSTILE not in row.comment) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("texts", "comment"), [("none", None), ("redacted", "Mail [EMAIL]."), ("hashes", None)]
+)
+async def test_a_comment_is_kept_as_the_texts_are(
+    judge: StudioJudge, tmp_path: Path, texts: str, comment: str | None
+) -> None:
+    """Not at all, without what is personal, or as a hash, which takes a key."""
+    url, keys_file = f"sqlite:///{tmp_path / 'decisions.db'}", tmp_path / "keys"
+    keys_file.write_text(new_key())
+    filled(url, 1, texts=texts, keys_file=keys_file)
+    workspace = open_workspace(tmp_path / "work", [url], None, keys_file)
+    studio = Studio(Access(8090), workspace, judge)
+    async with Browser(studio) as client:
+        await client.come_in(studio)
+        shown = await client.get("/decisions/1", headers=PAGE)
+        assert ('id="comment"' in shown.text) == (texts != "none")
+        body = {"label": "fail", "comment": "Mail ann@example.com."}
+        reply = await client.post("/decisions/1/feedback", json=body)
+        assert reply.json()["feedback"][0]["comment"] == comment
+    workspace.close()
+
+
+async def test_promises_and_drift_are_shown(judge: StudioJudge, tmp_path: Path) -> None:
+    """As the report has them: kept and nothing moved, then broken and moved; with a picture."""
+    url = f"sqlite:///{tmp_path / 'decisions.db'}"
+    scores = np.random.default_rng(1).normal(size=60).tolist()
+    flagged = sum(score < -1 for score in scores)
+    drawn(url, scores)
+    workspace = open_workspace(tmp_path / "work", [url])
+    studio = Studio(Access(8090), workspace, judge)
+    async with Browser(studio) as client:
+        await client.come_in(studio)
+        shown = (await client.get("/promise", headers=PAGE)).text
+        for words in ("at most 10.0% of good answers flagged", "Kept so far", "as before",
+                      f"{flagged} of 60 labels", "at most 1.0%", 'class="band"'):  # fmt: skip
+            assert words in shown
+        assert "have moved" not in shown
+        drawn(url, [-2.0] * 60, 60)
+        shown = (await client.get("/promise", headers=PAGE)).text
+        for words in ("Broken", f"{60 + flagged} of 120 labels", "since 2026-11-24 12:01",
+                      "have moved", "2026-11-23 12:00 UTC"):  # fmt: skip
+            assert words in shown
+    workspace.close()
+
+
+async def test_without_decisions_nothing_is_promised(browser: Browser) -> None:
+    """A policy that is not calibrated says so."""
+    assert "not calibrated" in (await browser.get("/promise", headers=PAGE)).text
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from guardrail_offline.calibration.labels import read_labels, verdicts
 from tests.browser.conftest import WAIT_MS
 from tests.studio.conftest import RunningStudio, come_in, label_key, sample, studio_of
+from tests.unit.decisions.made_up import filled
 from tests.unit.decisions.monitor.test_watch import drawn
 
 HOSTILE = (
@@ -163,8 +164,9 @@ def test_hostile_texts_and_names_are_shown_as_texts(browser: Browser, tmp_path: 
 def test_everybody_can_read_and_use_it(browser: Browser, tmp_path: Path, scheme: Any) -> None:
     """No finding of axe, in light and dark, at both widths; nothing is cut off sideways."""
     folder, url = sample(tmp_path / "answers", 6), f"sqlite:///{tmp_path / 'decisions.db'}"
-    drawn(url, np.random.default_rng(1).normal(size=60).tolist())
-    drawn(url, [-2.0] * 60, 60)
+    filled(url, 1, texts="redacted")
+    drawn(url, np.random.default_rng(1).normal(size=60).tolist(), 1)
+    drawn(url, [-2.0] * 60, 61)
     with studio_of(folder, url, "--work", tmp_path / "work") as running:
         context = browser.new_context(
             color_scheme=scheme, bypass_csp=True, viewport={"width": 1280, "height": 800}
@@ -183,4 +185,10 @@ def test_everybody_can_read_and_use_it(browser: Browser, tmp_path: Path, scheme:
                 assert wide <= width, (address, wide)
             if address == "/promise":
                 expect(page.locator("main")).to_contain_text("have moved")
+            if address == "/decisions/1":
+                page.keyboard.press("c")
+                page.keyboard.type("a fee")
+                page.keyboard.press("Enter")
+                page.keyboard.press("f")
+                expect(page.locator("#said")).to_have_text("bad, you: “a fee”")
         context.close()

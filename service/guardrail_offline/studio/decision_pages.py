@@ -40,6 +40,8 @@ LONGEST_COMMENT = 10_000
 """As of `POST /v1/feedback`."""
 SAMPLE = 50
 """Decisions to draw if nothing else is said."""
+_LAST_DAY = datetime(9999, 12, 31, tzinfo=UTC)
+"""No day follows it: until then is until any time."""
 WORDS: Mapping[str, Decision] = {"flag": "flag", "pass": "pass"}
 
 
@@ -91,7 +93,9 @@ def _day(text: str | None, name: str, *, after: bool = False) -> datetime | None
         day = datetime.combine(datetime.strptime(text, "%Y-%m-%d").date(), time(), UTC)  # noqa: DTZ007 - the zone is added
     except ValueError:
         raise HTTPException(422, f"{name}: a day as 2026-01-31") from None
-    return day + timedelta(days=1) if after else day
+    if not after:
+        return day
+    return day + timedelta(days=1) if day < _LAST_DAY else None
 
 
 @router.get("")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import lzma
 import shutil
 import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -29,6 +31,10 @@ _SMALL = 2**20
 _BLOCK = 2**20
 _LEFT_OUT = {"work"}
 """Folders of shards: a finished run needs them no more, but to be gone on with."""
+_CORRUPT = (
+    OSError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error,
+    lzma.LZMAError,
+)  # fmt: skip
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -88,7 +94,7 @@ def receive(archive: Path, root: Path) -> WorkflowFolder:
                 members = _checked(archive, packed)
                 for member in members:
                     _unpack(archive, packed, member, inside)
-        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        except _CORRUPT as error:
             expected = "a zip of guardrail workflow share"
             raise ConfigurationError(str(archive), type(error).__name__, expected) from error
         _refuse_no_workflow(archive, WorkflowFolder(inside))

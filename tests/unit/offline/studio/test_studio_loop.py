@@ -220,6 +220,7 @@ async def test_without_decisions_nothing_is_promised(browser: Browser) -> None:
     [
         ("/decisions/0", 404), ("/decisions/99999999999999999999", 404), ("/decisions/x", 422),
         ("/decisions?decision=maybe", 422), ("/decisions?since=yesterday", 422),
+        ("/decisions?until=9999-12-31", 200), ("/decisions?since=9999-12-31", 200),
         ("/decisions?before=%27%3B&caller=%27%20OR%201=1", 200), ("/policies/..%2f..", 405),
         ("/policies/none", 404), ("/compare?kind=policies&before=/etc/passwd&after=x&over=y", 422),
         ("/compare?kind=runs&before=../x&after=y", 422), ("/calibrate/none", 404),

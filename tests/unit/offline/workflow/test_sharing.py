@@ -133,6 +133,22 @@ def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
         receive(tmp_path / "in.zip", tmp_path)
 
 
+@pytest.mark.parametrize(
+    "packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=["z", "bz2", "xz"]
+)
+def test_a_corrupt_stream_is_refused_whole(tmp_path: Path, packing: int) -> None:
+    """Each packer has an error of its own; all of them are one message."""
+    archive, head = tmp_path / "in.zip", 30 + len("workflow.json")
+    with zipfile.ZipFile(archive, "w", packing) as packed:
+        packed.writestr("workflow.json", "{}" * 500)
+    content = bytearray(archive.read_bytes())
+    content[head : head + 8] = bytes(one ^ 0xFF for one in content[head : head + 8])
+    archive.write_bytes(content)
+    with pytest.raises(ConfigurationError, match="a zip of guardrail workflow share"):
+        receive(archive, tmp_path / "w")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.zip"]
+
+
 def test_a_workflow_in_use_is_not_deleted(folder: WorkflowFolder) -> None:
     """Afterwards it is, with everything."""
     with locked(folder), pytest.raises(ConfigurationError, match="one writer at a time"):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from sqlalchemy import make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from guardrail_decisions.database import Database
 from guardrail_decisions.keys import Keys
@@ -52,6 +52,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 UPKEEP_S = 600.0
 """Seconds between two looks for decisions that are too old."""
 REASONS = ("queue", "fault", "spool", "closing")
+REFUSED = (DataError, IntegrityError, ValueError, OverflowError)
+"""A database or its driver says so of a row that it will never take, however often it is tried."""
 
 
 @dataclass
@@ -297,6 +299,8 @@ class SqlStore:
         words = [w.what for w in batch.feedback if isinstance(w.what, Feedback)]
         try:
             states = self._writer.write(batch.decisions, words, again=batch.again)
+        except REFUSED:
+            return self._stored_one_by_one(batch)
         except SQLAlchemyError as error:
             self._went_away(error)
             return False
@@ -306,6 +310,46 @@ class SqlStore:
         self._came_back()
         self._acknowledge(batch)
         return True
+
+    def _stored_one_by_one(self, batch: _Batch) -> bool:
+        """Store each row of a batch alone, because one is refused; only that one is lost.
+
+        Rows that are done leave the batch. Returns False if the database went away meanwhile.
+        """
+        try:
+            while batch.decisions:
+                if self._is_taken(batch.decisions[0]):
+                    self._acknowledge(_Batch(of=batch.of[:1]))
+                else:
+                    self._lose(batch.of[:1], "fault")
+                del batch.decisions[0], batch.of[0]
+            while batch.feedback:
+                self._say_alone(batch.feedback[0])
+                del batch.feedback[0]
+        except SQLAlchemyError as error:
+            self._went_away(error)
+            return False
+        self._came_back()
+        return True
+
+    def _is_taken(self, decision: Prepared) -> bool:
+        try:
+            self._writer.write([decision], again=True)
+        except REFUSED as error:
+            _LOG.error("a decision is lost: the database refuses its row (%s)", _cause(error))
+            return False
+        return True
+
+    def _say_alone(self, waiting: _Waiting) -> None:
+        if not isinstance(waiting.what, Feedback):
+            return
+        try:
+            (waiting.state,) = self._writer.write([], [waiting.what], again=False)
+        except REFUSED as error:
+            _LOG.error("feedback is lost: the database refuses its row (%s)", _cause(error))
+            waiting.end(stored=False)
+        else:
+            waiting.end(stored=True)
 
     def _is_spooled(self, batch: _Batch) -> bool:
         """Return whether the spool took the decisions; feedback has to wait for the database."""
@@ -329,12 +373,18 @@ class SqlStore:
         try:
             for part in iter(lambda: list(islice(lines, MOST_AT_ONCE)), []):
                 self._lost["spool"] += part.count(None)
-                self._writer.write([found for found in part if found is not None], again=True)
+                self._from_spool([found for found in part if found is not None])
         except SQLAlchemyError as error:
             self._went_away(error)
             return False
         self._spool.clear()
         return True
+
+    def _from_spool(self, decisions: Sequence[Prepared]) -> None:
+        try:
+            self._writer.write(decisions, again=True)
+        except REFUSED:
+            self._lost["fault"] += sum(not self._is_taken(found) for found in decisions)
 
     def _lose(self, waiting: Iterable[_Waiting], reason: str) -> None:
         for lost in waiting:
@@ -343,8 +393,7 @@ class SqlStore:
 
     def _went_away(self, error: SQLAlchemyError) -> None:
         if not self._is_away:
-            cause = type(getattr(error, "orig", None) or error).__name__
-            _LOG.error("the database of decisions is away (%s); decisions wait", cause)
+            _LOG.error("the database of decisions is away (%s); decisions wait", _cause(error))
         self._is_away = True
 
     def _came_back(self) -> None:
@@ -374,3 +423,8 @@ class SqlStore:
             purge_older(self._writer.database, self._writer.keys, days)
         except SQLAlchemyError as error:
             self._went_away(error)
+
+
+def _cause(error: Exception) -> str:
+    """Return what kind of fault it is; its message may have values of the row."""
+    return type(getattr(error, "orig", None) or error).__name__

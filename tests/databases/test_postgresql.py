@@ -26,6 +26,7 @@ from tests.unit.decisions.test_chain import (
 from tests.unit.decisions.test_store import (
     test_a_decision_comes_back_as_it_was,
     test_a_required_record_is_durable_when_it_is_acknowledged,
+    test_a_row_that_the_database_refuses_is_lost_alone,
     test_decisions_are_ordered_by_when_they_were_stored_not_by_their_clock,
     test_feedback_is_idempotent_and_a_new_word_stands_behind_the_old_one,
     test_feedback_on_a_batch_names_the_item,
@@ -38,6 +39,7 @@ SHARED = [
     test_a_decision_comes_back_as_it_was,
     test_a_noted_head_shows_that_a_store_was_set_back,
     test_a_required_record_is_durable_when_it_is_acknowledged,
+    test_a_row_that_the_database_refuses_is_lost_alone,
     test_decisions_are_ordered_by_when_they_were_stored_not_by_their_clock,
     test_feedback_is_idempotent_and_a_new_word_stands_behind_the_old_one,
     test_feedback_on_a_batch_names_the_item,
@@ -189,3 +191,13 @@ def test_migrating_twice_at_once_is_migrating_once(either: str) -> None:
     database = Database(either)
     assert database.version() == "0002"
     database.close()
+
+
+def test_a_nul_is_no_absence_of_the_database(url: str) -> None:
+    """PostgreSQL has no form for it; what comes after is stored."""
+    with store(url, audit="required") as opened:
+        with pytest.raises(NotRecorded):
+            opened.add_feedback(word(0, request_id="a\0"))
+        assert not opened.keep(record(1, request_id="b\0"))
+        assert opened.keep(record(2))
+        assert opened.problem() is None

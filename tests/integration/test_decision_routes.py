@@ -63,8 +63,12 @@ def test_feedback_finds_its_decision(http: TestClient, url: str) -> None:
         ({"request_id": "nobody", "label": "good"}, 422),
         ({"label": "pass"}, 422),
         ({"request_id": "x" * 65, "label": "pass"}, 422),
+        ({"request_id": "a\0", "label": "pass"}, 422),
+        ({"request_id": "a b", "label": "pass"}, 422),
+        ({"request_id": "x", "label": "pass", "metric": "facts\0"}, 422),
+        ({"request_id": "x-1_a.B", "label": "pass", "metric": "facts.unsupported"}, 404),
     ],
-    ids=["unknown", "label", "no id", "long id"],
+    ids=["unknown", "label", "no id", "long id", "NUL", "space", "NUL in metric", "every sign"],
 )
 def test_feedback_that_does_not_fit_is_refused(
     http: TestClient, body: dict[str, Any], status: int

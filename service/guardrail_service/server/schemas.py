@@ -160,7 +160,10 @@ class FeedbackRequest(_Request):
     )
 
     request_id: str = Field(
-        min_length=1, max_length=64, description="That of the reply, also in `X-Request-Id`."
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z0-9_.-]+$",
+        description="That of the reply, also in `X-Request-Id`.",
     )
     label: Literal["pass", "fail", "abstain"] = Field(
         description="The answer may be shown, may not, or this person cannot tell."
@@ -172,7 +175,10 @@ class FeedbackRequest(_Request):
         None, ge=0, le=100_000, description="Place in the batch, from 0; needed for several items."
     )
     metric: str | None = Field(
-        None, max_length=128, description="The metric it is about, `detector.metric`; unset: all."
+        None,
+        max_length=128,
+        pattern=r"^[^\x00-\x1F\x7F]+$",
+        description="The metric it is about, `detector.metric`; unset: all.",
     )
 
 

@@ -6,12 +6,13 @@ import dataclasses
 import threading
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from guardrail_decisions.database import lock_head
 from guardrail_decisions.reading import Filters, from_json, to_json
-from guardrail_service.errors import ConfigurationError
+from guardrail_service.errors import ConfigurationError, NotRecorded
 from guardrail_service.server.decisions import ShadowDecision
 from tests.unit.decisions.made_up import NOON, filled, reader, record, settings, store, word
 
@@ -183,3 +184,35 @@ def test_nobody_else_can_read_a_new_file(tmp_path: Path) -> None:
         modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert set(modes.values()) == {0o600}
     assert settings("sqlite:///x").texts == "none"
+
+
+def test_a_row_that_the_database_refuses_is_lost_alone(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Decisions and feedback beside it are stored."""
+    refused: Any = None
+    with store(url) as opened:
+        for number in range(5):
+            opened.offer(record(number, caller=refused if number == 2 else "app"))
+        opened.offer(record(5, request_id="secret \ud800"))
+        assert opened.add_feedback(word(4)) == "stored"
+        assert opened.keep(record(6))
+        with pytest.raises(NotRecorded):
+            opened.add_feedback(word(4, caller=refused))
+        assert opened.add_feedback(word(3)) == "stored"
+        assert opened.problem() is None
+    figures = {
+        (sample.name, sample.labels.get("reason")): sample.value
+        for metric in opened.figures()
+        for sample in metric.samples
+    }
+    assert figures["guardrail_decisions_lost_total", "fault"] == 2
+    assert figures["guardrail_decisions_stored_total", None] == 5
+    assert "secret" not in caplog.text
+    assert "away" not in caplog.text
+    assert caplog.text.count("the database refuses its row") == 3
+    with reader(url) as stored:
+        assert [f.record.request_id for f in stored.decisions()] == [
+            f"request-{number}" for number in (0, 1, 3, 4, 6)
+        ]
+        assert stored.verify().intact

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from guardrail_service.errors import ConfigurationError, choices
@@ -118,6 +118,16 @@ class DecisionSettings(BaseSettings):
     wait_s: float = Field(
         5.0, gt=0, description="Seconds that an answer or feedback waits to become durable."
     )
+
+    @model_validator(mode="after")
+    def _records_all_that_is_required(self) -> DecisionSettings:
+        if self.audit == "required" and self.share < 1:
+            raise ConfigurationError(
+                "GUARDRAIL_DECISIONS_SHARE",
+                f"{self.share}, with GUARDRAIL_DECISIONS_AUDIT=required",
+                "1, so that no answer leaves without a record",
+            )
+        return self
 
 
 def _keys_in(file: Path) -> list[str]:

@@ -103,6 +103,15 @@ def test_a_value_out_of_range_is_refused(
         Settings()
 
 
+def test_answers_that_must_be_recorded_are_all_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share of them would let the others leave without a record."""
+    monkeypatch.setenv("GUARDRAIL_DECISIONS_SHARE", "0.5")
+    assert Settings().decisions.share == 0.5
+    monkeypatch.setenv("GUARDRAIL_DECISIONS_AUDIT", "required")
+    with pytest.raises(ConfigurationError, match="GUARDRAIL_DECISIONS_SHARE"):
+        Settings()
+
+
 def test_an_unknown_field_is_refused() -> None:
     """In code, where it can only be a mistake; the environment may hold other programs' names."""
     with pytest.raises(ValidationError):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from typing import Any
 
+import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
@@ -22,6 +26,7 @@ from guardrail_service.server.decisions import (
 )
 from guardrail_service.server.dialects import add_dialects
 from guardrail_service.server.runtime import Runtime
+from guardrail_service.server.service import MOST_FEEDBACK
 from guardrail_service.settings import DecisionSettings
 
 ANSWER = "New employees get 25 days of paid leave."
@@ -170,3 +175,31 @@ def test_a_full_store_never_keeps_an_answer_back_unless_a_record_is_required(
     assert json.loads(last)["error"]["code"] == "not_recorded"
     assert http.get("/readyz").status_code == 503
     assert store.records == []
+
+
+def test_feedback_that_waits_holds_up_nothing_else(
+    http: TestClient, store: ListStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some words wait for a store that is away, more are refused; checks and probes go on."""
+    away = threading.Event()
+
+    def waits(feedback: Feedback) -> FeedbackState:
+        assert away.wait(60)
+        return "stored"
+
+    def say(_: int) -> httpx.Response:
+        return http.post("/v1/feedback", json={"request_id": "x", "label": "fail"})
+
+    monkeypatch.setattr(store, "add_feedback", waits)
+    with ThreadPoolExecutor(MOST_FEEDBACK + 40) as callers:
+        said = [callers.submit(say, number) for number in range(MOST_FEEDBACK + 40)]
+        refused = [done.result() for done in islice(as_completed(said), 40)]
+        assert http.get("/readyz").status_code == 200
+        assert http.post("/v1/check", json=SAMPLE).status_code == 200
+        assert not all(done.done() for done in said)
+        away.set()
+    assert {reply.status_code for reply in refused} == {429}
+    assert refused[0].json()["error"]["code"] == "overloaded"
+    assert refused[0].headers["Retry-After"] == "5"
+    assert sum(done.result().status_code == 200 for done in said) == MOST_FEEDBACK
+    assert say(0).status_code == 200

@@ -14,7 +14,7 @@ import hmac
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -257,13 +257,13 @@ def require(right: Right) -> None:
         raise Forbidden(f"this key lacks the right {right!r}")
 
 
-def needs(right: Right) -> Callable[[Request], None]:
+def needs(right: Right) -> Callable[[Request], Awaitable[None]]:
     """Return a dependency of routes whose callers need a right.
 
     Without keys, whoever is on this machine or asks the port for operations may reload policies.
     """
 
-    def check(request: Request) -> None:
+    async def check(request: Request) -> None:
         if right == "admin" and IDENTITY.get() is ANONYMOUS:
             if getattr(request.state, "is_operations", False) or _is_near(request):
                 return

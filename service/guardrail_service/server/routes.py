@@ -114,7 +114,8 @@ _UNKNOWN: dict[str, Any] = {
 _KEYED: dict[int | str, dict[str, Any]] = {401: _ERRORS[401]}
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:
+    # Not a plain function: those wait for a thread, and work that is slow may hold all of them.
     service: Service = request.app.state.service
     return service
 

@@ -16,7 +16,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fastapi import HTTPException
-from starlette.concurrency import run_in_threadpool
 
 from guardrail_service.errors import (
     Cancelled,
@@ -62,6 +61,8 @@ STARTED = 256
 HELD_PER_FREE = 3
 """Places that one caller may hold for each that is free, while others hold some: one beside little
 else has three quarters of all, two that want everything three sevenths each."""
+FEEDBACK_THREADS, MOST_FEEDBACK = 4, 32
+"""Threads that wait until a word is durable, and words at a time; further ones are refused."""
 Caller = str
 """`key` and its id, or an address where there are no keys."""
 Gone = Callable[[], Awaitable[None]]
@@ -98,6 +99,8 @@ class Service:
         self._running = 0
         self._of: Counter[Caller] = Counter()
         self._threads = _started(self._limits.concurrent_requests)
+        self._feedback_threads = ThreadPoolExecutor(FEEDBACK_THREADS, "feedback")
+        self._words = threading.BoundedSemaphore(MOST_FEEDBACK)
         self.shadows = Shadows(runtime.guard)
         self.telemetry.registry.register(self.shadows)
         self.streams = Streams(runtime, self.telemetry, self._threads, self._keep_stream)
@@ -189,15 +192,25 @@ class Service:
         Raises:
             HTTPException: If this service has no store (404).
             NotRecorded: If the store cannot be reached.
+            Overloaded: If too many words wait for it already.
         """
         if self.decisions is None:
             raise HTTPException(404, "this service keeps no decisions")
-        return await run_in_threadpool(self.decisions.say, word)
+        if not self._words.acquire(blocking=False):
+            raise Overloaded(
+                f"{MOST_FEEDBACK} words of feedback wait to be stored; try again later",
+                retry_after_s=self.runtime.settings.decisions.wait_s,
+            )
+        say = partial(copy_context().run, self.decisions.say, word)
+        saying = self._feedback_threads.submit(say)
+        saying.add_done_callback(lambda _: self._words.release())  # also when its caller has left
+        return await asyncio.wrap_future(saying)
 
     def close(self) -> None:
         """Drain, then stop the threads."""
         self.runtime.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
+        self._feedback_threads.shutdown(wait=False, cancel_futures=True)
         self.shadows.close(self.runtime.settings.drain_s)
         if self.decisions is not None:
             self.decisions.store.close(self.runtime.settings.drain_s)

@@ -181,12 +181,15 @@ def _insert(connection: Connection, chain: Appending, decisions: Sequence[Prepar
 def _decision_of(connection: Connection, word: Feedback) -> Any:
     """Return the row that feedback is about; "ambiguous" if it must say which item it means.
 
-    It is the latest one with the request id, of the speaker's own key if there is one.
+    It is the latest one with the request id, of the speaker's own key if there is one. A word on
+    `only_own` decisions learns nothing of others: not even that their ids are there.
     """
     columns = (DECISIONS.c.seq, DECISIONS.c.record_id, DECISIONS.c.item, DECISIONS.c.caller)
     query = select(*columns).where(DECISIONS.c.request_id == word.request_id)
     if word.record_id is not None:
         query = query.where(DECISIONS.c.record_id == word.record_id)
+    if word.only_own:
+        query = query.where(DECISIONS.c.caller == word.caller)
     if word.item is not None:
         query = query.where(DECISIONS.c.item == word.item)
     found = connection.execute(query.order_by(DECISIONS.c.seq.desc()).limit(1_000)).all()

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import islice
 from typing import Any
 
-import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
@@ -26,8 +25,10 @@ from guardrail_service.server.decisions import (
 )
 from guardrail_service.server.dialects import add_dialects
 from guardrail_service.server.runtime import Runtime
+from guardrail_service.server.schemas import FeedbackRequest
 from guardrail_service.server.service import MOST_FEEDBACK
 from guardrail_service.settings import DecisionSettings
+from guardrail_service.types import ANONYMOUS, IDENTITY, Caller
 
 ANSWER = "New employees get 25 days of paid leave."
 PASSAGE = "Every new employee receives 25 days of paid leave per year."
@@ -187,7 +188,7 @@ def test_feedback_that_waits_holds_up_nothing_else(
         assert away.wait(60)
         return "stored"
 
-    def say(_: int) -> httpx.Response:
+    def say(_: int) -> Any:
         return http.post("/v1/feedback", json={"request_id": "x", "label": "fail"})
 
     monkeypatch.setattr(store, "add_feedback", waits)
@@ -203,3 +204,29 @@ def test_feedback_that_waits_holds_up_nothing_else(
     assert refused[0].headers["Retry-After"] == "5"
     assert sum(done.result().status_code == 200 for done in said) == MOST_FEEDBACK
     assert say(0).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("caller", "only_own"),
+    [
+        (ANONYMOUS, True),
+        (Caller("app"), True),
+        (Caller("reader", frozenset({"feedback", "decisions"})), False),
+        (Caller("operator", frozenset({"feedback", "admin"})), False),
+    ],
+    ids=["no keys", "key", "decisions", "admin"],
+)
+def test_decisions_of_others_are_labelled_by_those_who_may_read_them(
+    tiny_runtime: Runtime, store: ListStore, caller: Caller, only_own: bool
+) -> None:
+    """The right to give feedback alone finds what the same key asked."""
+    said: list[Feedback] = []
+    store.add_feedback = lambda word: said.append(word) or "stored"  # type: ignore[assignment,func-returns-value,method-assign]
+    settings, find = DecisionSettings(), tiny_runtime.guard.in_force
+    recorder = Recorder(store, settings, tiny_runtime.serving.fingerprints, find)
+    token = IDENTITY.set(caller)
+    try:
+        recorder.say(FeedbackRequest(request_id="x", label="fail"))
+    finally:
+        IDENTITY.reset(token)
+    assert [(word.caller, word.only_own) for word in said] == [(caller.id, only_own)]

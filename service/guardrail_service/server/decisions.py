@@ -104,6 +104,7 @@ class Feedback:
         metric: What it speaks of; None: the whole answer.
         record_id: Exactly this decision; None: the latest with the request id.
         draw: The drawn sample in which the decision was labelled; None: none.
+        only_own: Whether only decisions of this caller's own requests are found.
     """
 
     request_id: str
@@ -114,6 +115,7 @@ class Feedback:
     metric: str | None = None
     draw: str | None = None
     record_id: str | None = None
+    only_own: bool = False
     time: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
@@ -266,16 +268,20 @@ class Recorder(Collector):
     def say(self, word: FeedbackRequest) -> FeedbackState:
         """Store the word of the caller of this context; waits until it is durable.
 
+        Without the right `decisions` or `admin` it finds decisions of its own requests only.
+
         Raises:
             NotRecorded: If the store cannot be reached.
         """
+        caller = IDENTITY.get()
         feedback = Feedback(
             request_id=word.request_id,
             label=word.label,
-            caller=IDENTITY.get().id,
+            caller=caller.id,
             comment=word.comment,
             item=word.item,
             metric=word.metric,
+            only_own=caller.rights.isdisjoint({"decisions", "admin"}),
         )
         return self.store.add_feedback(feedback)
 

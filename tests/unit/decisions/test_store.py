@@ -216,3 +216,16 @@ def test_a_row_that_the_database_refuses_is_lost_alone(
             f"request-{number}" for number in (0, 1, 3, 4, 6)
         ]
         assert stored.verify().intact
+
+
+def test_who_may_label_only_its_own_decisions_learns_nothing_of_others(url: str) -> None:
+    """Another caller's id is answered as one that is not there, however many of them there are."""
+    with store(url) as opened:
+        for item in range(2):
+            opened.offer(record(1, item=item, caller="bob"))
+        opened.offer(record(2, caller="ann"))
+        opened.offer(record(2, caller="bob"))
+        assert opened.add_feedback(word(1, only_own=True)) == "unknown"
+        assert opened.add_feedback(word(1, only_own=True, item=0)) == "unknown"
+        assert opened.add_feedback(word(2, only_own=True)) == "stored"
+        assert opened.add_feedback(word(1, item=0)) == "stored"

@@ -54,7 +54,12 @@ def opened(url: str | None, keys_file: Path | None) -> Decisions:
     found = url or (settings.url.get_secret_value() if settings.url is not None else None)
     if found is None:
         raise ConfigurationError("--url", "no store", "one, or GUARDRAIL_DECISIONS_URL")
-    return open_decisions(found, keys_file or settings.keys_file, settings.texts)
+    return open_decisions(
+        found,
+        keys_file or settings.keys_file,
+        settings.texts,
+        named_by="--url" if url else "GUARDRAIL_DECISIONS_URL",
+    )
 
 
 def moment(text: str | None, option: str) -> datetime | None:

@@ -35,6 +35,7 @@ class Database:
     def __init__(self, url: str, *, synchronous: bool = False) -> None:
         self.is_sqlite = url.startswith("sqlite")
         self._engine = _engine(url)
+        self._file = self._engine.url.database if self.is_sqlite else None
         if self.is_sqlite:
             _prepare_sqlite(self._engine, synchronous)
 
@@ -78,24 +79,33 @@ class Database:
                 connection.execute(text("SELECT pg_advisory_xact_lock(7243011)"))
             config.attributes["connection"] = connection
             if (self._version_on(connection) or "0000") > target:
-                raise _wrong_version("a later release's tables", "this release's or older ones")
+                found, expected = "a later release's tables", "this release's or older ones"
+                raise ConfigurationError(WHERE, found, expected)
             command.upgrade(config, target)
 
-    def ready(self, *, create: bool = True) -> None:
+    def ready(self, *, create: bool = True, named_by: str = WHERE) -> None:
         """Make the tables of an empty database; refuse those of other releases.
+
+        Args:
+            create: Make tables, and SQLite's file; else a database without them is refused.
+            named_by: The option or setting that has the URL, for errors.
 
         Raises:
             ConfigurationError: If the tables are not this release's, or the database is away.
         """
+        if not create and self._lacks_file():
+            raise ConfigurationError(named_by, f"no file {self._file}", "a store")
         try:
             found = self.version()
             if found is None and create:
                 self.migrate()
             elif found != LATEST:
                 shown = "no store" if found is None else f"tables of version {found}"
-                raise _wrong_version(shown, f"version {LATEST}; run `guardrail decisions migrate`")
+                expected = f"version {LATEST}; run `guardrail decisions migrate`"
+                raise ConfigurationError(named_by, shown, expected)
         except SQLAlchemyError as error:
-            raise _wrong_version(_short(error), "a database that answers") from error
+            found, expected = _short(error), "a database that answers"
+            raise ConfigurationError(named_by, found, expected) from error
 
     def checkpoint(self) -> None:
         """Write everything into the main file, so that nothing deleted is left beside it."""
@@ -110,6 +120,12 @@ class Database:
     def close(self) -> None:
         """Close every connection."""
         self._engine.dispose()
+
+    def _lacks_file(self) -> bool:
+        """Return whether a connection would make SQLite's file."""
+        if not self._file or self._file == ":memory:" or self._file.startswith("file:"):
+            return False
+        return not Path(self._file).exists()
 
     @staticmethod
     def _version_on(connection: Connection) -> str | None:
@@ -167,7 +183,3 @@ def _short(error: SQLAlchemyError) -> str:
     """Return what kind of fault it is; messages of drivers may have addresses and values."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     return type(cause).__name__
-
-
-def _wrong_version(found: str, expected: str) -> ConfigurationError:
-    return ConfigurationError(WHERE, found, expected)

@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Select, func, select
 
 from guardrail_decisions import upkeep
 from guardrail_decisions.chain import ChainReport, verify
-from guardrail_decisions.database import Database
+from guardrail_decisions.database import WHERE, Database
 from guardrail_decisions.keys import CannotDecrypt, Keys
 from guardrail_decisions.rows import (
     Row,
@@ -90,20 +90,27 @@ class StoredView:
     viewer: str
 
 
-def open_decisions(url: str, keys_file: Path | None = None, texts: TextMode = "none") -> Decisions:
+def open_decisions(
+    url: str,
+    keys_file: Path | None = None,
+    texts: TextMode = "none",
+    *,
+    named_by: str = WHERE,
+) -> Decisions:
     """Return a store for reading and for people's work; it is not created.
 
     Args:
         url: As `GUARDRAIL_DECISIONS_URL`.
         keys_file: Needed to read encrypted texts, and where the chain is sealed to write.
         texts: What is kept of the comments of feedback that is added.
+        named_by: The option or setting that has the URL, for errors.
 
     Raises:
         ConfigurationError: If there is no store of this release.
     """
     keys = None if keys_file is None else Keys.of_file(keys_file)
     database = Database(url)
-    database.ready(create=False)
+    database.ready(create=False, named_by=named_by)
     return Decisions(Writer(database, keys, TextKeeper(texts, keys)))
 
 

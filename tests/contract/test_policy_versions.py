@@ -313,7 +313,8 @@ def test_the_commands_walk_a_policy_through_its_life(tiny: Path, tmp_path: Path)
     pack = ["--pack", str(tiny)]
 
     def guardrail(*arguments: str, status: int = 0) -> str:
-        done = CliRunner().invoke(commands, ["policies", *arguments, *folder])
+        env = {"COLUMNS": "250"}
+        done = CliRunner().invoke(commands, ["policies", *arguments, *folder], env=env)
         assert done.exit_code == status, done.output
         return done.output
 
@@ -326,6 +327,8 @@ def test_the_commands_walk_a_policy_through_its_life(tiny: Path, tmp_path: Path)
     assert changed == {metric: {"old": 0.1, "new": 0.2}}
     assert "mean the same" in guardrail("diff", "support", "support@1", *pack)
     guardrail("shadow", "support", "2", *pack)
+    assert "support: 2, 1 in" in guardrail("shadow", "support@2", "1", *pack)
+    assert "support: 2 in" in guardrail("shadow", "support@2", *pack)
     guardrail("canary", "support@2", "--share", "0.25", *pack)
     (listed,) = json.loads(guardrail("list", "--json"))
     assert (listed["live"], listed["shadow"]) == ("1", ["2"])
@@ -334,7 +337,11 @@ def test_the_commands_walk_a_policy_through_its_life(tiny: Path, tmp_path: Path)
     guardrail("promote", "support@2", *pack)
     assert "support@2" in guardrail("list")
     assert "support@1 is live (rollback" in guardrail("rollback", "support", *pack)
-    assert json.loads(guardrail("show", "support@2", *pack))["detectors"]["looping"]
+    shown = json.loads(guardrail("show", "support@2", *pack))
+    assert shown["detectors"]["looping"]
+    assert shown["policy sha256"] == shown["sha256"] != shown["file sha256"]
+    table = guardrail("list")
+    assert all(shown[f"{of} sha256"][:12] in table for of in ("file", "policy"))
     guardrail("promote", "support", *pack, status=2)
     unservable = tmp_path / "other.json"
     unservable.write_text('{"evaluator_ids": ["toxicity"]}')

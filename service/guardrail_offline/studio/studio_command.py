@@ -28,7 +28,8 @@ def studio(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Run folders, scored labs, folders of cases to label, a decision store's address."
+            help="Run folders, scored labs, folders of cases to label, a decision store's address. "
+            "Optional: without any there are Try, Policies and what lies in --work."
         ),
     ] = None,
     work: Annotated[

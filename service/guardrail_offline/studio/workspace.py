@@ -198,7 +198,7 @@ def _open_source(workspace: Workspace, source: str, decision_keys: Path | None) 
     if "://" in source:
         if workspace.store is not None:
             raise ConfigurationError("studio", "two stores", "at most one")
-        workspace.store = open_decisions(source, decision_keys)
+        workspace.store = open_decisions(source, decision_keys, named_by="studio")
         return
     path = Path(source)
     if path.is_dir() and any((path / name).is_file() for name in TASKS):

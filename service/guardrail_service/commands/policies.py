@@ -21,7 +21,7 @@ from guardrail_service.errors import ConfigurationError
 if TYPE_CHECKING:
     from guardrail_service.policy.decide import Policy
     from guardrail_service.policy.file import Serving
-    from guardrail_service.policy.versions import LedgerLine, PolicyFolder
+    from guardrail_service.policy.versions import LedgerLine, PolicyFolder, PolicyVersion
 
 policies_app = typer.Typer(
     cls=Commands,
@@ -48,11 +48,12 @@ def policies_list(folder: Folder, as_json: AsJson = False) -> None:
     if as_json:
         out.print_json(json.dumps([_as_json(policy) for policy in found]))
         return
-    table = Table("version", "part", "added", "by", "why", "sha256")
+    table = Table("version", "part", "added", "by", "why", "file sha256", "policy sha256")
     for policy in found:
         for version in policy.versions.values():
             cells = (version.address, _part(policy, version.version), version.at, version.by)
-            table.add_row(*(plain(c) for c in (*cells, version.why, version.sha256[:12])))
+            hashes = (version.sha256[:12], (_policy_sha256(version) or "unreadable")[:12])
+            table.add_row(*(plain(c) for c in (*cells, version.why, *hashes)))
     out.print(table)
 
 
@@ -62,7 +63,10 @@ def policies_show(address: Address, folder: Folder, pack: PackOption = None) -> 
     """Print everything a version means, as JSON: every default and preset filled in."""
     from guardrail_service.policy.difference import described
 
-    out.print_json(json.dumps(described(_load(folder, address, serving_at_hand(pack)))))
+    version = _version(folder, address)
+    shown = described(_load(folder, address, serving_at_hand(pack)))
+    hashes = {"file sha256": version.sha256, "policy sha256": shown["sha256"]}
+    out.print_json(json.dumps({**shown, **hashes}))
 
 
 @policies_app.command("diff")
@@ -100,7 +104,7 @@ def policies_add(
     own = name or parse(file).policy.name or file.stem
     check = _check(pack)
     line = add_version(folder, file, name=own, why=why, by=by, check=check)
-    out.print(f"added {plain(own)}@{line.version}, sha256 {line.sha256[:12]}", soft_wrap=True)
+    out.print(f"added {plain(own)}@{line.version}, file sha256 {line.sha256[:12]}", soft_wrap=True)
 
 
 @policies_app.command("promote")
@@ -133,10 +137,13 @@ def policies_rollback(
 @policies_app.command("shadow")
 @command
 def policies_shadow(
-    name: PolicyName,
+    address: Annotated[
+        str, typer.Argument(help="The policy, NAME, or a version of it, NAME@VERSION.")
+    ],
     folder: Folder,
     versions: Annotated[
-        list[str] | None, typer.Argument(help="Versions to judge in the shadow; none ends it.")
+        list[str] | None,
+        typer.Argument(help="Versions to judge in the shadow, with that one; none ends it."),
     ] = None,
     why: Why = "",
     by: By = None,
@@ -145,7 +152,8 @@ def policies_shadow(
     """Let versions judge what the live one judges, on the same model rows, and decide nothing."""
     from guardrail_service.policy.versions import set_shadow
 
-    chosen = tuple(versions or ())
+    name, _, version = address.partition("@")
+    chosen = (*([version] if version else []), *(versions or ()))
     line = set_shadow(folder, name, chosen, why=why, by=by, check=_check(pack))
     shown = ", ".join(line.shadow) or "no version"
     out.print(f"{plain(name)}: {shown} in the shadow", soft_wrap=True)
@@ -183,16 +191,32 @@ def _split(address: str) -> tuple[str, str]:
 def _load(folder: Path, address: str, serving: Serving) -> Policy:
     """Return the policy of a version."""
     from guardrail_service.policy.file import load_file
-    from guardrail_service.policy.versions import checked_path, read_policy
+    from guardrail_service.policy.versions import checked_path
+
+    return load_file(checked_path(_version(folder, address)), serving).policy
+
+
+def _version(folder: Path, address: str) -> PolicyVersion:
+    from guardrail_service.policy.versions import read_policy
 
     name, _, version = address.partition("@")
     policy = read_policy(folder, name)
     if not version and policy.alias.live is None:
         found, expected = "no version", "a policy that was promoted, or NAME@VERSION"
         raise ConfigurationError(f"{policy.path}: live", found, expected)
-    return load_file(
-        checked_path(policy.version(version or str(policy.alias.live))), serving
-    ).policy
+    return policy.version(version or str(policy.alias.live))
+
+
+def _policy_sha256(version: PolicyVersion) -> str | None:
+    """Return the hash that replies have; None if the file is not as it was added."""
+    from guardrail_service.policy.file_schema import content_of, parse
+    from guardrail_service.policy.provenance import sha256_of
+    from guardrail_service.policy.versions import checked_path
+
+    try:
+        return sha256_of(content_of(parse(checked_path(version))))
+    except ConfigurationError:
+        return None
 
 
 def _check(pack: str | None) -> Callable[[Path], object]:

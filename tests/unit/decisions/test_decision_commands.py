@@ -50,6 +50,20 @@ def test_decisions_are_listed_and_shown(full: dict[str, str]) -> None:
         assert [view.viewer for view in stored.views()] == ["bob"]
 
 
+def test_a_file_that_is_not_there_is_named_and_not_made(tmp_path: Path) -> None:
+    """By the option or the setting that names it."""
+    file = tmp_path / "nothere.db"
+    for env, words, named_by in (
+        ({}, ["--url", f"sqlite:///{file}"], "--url"),
+        ({"GUARDRAIL_DECISIONS_URL": f"sqlite:///{file}"}, [], "GUARDRAIL_DECISIONS_URL"),
+    ):
+        done = run({**ENV, **env}, "list", *words)
+        assert done.exit_code == 2
+        said = " ".join(done.output.split())
+        assert said == f"error: {named_by}: found no file {file}; expected a store"
+        assert not file.exists()
+
+
 def test_an_export_has_everything_that_was_asked_for(full: dict[str, str], tmp_path: Path) -> None:
     """JSON lines are read back whole; a spreadsheet computes no cell."""
     lines, table, columns = (tmp_path / f"export{s}" for s in (".jsonl", ".csv", ".parquet"))

@@ -214,7 +214,7 @@ async def test_what_is_no_source_is_refused(tmp_path: Any) -> None:
     """By name."""
     with pytest.raises(ConfigurationError, match="run folder"):
         open_workspace(tmp_path / "w", [str(tmp_path / "none")])
-    with pytest.raises(ConfigurationError, match="found no store"):
+    with pytest.raises(ConfigurationError, match="found no file"):
         open_workspace(tmp_path / "w", [f"sqlite:///{tmp_path}/none.db"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def export(decisions: Iterable[StoredDecision], path: Path) -> int:
         if path.suffix == ".parquet":
             _parquet(counted, path)
         else:
-            with path.open("x", encoding="utf-8", newline="") as file:
+            with open(path, "x", encoding="utf-8", newline="", opener=private) as file:
                 if path.suffix == ".csv":
                     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
                     writer.writeheader()
@@ -49,6 +50,11 @@ def export(decisions: Iterable[StoredDecision], path: Path) -> int:
     except FileExistsError as error:
         raise ConfigurationError("--out", "a file that is there", "a new one") from error
     return counted.count
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file for `open`; one that is made now is for its owner only."""
+    return os.open(path, flags, 0o600)
 
 
 class _Counted:
@@ -100,7 +106,7 @@ def _parquet(decisions: Iterable[StoredDecision], path: Path) -> None:
     whole = {"key": pa.int64(), "item": pa.int32(), "metric_flagged": pa.bool_()}
     whole |= dict.fromkeys(("share", "score", "threshold"), pa.float64())
     schema = pa.schema([(name, whole.get(name, pa.string())) for name in COLUMNS])
-    with path.open("xb") as file, parquet.ParquetWriter(file, schema) as writer:
+    with open(path, "xb", opener=private) as file, parquet.ParquetWriter(file, schema) as writer:
         waiting: list[dict[str, Any]] = []
         for found in decisions:
             waiting += _rows(found)

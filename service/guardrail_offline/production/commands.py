@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
@@ -279,11 +279,15 @@ def _findings(source: str, policy: str | None) -> tuple[Any, ...]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file. A lone surrogate is written as JSON writes it: escaped.
+    """Write a file for its owner only. A lone surrogate is written as JSON writes it: escaped.
 
     Raises:
         ConfigurationError: If it cannot be written.
     """
     from guardrail_offline.calibration.command_parts import write
 
+    with suppress(OSError):  # whatever is wrong here is told below
+        path.touch(mode=0o600)
+        if path.is_file():
+            path.chmod(0o600)  # it may have been there
     write(path, text)

@@ -138,7 +138,7 @@ def _fitted(studio: Studio, labelling: Labelling, fields: Mapping[str, str]) -> 
         labelling.reload()
     sample = labelling.folder / f"{labelling.tasks_file.name}.sample.jsonl"
     drafts = studio.workspace.work / "policies"
-    drafts.mkdir(parents=True, exist_ok=True)
+    drafts.mkdir(mode=0o700, parents=True, exist_ok=True)
     judge = studio.judge
     before = judge.policy(base)
     inputs = FitInputs(

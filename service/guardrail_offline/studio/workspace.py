@@ -132,12 +132,12 @@ class Workspace:
         """Return a new, empty folder for a labelling, its name close to the wanted one."""
         base = plain_name(wanted) or "labelling"
         root = self.work / LABELLINGS
-        root.mkdir(parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = 1
         while True:
             name = base if number == 1 else f"{base}-{number}"
             try:
-                (root / name).mkdir()
+                (root / name).mkdir(mode=0o700)
             except FileExistsError:
                 number += 1
                 continue
@@ -181,7 +181,8 @@ def open_workspace(
     """
     workspace = Workspace(work, policies=policies)
     try:
-        (work / LABELLINGS).mkdir(parents=True, exist_ok=True)
+        for folder in (work, work / LABELLINGS):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
             str(work), error.strerror or type(error).__name__, "a folder to write into"

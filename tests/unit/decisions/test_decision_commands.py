@@ -70,6 +70,7 @@ def test_an_export_has_everything_that_was_asked_for(full: dict[str, str], tmp_p
     for path in (lines, table, columns):
         made = run(full, "export", str(path), "--viewer", "bob", "--caller", "app-0")
         assert made.output.startswith("3 decisions"), made.output
+        assert path.stat().st_mode & 0o077 == 0
     assert [found.record.request_id for found in records(lines)] == [
         "request-0",
         "request-2",

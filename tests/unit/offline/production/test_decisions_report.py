@@ -196,6 +196,7 @@ def test_the_command_replays_a_store(served: tuple[str, Policy, Path], tiny: Pat
     for ending in (".csv", ".json"):
         target = old.with_name(f"replay{ending}")
         assert run(new, "--out", str(target)).exit_code == 0
+        assert target.stat().st_mode & 0o077 == 0
         assert "r2" in target.read_text()
     assert "detector_not_run: looping" in run(more).stdout
 

@@ -261,6 +261,7 @@ def test_a_lab_that_is_given_can_be_drawn_from(tmp_path: Path) -> None:
     lab.write_text("\n".join(write_lab(ScoredLab("x", cases, {}, {}))) + "\n")
     opened = open_workspace(tmp_path / "work", [str(lab)])
     labelling = opened.draw("my-lab", 3)
+    assert labelling.folder.stat().st_mode & 0o077 == 0
     assert opened.lab_of(labelling.name) == lab
     assert len(labelling.tasks) == 3
     assert opened.draw("my-lab", 3).name == "my-lab-3-2"

@@ -257,6 +257,9 @@ def edit(
     no_judge: Annotated[bool, typer.Option("--no-judge", help="Ask no judge any more.")] = False,
     cases: Cases = None,
     labels: LabelsFile = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Ask the target and judge of a workflow you received.")
+    ] = False,
 ) -> None:
     """Change what a workflow is made of; every value is checked."""
     from guardrail_offline.workflow.definition import (
@@ -295,6 +298,8 @@ def edit(
             changes["cases"] = copied(found, cases, CASES)
         if labels is not None:
             changes["labels"] = copied(found, labels, LABELS)
+        if trust:
+            changes["received"] = False
         place_files(found, files)
         definition = with_documents(found, definition.model_copy(update=changes), add, remove)
         write_definition(found, definition)
@@ -331,6 +336,7 @@ def share(
     documents: Annotated[bool, typer.Option(help="Put the documents into the zip, too.")] = True,
 ) -> None:
     """Write a workflow as one zip, or unpack one. No path of this machine is in it."""
+    from guardrail_offline.workflow.definition import read_definition
     from guardrail_offline.workflow.folder import opened
     from guardrail_offline.workflow.sharing import receive
     from guardrail_offline.workflow.sharing import share as write
@@ -340,6 +346,11 @@ def share(
     if take is not None:
         receive(take, folder)
         out.print(f"unpacked into {plain(str(folder))}")
+        if read_definition(opened(folder)).received:
+            out.print("its target and judge are asked nothing before workflow edit FOLDER --trust")
+        out.print(
+            "whom to ask is yours to say: target and judge are not taken over, see workflow edit"
+        )
         return
     assert out_file is not None  # noqa: S101 - one of both is given
     count = write(opened(folder), out_file, texts=documents)

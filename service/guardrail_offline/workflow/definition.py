@@ -174,6 +174,11 @@ class TargetChoice(_Strict):
     answers: str | None = None
     template: str | None = None
 
+    @property
+    def asks(self) -> bool:
+        """Return whether a system is asked; else answers are given."""
+        return self.target is not None or self.template is not None
+
 
 class JudgeChoice(_Strict):
     """A judge; its key comes from the environment. `store` is a file in the folder."""
@@ -199,6 +204,8 @@ class Definition(_Strict):
     labels: str | None = None
     target: TargetChoice | None = None
     judge: JudgeChoice | None = None
+    received: bool = False
+    """Whether target and judge were chosen by whoever shared it, and nobody here has agreed."""
     pack: str = "embedded"
     steps: Mapping[StepName, Mapping[str, Any]] = {}
 
@@ -227,6 +234,20 @@ def checked(kind: type[_Strict], values: Any, where: str) -> Any:
             hint = choices(str(first["loc"][-1]), known, "parameter")
             raise ConfigurationError(place, "an unknown name", hint) from error
         raise ConfigurationError(place, repr(first["input"])[:60], first["msg"]) from error
+
+
+def refuse_received(definition: Definition, part: str) -> None:
+    """Ask nobody whom somebody else chose.
+
+    Raises:
+        ConfigurationError: If the workflow was received and not trusted since.
+    """
+    if definition.received:
+        raise ConfigurationError(
+            f"{DEFINITION}: {part}",
+            "chosen by whoever shared this workflow",
+            "a look at that file, then guardrail workflow edit FOLDER --trust",
+        )
 
 
 def read_definition(folder: WorkflowFolder) -> Definition:

@@ -19,7 +19,7 @@ from guardrail_offline.hosts.opening import HostChoice
 from guardrail_offline.hosts.targets import TargetSystem, open_target
 from guardrail_offline.runs.execution import RunOptions, evaluate_lab
 from guardrail_offline.runs.shards import write_json
-from guardrail_offline.workflow.definition import TargetChoice
+from guardrail_offline.workflow.definition import TargetChoice, refuse_received
 from guardrail_offline.workflow.score_table import (
     MetricColumn,
     ScoreTable,
@@ -190,6 +190,7 @@ def _of_target(case: Case) -> Case:
 
 
 def _target(context: StepContext, chosen: TargetChoice) -> TargetSystem:
+    refuse_received(context.definition, "target")
     address = chosen.target
     if chosen.template is not None:
         address = str(context.folder.root / chosen.template)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from guardrail_offline.workflow.definition import read_definition
+from guardrail_offline.workflow.definition import read_definition, write_definition
 from guardrail_offline.workflow.folder import (
     DEFINITION,
     STEPS,
@@ -80,6 +80,9 @@ def receive(archive: Path, root: Path) -> WorkflowFolder:
     leads elsewhere, a link, a name twice, too many or too large files, more bytes than are said, or
     no workflow in it.
 
+    Whom its steps ask was chosen by somebody else: to run them would send documents, and the
+    variable that is named for a key, to that host. Nobody is asked before `workflow edit --trust`.
+
     Raises:
         ConfigurationError: Naming what is wrong.
     """
@@ -98,6 +101,7 @@ def receive(archive: Path, root: Path) -> WorkflowFolder:
             expected = "a zip of guardrail workflow share"
             raise ConfigurationError(str(archive), type(error).__name__, expected) from error
         _refuse_no_workflow(archive, WorkflowFolder(inside))
+        _distrust(WorkflowFolder(inside))
         if root.exists():
             root.rmdir()
         inside.replace(root)
@@ -188,6 +192,16 @@ def _unpack(archive: Path, packed: zipfile.ZipFile, member: zipfile.ZipInfo, ins
             if left < 0:
                 raise ConfigurationError(str(archive), "more bytes than it says", "a whole zip")
             written.write(block)
+
+
+def _distrust(folder: WorkflowFolder) -> None:
+    """Note that somebody else chose whom to ask; results that came along stay current."""
+    definition = read_definition(folder)
+    asks = definition.judge is not None or (
+        definition.target is not None and definition.target.asks
+    )
+    if asks != definition.received:
+        write_definition(folder, definition.model_copy(update={"received": asks}))
 
 
 def _refuse_no_workflow(archive: Path, folder: WorkflowFolder) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from guardrail_offline.evaluators.pack_models import PackModels, load_models
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.runs.shards import write_json
-from guardrail_offline.workflow.definition import Definition, read_definition
+from guardrail_offline.workflow.definition import Definition, read_definition, refuse_received
 from guardrail_offline.workflow.folder import (
     DEFINITION,
     STEPS,
@@ -131,6 +131,8 @@ class StepContext:
         chosen = self.definition.judge
         if chosen is None:
             return None
+        if chosen.mode != "replay":
+            refuse_received(self.definition, "judge")
         return JudgeSettings(
             chosen.url,
             chosen.model,

@@ -9,9 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from guardrail_offline.workflow import sharing
-from guardrail_offline.workflow.definition import TargetChoice, create
+from guardrail_offline.workflow.definition import (
+    JudgeChoice,
+    TargetChoice,
+    create,
+    read_definition,
+    refuse_received,
+    write_definition,
+)
 from guardrail_offline.workflow.folder import WorkflowFolder, locked
 from guardrail_offline.workflow.sharing import (
     absolute_paths,
@@ -19,6 +27,8 @@ from guardrail_offline.workflow.sharing import (
     receive,
     share,
 )
+from guardrail_offline.workflow.step_engine import Effort, StepContext
+from guardrail_offline.workflow_commands import workflow_app
 from guardrail_service.errors import ConfigurationError
 
 
@@ -38,6 +48,53 @@ def contents(root: Path) -> dict[str, bytes]:
         for path in root.rglob("*")
         if path.is_file() and not path.name.startswith(".")
     }
+
+
+@pytest.mark.parametrize(
+    ("target", "received"),
+    [
+        (TargetChoice(target="http://evil.example/v1", model="m", key_env="BANK"), True),
+        (TargetChoice(target="python:os:getcwd"), True),
+        (TargetChoice(answers="answers.jsonl"), False),
+        (None, False),
+    ],
+    ids=["host", "callable", "answers", "none"],
+)
+def test_whom_somebody_else_chose_is_not_asked(
+    folder: WorkflowFolder, tmp_path: Path, target: TargetChoice | None, received: bool
+) -> None:
+    """A host with the name of a variable would be sent that variable."""
+    (folder.root / "answers.jsonl").write_text("", "utf-8")
+    write_definition(folder, read_definition(folder).model_copy(update={"target": target}))
+    share(folder, tmp_path / "w.zip")
+    there = receive(tmp_path / "w.zip", tmp_path / "there")
+    found = read_definition(there)
+    assert (found.target, found.received) == (target, received)
+    if received:
+        with pytest.raises(ConfigurationError, match="edit FOLDER --trust"):
+            refuse_received(found, "target")
+        edited = CliRunner().invoke(workflow_app, ["edit", str(there.root), "--trust"])
+        assert edited.exit_code == 0, edited.output
+        assert not read_definition(there).received
+
+
+def test_a_judge_that_somebody_else_chose_is_not_asked(
+    folder: WorkflowFolder, tmp_path: Path
+) -> None:
+    """Its kept answers are read: that asks nobody."""
+    for mode in ("read-write", "replay"):
+        judge = JudgeChoice(url="http://evil.example/v1", model="m", mode=mode)
+        write_definition(folder, read_definition(folder).model_copy(update={"judge": judge}))
+        share(folder, tmp_path / f"{mode}.zip")
+        there = receive(tmp_path / f"{mode}.zip", tmp_path / mode)
+        context = StepContext(
+            there, read_definition(there), "generation", None, pytest.fail, Effort()
+        )
+        if mode == "replay":
+            assert context.judge() is not None
+        else:
+            with pytest.raises(ConfigurationError, match=r"judge: found chosen by whoever"):
+                context.judge()
 
 
 def test_a_shared_workflow_is_the_same_elsewhere(folder: WorkflowFolder, tmp_path: Path) -> None:

@@ -424,6 +424,7 @@ def _target(
     answers: Path | None,
 ) -> tuple[TargetChoice | None, dict[str, Path]]:
     """Return the target that options name, and the files it needs in the folder."""
+    from guardrail_offline.hosts.custom import function_at
     from guardrail_offline.hosts.opening import parse_address
     from guardrail_offline.workflow.definition import TargetChoice
 
@@ -437,6 +438,8 @@ def _target(
             raise ConfigurationError("--target", "nothing", "its address beside its options")
         return None, {}
     parsed = parse_address(address, kind)
+    if parsed.kind == "python":
+        function_at(parsed.place, "--target")
     chosen = TargetChoice(
         target=address, model=model, kind=kind, key_env=key_env, contexts=bool(contexts)
     )

@@ -248,7 +248,9 @@ def choices(name: str, known: Iterable[str], noun: str, listed_by: str = "") -> 
     if near := near_misses(name, names):
         return f"a known {noun}; did you mean {' or '.join(map(repr, near))}?"
     if len(names) > _MOST_CHOICES:
-        return f"one of {len(names)} known {noun}s" + (f", see {listed_by}" if listed_by else "")
+        some = difflib.get_close_matches(name[:_LONGEST_NAME], names, n=_MOST_CHOICES, cutoff=0.0)
+        hint = f"see {listed_by}" if listed_by else f"such as {', '.join(some)}"
+        return f"one of {len(names)} known {noun}s, {hint}"
     return f"one of {', '.join(names)}" if names else f"no {noun}: none is known here"
 
 

@@ -131,7 +131,7 @@ def test_where_it_was_raised_is_told_without_the_message() -> None:
     ("name", "known", "hint"),
     [
         ("grondedness", ["groundedness", "looping"], "did you mean 'groundedness'?"),
-        ("a1", ["a2", "a3", "a4", "a5"], "one of 4 known ids"),
+        ("a1", ["a2", "a3", "a4", "a5"], "one of 4 known ids, such as a5, a4, a3"),
         ("word1", ["word2", "word3", "word4", "word5"], "did you mean 'word5' or 'word4' or"),
         ("far", ["looping", "bias"], "one of looping, bias"),
         ("far", [], "no id: none is known here"),

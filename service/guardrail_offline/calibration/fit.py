@@ -123,6 +123,10 @@ def run_fit(inputs: FitInputs, options: FitOptions, serving: Serving) -> FitResu
     Raises:
         ConfigurationError: If files do not fit together or labels cannot carry the promise.
     """
+    if not inputs.labels.exists():
+        raise ConfigurationError(
+            str(inputs.labels), "no file", "labels; label first: guardrail studio DRAWN"
+        )
     lab = read_lab(inputs.lab)
     judged = judged_policy(lab, inputs.metrics) if lab.judged else None
     base = judged or base_policy(inputs.base, serving)

@@ -210,6 +210,8 @@ def function_at(place: str, option: str) -> Callable[..., Any]:
         sys.path.insert(0, str(Path.cwd()))
     try:
         found = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(option, f"no module {error.name!r}", expected) from error
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(option, type(error).__name__, expected) from error
     if not callable(found):

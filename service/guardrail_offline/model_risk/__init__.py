@@ -67,18 +67,21 @@ def write_artefacts(root: Path) -> dict[str, str]:
 
     data = WorkflowData(root)
     served, patch, rules = served_thresholds(data), corpus_patch(data), prompt_rules(data)
-    texts = {
-        "corpus-patch.json": patch_text(patch),
-        "corpus-patch.html": patch_page(patch, data.definition["name"].text),
-        "system-prompt-extension.json": _json(rules_json(rules)),
-    }
-    found = {"corpus patch": "corpus-patch.html"}
+    texts: dict[str, str] = {}
+    without = data.missing("evaluation") or ("" if patch.entries else data.missing("failures"))
+    found = {"corpus patch": f"none: {without}" if without else "corpus-patch.html"}
+    if not without:
+        texts["corpus-patch.json"] = patch_text(patch)
+        texts["corpus-patch.html"] = patch_page(patch, data.definition["name"].text)
     if served.content is None:
-        found["guardrail configuration"] = _without(served.left_out)
+        found["guardrail configuration"] = _without(served.left_out, data.missing("calibration"))
     else:
         texts["guardrail.json"] = _json(served.content)
         found["guardrail configuration"] = "guardrail.json"
-    found["system-prompt extension"] = "none: no weakness asks for a rule"
+    unknown = data.missing("weaknesses", "variations", "adversarial")
+    found["system-prompt extension"] = f"none: {unknown or 'no weakness asks for a rule'}"
+    if rules or not unknown:
+        texts["system-prompt-extension.json"] = _json(rules_json(rules))
     if rules:
         texts["system-prompt-extension.md"] = prompt_text(rules)
         found["system-prompt extension"] = "system-prompt-extension.md"
@@ -91,13 +94,21 @@ def write_artefacts(root: Path) -> dict[str, str]:
     return {k: f"{ARTEFACTS}/{v}" if v in texts else v for k, v in found.items()}
 
 
-WRITTEN = frozenset({"guardrail.json", "system-prompt-extension.md"})
+WRITTEN = frozenset(
+    {
+        "guardrail.json",
+        "corpus-patch.json",
+        "corpus-patch.html",
+        "system-prompt-extension.json",
+        "system-prompt-extension.md",
+    }
+)
 """Files that an earlier state of the workflow may have left, and that say nothing now."""
 
 
-def _without(left_out: Mapping[str, str]) -> str:
+def _without(left_out: Mapping[str, str], missing: str) -> str:
     reasons = "; ".join(f"{metric}: {why}" for metric, why in left_out.items())
-    return f"none: {reasons or 'step 5 was not run'}"
+    return f"none: {reasons or missing or 'step 5 has no threshold'}"
 
 
 def _json(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,12 @@ TOLERATED = 0.05
 """Share of failing answers that a deciding metric may have."""
 LITTLE_AGREEMENT = 0.6
 """Kappa below which people agree less than substantially (Landis and Koch 1977)."""
-Word = Literal["not supported", "supported with conditions", "supported"]
+Word = Literal["not supported", "supported with conditions", "supported", "none"]
+VERDICTS: Mapping[Word, str] = {
+    "not supported": "The results do not support the use of this system as it is.",
+    "supported with conditions": "The results support the use of this system with conditions.",
+    "supported": "Nothing in the results speaks against the use of this system.",
+}
 Stand = Literal["beyond", "open", "within", "unfounded", "not judged"]
 FOUNDED = ("calibrated", "fitted", "rule", "yours")
 """Origins of thresholds that say something about this system: a suite's own does not."""
@@ -38,9 +43,15 @@ class Gate:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """A conclusion with its reasons, the gravest first."""
+    """A conclusion with its reasons, the gravest first.
+
+    Attributes:
+        word: `none` if the steps that it rests on were not run.
+        verdict: The same as a sentence.
+    """
 
     word: Word
+    verdict: str
     gates: tuple[Gate, ...]
     against: tuple[Cell, ...]
     conditions: tuple[Cell, ...]
@@ -64,7 +75,18 @@ def conclude(data: WorkflowData, tolerated: float = TOLERATED) -> Conclusion:
         word = "not supported"
     elif conditions:
         word = "supported with conditions"
-    return Conclusion(word, gates, tuple(against), tuple(conditions))
+    if without := _without(data):
+        return Conclusion("none", without, gates, tuple(against), tuple(conditions))
+    return Conclusion(word, VERDICTS[word], gates, tuple(against), tuple(conditions))
+
+
+def _without(data: WorkflowData) -> str:
+    """Return why there is no conclusion; empty if the steps that it rests on were run."""
+    if why := data.missing("evaluation"):
+        return f"No conclusion: the system's answers were not evaluated ({why})."
+    if why := data.missing("calibration"):
+        return f"No conclusion: no metric has a threshold that decides ({why})."
+    return ""
 
 
 def stand_of(failing: JsonPlace, tolerated: float) -> Stand:

@@ -18,7 +18,6 @@ from guardrail_offline.model_risk.report_blocks import (
     sentence,
 )
 from guardrail_offline.model_risk.report_front import (
-    VERDICTS,
     as_words,
     clipped,
     data_section,
@@ -68,7 +67,7 @@ def mrm_report(
     facts = (
         ("System", about["name"].text),
         ("Date of the report", made.isoformat()),
-        ("Conclusion", VERDICTS[found.word]),
+        ("Conclusion", found.verdict),
         ("Steps run", f"{len(data.present)} of {len(STEP_FILES)}"),
         ("Definition of the tests", f"{DEFINITION}, SHA-256 {data.sha256(DEFINITION)[:16]}"),
         ("Written by", f"rag-guardrail {__version__}"),
@@ -96,7 +95,7 @@ def _blocks(data: WorkflowData, found: Conclusion, tolerated: float) -> Iterator
 
 def _conclusions(found: Conclusion) -> Iterator[Block]:
     yield ReportSection("9 Conclusions", ("sr11-7:validation", "nist:manage"))
-    yield sentence(VERDICTS[found.word])
+    yield sentence(found.verdict)
     yield ReportTable(
         "Reasons, and what they ask for",
         ("Weight", "Reason", "What it asks for"),

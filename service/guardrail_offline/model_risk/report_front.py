@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from guardrail_offline.evaluators.catalogue import CATALOGUE, EvaluatorSpec
@@ -27,11 +27,6 @@ from guardrail_offline.model_risk.step_data import MISSING, JsonPlace, NumberFor
 
 SHOWN = 400
 """Characters of a text in a table; what is left out is said."""
-VERDICTS: Mapping[str, str] = {
-    "not supported": "The results do not support the use of this system as it is.",
-    "supported with conditions": "The results support the use of this system with conditions.",
-    "supported": "Nothing in the results speaks against the use of this system.",
-}
 FOLLOWS = {
     "exact": "exact",
     "other_model": "with another model",
@@ -60,7 +55,7 @@ def summary(data: WorkflowData, found: Conclusion, tolerated: float) -> Iterator
     yield ReportSection(
         "1 Summary", ("sr11-7:validation", "nist:govern", "nist:manage"), new_page=True
     )
-    yield Paragraph((VERDICTS[found.word],), "verdict")
+    yield Paragraph((found.verdict,), "verdict")
     if found.against:
         yield sentence("What speaks against it:")
         yield Bullets(found.against)
@@ -237,6 +232,9 @@ def tests_section(data: WorkflowData) -> Iterator[Block]:
     """Yield the evaluators, their principles and how far their numbers can be trusted."""
     tags = ("sr11-7:validation", "sr11-7:conceptual-soundness", "nist:measure")
     yield ReportSection("4 Tests and methods", tags)
+    if data.missing("evaluation"):
+        yield from skipped(data, "evaluation")
+        return
     judge = data.step("evaluation")["judge"]
     yield sentence(
         f"A language model judged some answers: {judge.text}. It is measured against people in "

@@ -201,6 +201,14 @@ class WorkflowData:
         """Return whether a step was run and not skipped."""
         return bool(self.step(name)["state"].value == "done")
 
+    def missing(self, *names: str) -> str:
+        """Return that the first of some steps without results was not run; empty if all were."""
+        for number, name in enumerate(STEP_FILES, start=1):
+            if name in names and not self.done(name):
+                how = "not run" if self.step(name).value is None else "skipped"
+                return f"step {number} was {how}"
+        return ""
+
     @cached_property
     def present(self) -> tuple[str, ...]:
         """Return the steps whose files are there."""

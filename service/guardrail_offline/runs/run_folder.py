@@ -46,9 +46,8 @@ def planned(lab: LabSource, layout: Layout, manifest: dict[str, Any]) -> ShardPl
         found, plan = recorded(path)
         if found != manifest:
             different = sorted(k for k in {**found, **manifest} if found.get(k) != manifest.get(k))
-            raise ConfigurationError(
-                str(layout.out), f"a run with other {', '.join(different)}", "an empty folder"
-            )
+            words = ", ".join(f"{'other' if k.endswith('s') else 'another'} {k}" for k in different)
+            raise ConfigurationError(str(layout.out), f"a run with {words}", "an empty folder")
         return plan
     if any(_others(layout)):
         raise ConfigurationError(str(layout.out), "other files", _WANTED)

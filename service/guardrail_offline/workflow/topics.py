@@ -129,7 +129,8 @@ def topic_words(
     """Return the words that distinguish each topic, with their weights, the first the strongest.
 
     c-TF-IDF: the share of a word in its topic times log(1 + A / f), A the mean number of words of a
-    topic and f how often the word comes in all. Very short words are left out, and words of more
+    topic and f how often the word comes in all. English stop words and very short words are left
+    out, and words of more
     than half of the topics unless their share here is four times that elsewhere: they are of any
     text.
 
@@ -137,6 +138,7 @@ def topic_words(
         M. Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure"
         (2022), equation 2.
     """
+    stop_words = _stop_words()
     counts: dict[int, Counter[str]] = {int(topic): Counter() for topic in np.unique(labels)}
     for text, topic in zip(texts, labels, strict=True):
         counts[int(topic)].update(_words(text))
@@ -151,7 +153,8 @@ def topic_words(
         weights = {
             word: count / size * math.log(1 + average / total[word])
             for word, count in words.items()
-            if word not in usual or count * (whole - size) >= _OWN * size * (total[word] - count)
+            if word not in stop_words
+            and (word not in usual or count * (whole - size) >= _OWN * size * (total[word] - count))
         }
         ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
         found[topic] = ordered[:top]
@@ -312,6 +315,15 @@ def _words(text: str) -> list[str]:
     spaced = "".join(char if char.isalpha() else " " for char in text)
     found = (word.casefold() for word in spaced.split())
     return [word for word in found if _SHORTEST_WORD <= len(word) <= _MOST_LETTERS]
+
+
+def _stop_words() -> frozenset[str]:
+    """Return English words that name no topic: scikit-learn's, but for those with a subject."""
+    try:
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+    except ImportError as error:
+        raise MissingExtra(EXTRA) from error
+    return frozenset(ENGLISH_STOP_WORDS) - {"bill", "cry", "fire", "mill", "system"}
 
 
 def _windows(text: str, models: PackModels) -> list[str]:

@@ -246,7 +246,7 @@ def test_columns_that_nothing_reads_are_named_once_and_can_be_mapped(tmp_path: P
     assert manifest["lab"]["mapping"] == {"answer": "mine"}
     assert manifest["plan"]["ignored_columns"] == ["other"]
     again = run(*words, "-o", str(tmp_path / "b"))
-    assert (again.exit_code, "a run with other lab" in again.output) == (2, True)
+    assert (again.exit_code, "a run with another lab" in again.output) == (2, True)
     assert run(*words, "-o", str(tmp_path / "c"), "--map", "answer=none").exit_code == 2
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from guardrail_offline.calibration.explanation import explain
 from guardrail_offline.calibration.fit import run_fit
@@ -16,6 +17,7 @@ from guardrail_offline.calibration.fit_options import FitOptions
 from guardrail_offline.calibration.labels import Label, labels_jsonl, ledger_of, read_looks
 from guardrail_offline.calibration.provenance_block import file_text
 from guardrail_offline.calibration.scored_lab import ScoredLab
+from guardrail_service.commands.main import app
 from guardrail_service.errors import ConfigurationError
 from guardrail_service.policy.decide import Policy, decide, describe
 from guardrail_service.policy.file import load_file
@@ -190,6 +192,15 @@ def test_scores_of_another_model_are_refused(files: Files) -> None:
     parameters = {"groundedness": {"h2o_compatible": True}}
     with pytest.raises(ConfigurationError, match="groundedness parameter h2o_compatible"):
         run(files, lab=ScoredLab("x", made.cases, labs.FINGERPRINTS, parameters))
+
+
+def test_labels_that_are_not_there_are_asked_for(tmp_path: Path) -> None:
+    """With the command that makes them."""
+    words = ["calibrate", "fit", str(tmp_path), "--labels", str(tmp_path / "no.jsonl")]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "g.json")])
+    assert done.exit_code == 2
+    shown = " ".join(done.output.split())
+    assert "found no file; expected labels; label first: guardrail studio DRAWN" in shown
 
 
 def test_stopping_before_the_sample_is_labelled_is_refused(files: Files, tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_template_that_cannot_be_read_is_refused(
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ("python:no_such_module:f", "--target"),
+        ("python:no_such_module:f", "--target: found no module 'no_such_module'"),
         ("python:json:no_such_function", "--target"),
         ("python:json:__name__", "--target"),
         ("https://example.test/v1", "--target-model"),

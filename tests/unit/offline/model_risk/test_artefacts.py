@@ -154,10 +154,29 @@ def test_every_kind_of_question_has_a_rule() -> None:
 
 
 def test_without_weaknesses_there_is_no_extension(tmp_path: Path) -> None:
-    """And it says so."""
+    """And it says whether somebody looked."""
     without = ("weaknesses", "variations", "adversarial")
     found = write_artefacts(make_workflow(tmp_path / "wf", without=without))
+    assert found["system-prompt extension"] == "none: step 7 was not run"
+    root = make_workflow(tmp_path / "looked")
+    for step in without:
+        path = root / STEP_FILES[step]
+        path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "results": {}}), "utf-8")
+    found = write_artefacts(root)
     assert found["system-prompt extension"] == "none: no weakness asks for a rule"
+
+
+def test_steps_that_were_not_run_leave_no_artefact(root: Path) -> None:
+    """Nor one of an earlier state: an empty patch would say that nothing is to be mended."""
+    write_artefacts(root)
+    for file in list(STEP_FILES.values())[3:]:
+        (root / file).unlink()
+    assert write_artefacts(root) == {
+        "corpus patch": "none: step 4 was not run",
+        "guardrail configuration": "none: step 5 was not run",
+        "system-prompt extension": "none: step 7 was not run",
+    }
+    assert list((root / "artefacts").iterdir()) == []
 
 
 def test_the_command_says_what_it_wrote(root: Path) -> None:

@@ -215,9 +215,25 @@ def test_the_conclusion_follows_the_rule(
     assert ([gate.stand for gate in found.gates], found.word) == ([stand], word)
 
 
-def test_nothing_is_supported_that_was_not_judged(tmp_path: Path) -> None:
-    """A workflow that only has its definition leaves conditions."""
-    found = conclude(WorkflowData(make_workflow(tmp_path / "wf", without=tuple(STEP_FILES))))
-    assert found.word == "supported with conditions"
+@pytest.mark.parametrize(
+    ("gone", "verdict"),
+    [
+        (tuple(STEP_FILES)[3:], "the system's answers were not evaluated (step 4 was not run)."),
+        (tuple(STEP_FILES)[4:], "no metric has a threshold that decides (step 5 was not run)."),
+    ],
+    ids=["not evaluated", "no thresholds"],
+)
+def test_nothing_is_supported_that_was_not_judged(
+    tmp_path: Path, gone: tuple[str, ...], verdict: str
+) -> None:
+    """Without answers or thresholds there is no conclusion, and the report gives none."""
+    root = make_workflow(tmp_path / "wf", without=gone)
+    found = conclude(WorkflowData(root))
+    assert (found.word, found.verdict) == ("none", f"No conclusion: {verdict}")
     assert found.gates == ()
+    page = Page()
+    page.feed(write_mrm_report(root, day=DAY).read_text("utf-8"))
+    assert page.text.count(found.verdict) == 3
+    assert "The results support" not in page.text
+    assert ("gave all numbers" in page.text) is ("evaluation" not in gone)
     assert any("No metric" in str(cell[0]) for cell in found.conditions)

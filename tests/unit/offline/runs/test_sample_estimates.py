@@ -121,5 +121,5 @@ def test_a_run_over_a_sample_says_what_was_drawn_and_what_it_tells(tmp_path: Pat
     before = (tmp_path / "sample.json").read_bytes()
     evaluate_lab(sampled(lab, SampleSize(40, 7)), configured, options)
     assert (tmp_path / "sample.json").read_bytes() == before
-    with pytest.raises(ConfigurationError, match="a run with other sample"):
+    with pytest.raises(ConfigurationError, match="a run with another sample"):
         evaluate_lab(sampled(lab, SampleSize(40, 8)), configured, options)

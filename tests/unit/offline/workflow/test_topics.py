@@ -72,6 +72,12 @@ def test_words_are_weighed_by_class_based_tf_idf() -> None:
     assert found[1][0][1] == pytest.approx(1 / 3 * math.log(1 + 3 / 1))
 
 
+def test_english_stop_words_name_no_topic() -> None:
+    """Also where there is a single topic; words with a subject stay."""
+    found = topic_words(["the fire and the ferry and the fire"], np.array([0]), 5)
+    assert [word for word, _ in found[0]] == ["fire", "ferry"]
+
+
 def test_words_that_are_everywhere_name_no_topic() -> None:
     """Whatever language they are of: they stand in most topics."""
     texts = ["und der Hafen Hafen", "und der Garten Garten", "und der Bahnhof Bahnhof"]

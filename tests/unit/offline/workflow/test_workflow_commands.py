@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,15 +19,19 @@ Guardrail = Callable[..., Result]
 
 
 @pytest.fixture
-def guardrail(tmp_path: Path) -> Guardrail:
+def guardrail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guardrail:
     """Run `guardrail workflow` with a folder `w` that has one document."""
     (tmp_path / "guide.md").write_text("The ferry leaves at nine.\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    for module in ("made_system", "other_system"):
+        (tmp_path / f"{module}.py").write_text("def answer(question):\n    return ''\n", "utf-8")
 
     def run(*words: str, told: str | None = None) -> Result:
         command = [one.replace("DIR", str(tmp_path)) for one in ("workflow", *words)]
         return CliRunner().invoke(app, command, input=told)
 
-    made = run("init", "DIR/w", "DIR/guide.md", "--target", "python:system:answer")
+    made = run("init", "DIR/w", "DIR/guide.md", "--target", "python:made_system:answer")
     assert made.exit_code == 0, made.output
     return run
 
@@ -37,10 +42,18 @@ def test_what_init_is_told_stands_in_the_folder(guardrail: Guardrail, tmp_path: 
     definition = read_definition(folder)
     assert [one.path for one in definition.documents] == ["documents/guide.md"]
     assert definition.target is not None
-    assert definition.target.target == "python:system:answer"
+    assert definition.target.target == "python:made_system:answer"
     assert definition.judge is None
     assert folder.content("workflow.json")["steps"]["topics"]["top_n_words"] == 6
     assert str(tmp_path) not in folder.definition.read_text("utf-8")
+
+
+def test_init_imports_the_target(guardrail: Guardrail, tmp_path: Path) -> None:
+    """A module that is not there is named, and no folder is made."""
+    found = guardrail("init", "DIR/v", "DIR/guide.md", "--target", "python:my_system:answer")
+    assert found.exit_code == 2
+    assert "found no module 'my_system'" in " ".join(found.output.split())
+    assert not (tmp_path / "v").exists()
 
 
 def test_status_tells_programs_and_people(guardrail: Guardrail) -> None:
@@ -54,7 +67,10 @@ def test_status_tells_programs_and_people(guardrail: Guardrail) -> None:
     ("words", "check"),
     [
         (("--set", "generation.count=9"), lambda d: d.steps["generation"]["count"] == 9),
-        (("--target", "python:other:answer"), lambda d: d.target.target == "python:other:answer"),
+        (
+            ("--target", "python:other_system:answer"),
+            lambda d: d.target.target == "python:other_system:answer",
+        ),
         (("--contexts",), lambda d: d.target.contexts),
         (("--answers", "DIR/given.jsonl"), lambda d: d.target.answers == "answers.jsonl"),
         (("--target", "DIR/service.json"), lambda d: d.target.template == "target.json"),

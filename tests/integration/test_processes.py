@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +123,14 @@ def test_processes_share_outputs_and_read_a_new_configuration(
             found = [client.post("/v1/check", json=SAMPLE) for _ in range(8)]
             return {reply.json()["policy"]["version"] for reply in found}
 
+        numbers = count()
+
         def restored() -> float:
-            checks(client, 4)
+            text = {**SAMPLE, "answer": f"Guests may stay for {next(numbers)} weeks."}
+            assert client.post("/v1/check", json=text).status_code == 200
+            threading.Event().wait(0.5)  # until it is in the file
+            for _ in range(6):
+                client.post("/v1/check", json=text)
             lines = client.get("/metrics").text.splitlines()
             kept = [line for line in lines if line.startswith("guardrail_cache_restored_total")]
             return sum(float(line.split()[-1]) for line in kept)

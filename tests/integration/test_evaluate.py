@@ -301,7 +301,7 @@ def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
     """Results of two settings must not mix."""
     lab, out = open_lab(LAB), tmp_path / "out"
     evaluate_lab(lab, configure(["bleu"]), RunOptions(out))
-    with pytest.raises(ConfigurationError, match="config_sha256, evaluators"):
+    with pytest.raises(ConfigurationError, match="another config_sha256, other evaluators"):
         evaluate_lab(lab, configure(["rouge"]), RunOptions(out))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").write_text("mine")

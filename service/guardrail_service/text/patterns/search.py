@@ -319,7 +319,7 @@ def _expression(pattern: Pattern) -> bytes:
 
 
 class KeywordGate:
-    """Aho-Corasick over the patterns' keywords; a pattern without keywords is always tried."""
+    """Aho-Corasick over the patterns' keywords; those without keywords are tried all or none."""
 
     name = "keywords"
 
@@ -337,11 +337,30 @@ class KeywordGate:
         self._empty = not owners
         if owners:
             self._automaton.make_automaton()
+        self._any = _union([patterns[index] for index in self.ungated])
 
     def candidates(self, source: Prepared) -> set[int]:
         """Return indices of the patterns that may match, each once."""
-        found = set(self.ungated)
+        is_any = self._any is None or self._any.search(source.data) is not None
+        found = set(self.ungated if is_any else ())
         if not self._empty:
             for _, indices in self._automaton.iter(source.text.casefold()):
                 found |= indices
         return found
+
+
+def _union(patterns: Sequence[Pattern]) -> Any | None:
+    """Return a regex that matches where one of some patterns does; None if there can be none.
+
+    One pass in place of a hundred: most texts hold nothing. Two patterns may give one name to their
+    groups, or be too large together; then each is tried.
+    """
+    if len(patterns) < 2:
+        return None
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    parts = (f"(?{'i' if p.ignore_case else '-i'}:{p.regex})" for p in patterns)
+    with suppress(re2.error):
+        return re2.compile(_encode("|".join(parts)), options)
+    return None

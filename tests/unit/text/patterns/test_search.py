@@ -20,6 +20,7 @@ PATTERNS = (
     Pattern("pair", r"key=(\w{1,9})", keywords=("key",), group=1),
     Pattern("street", r"[\p{L}]{1,20}straße", keywords=("straße",), ignore_case=True),
     Pattern("quoted", r'"[^"\n]{1,20}"', keywords=('"',)),
+    Pattern("roman", r"\b[ivx]{2,7}\b|(?-i:Q)\b", ignore_case=True),
 )
 SETS = {engine: PatternSet(PATTERNS, engine) for engine in ENGINES}
 TEXTS = st.text(
@@ -121,6 +122,16 @@ def test_what_only_hyperscan_rejects_still_runs() -> None:
     assert patterns.ungated == ("lazy",)
     assert patterns.scan("42 abbc") == [Match("number", 0, 2), Match("lazy", 3, 7)]
     assert PatternSet([Pattern("lazy", "(?U)ab{1,3}c")]).scan("abc") == [Match("lazy", 0, 3)]
+
+
+def test_patterns_that_cannot_be_one_are_tried_alone() -> None:
+    """Two groups of one name are no regex together; a literal without end would take the next."""
+    named = [Pattern("a", r"(?P<n>\d)!"), Pattern("b", r"(?P<n>\d)\?"), Pattern("c", r"\Q(5)|")]
+    assert PatternSet(named, "keywords").scan("1! 2? (5)|") == [
+        Match("a", 0, 2),
+        Match("b", 3, 5),
+        Match("c", 6, 10),
+    ]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

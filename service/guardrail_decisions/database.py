@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from guardrail_decisions.tables import HEAD
 from guardrail_service.errors import ConfigurationError, MissingExtra
 
+_LOG = logging.getLogger(__name__)
 LATEST = "0002"
 WHERE = "GUARDRAIL_DECISIONS_URL"
 _BUSY_S = 5.0
@@ -78,10 +80,14 @@ class Database:
             if not self.is_sqlite:
                 connection.execute(text("SELECT pg_advisory_xact_lock(7243011)"))
             config.attributes["connection"] = connection
-            if (self._version_on(connection) or "0000") > target:
+            before = self._version_on(connection)
+            if (before or "0000") > target:
                 found, expected = "a later release's tables", "this release's or older ones"
                 raise ConfigurationError(WHERE, found, expected)
+            logging.getLogger("alembic").setLevel(logging.WARNING)  # else a line for every step
             command.upgrade(config, target)
+        if before != target:
+            _LOG.info("decisions: tables of version %s, before: %s", target, before or "none")
 
     def ready(self, *, create: bool = True, named_by: str = WHERE) -> None:
         """Make the tables of an empty database; refuse those of other releases.

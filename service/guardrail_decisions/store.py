@@ -90,6 +90,7 @@ def open_store(settings: DecisionSettings) -> SqlStore:
     """
     url = settings.url.get_secret_value() if settings.url is not None else ""
     keys = None if settings.keys_file is None else Keys.of_file(settings.keys_file)
+    keeper = TextKeeper(settings.texts, keys)  # refuses before anything is written
     required = settings.audit == "required"
     database = Database(url, synchronous=required)
     make_private(url)
@@ -97,7 +98,7 @@ def open_store(settings: DecisionSettings) -> SqlStore:
     spool = None
     if settings.spool is not None:
         spool = Spool(settings.spool, settings.spool_mb * 2**20)
-    return SqlStore(settings, Writer(database, keys, TextKeeper(settings.texts, keys)), spool)
+    return SqlStore(settings, Writer(database, keys, keeper), spool)
 
 
 def make_private(url: str) -> None:

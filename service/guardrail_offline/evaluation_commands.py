@@ -492,10 +492,12 @@ def _show_cost(
     out.print(
         f"measured on {measured['cases']} rows of {measured['questions']} questions; the run has "
         f"{rows_of['run']:,} of {rows_of['lab']:,} rows and takes "
-        f"{found['together'].get('cpu_hours_of_run', 0.0):.3g} hours of one core"
+        f"{_amount(found['together'].get('cpu_hours_of_run', 0.0))} hours of one core"
     )
     if core_hour is None:
         out.print("no price of a core's hour: --core-hour says it")
+    else:
+        out.print("costs are in the currency of --core-hour and of the judge's prices")
 
 
 def _cost_cells(row: Mapping[str, Any]) -> list[str]:
@@ -504,13 +506,23 @@ def _cost_cells(row: Mapping[str, Any]) -> list[str]:
     return [
         f"{1000 * row['cpu_s_per_row']:.2f}" if "cpu_s_per_row" in row else "-",
         between,
-        f"{row['cpu_hours_per_million']:.3g}" if "cpu_hours_per_million" in row else "-",
+        _amount(row["cpu_hours_per_million"]) if "cpu_hours_per_million" in row else "-",
         f"{row['calls_per_million']:,.0f}" if "calls_per_million" in row else "-",
         *(
-            "-" if row[name] is None else f"{row[name]:,.4g}"
+            "-" if row[name] is None else _amount(row[name])
             for name in ("cost_per_million", "cost_of_run")
         ),
     ]
+
+
+def _amount(amount: float) -> str:
+    """Return hours, or an amount of the prices' currency, without an exponent: "0.0015", "12,300"."""
+    if 0 < amount < _LEAST_AMOUNT:
+        return f"under {_LEAST_AMOUNT:.4f}"
+    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}" if amount >= 1 else f"{amount:.4f}"
+
+
+_LEAST_AMOUNT = 0.0001
 
 
 def _cluster(

@@ -214,7 +214,7 @@ def report(
             raise ConfigurationError("--format", repr(format_), choices(format_, FORMATS, "format"))
         with locked(found):
             target = write_mrm_report(folder, kind, out_file)
-    out.print(f"see {plain(str(target))}")
+    out.print(f"wrote {plain(str(target))}", soft_wrap=True)
 
 
 @workflow_app.command("artefacts")

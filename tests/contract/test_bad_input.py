@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -463,6 +464,12 @@ def test_a_wrong_or_missing_key_gets_one_constant_reply(
             assert locked.get(open_path).status_code == 200
         for locked_path in ("/v1/info", "/v1/policies", "/v1/detectors", "/docs", "/openapi.json"):
             assert locked.get(locked_path).status_code == 401
+        assert locked.get(f"/v1/{MARK}").status_code == 401
+        counted = locked.get("/metrics").text
+        refused = re.findall(r'guardrail_requests_total{[^}]*status="401"[^}]*}', counted)
+        assert MARK not in counted
+        routes = {found[1] for one in refused if (found := re.search(r'route="([^"]*)"', one))}
+        assert routes >= {"/v1/check", "/v1/info", "/v1/detectors", "unmatched"}
         for key in (b"right", "schlüssel".encode()):
             headers = {"Authorization": b"Bearer " + key}
             assert locked.post("/v1/check", json=GOOD, headers=headers).status_code == 200

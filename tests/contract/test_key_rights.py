@@ -109,6 +109,7 @@ def test_unknown_revoked_and_expired_keys_are_told_apart(
     lines = [r.getMessage() for r in caplog.records if r.name == "guardrail.access"]
     keys = [json.loads(line).get("key") for line in lines]
     assert keys == ["gone", "gone", "old", None]
+    assert {json.loads(line)["route"] for line in lines} == {"/v1/check"}
     assert not {gone, old} & set(caplog.text.split('"'))
     again = CliRunner().invoke(commands, ["keys", "add", "gone", "--file", str(served.file)])
     assert again.exit_code == 2

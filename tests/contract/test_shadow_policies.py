@@ -75,6 +75,14 @@ class Shadowed(NamedTuple):
         found: dict[str, Any] = reply.json()
         return found
 
+    def stream(self) -> None:
+        """Have an answer judged that comes in one part."""
+        first = {key: value for key, value in ASKED.items() if key != "answer"}
+        lines = (first, {"text": ASKED["answer"]}, {"end": True})
+        content = "\n".join(map(json.dumps, lines)) + "\n"
+        reply = self.client.post("/v1/check/stream", content=content)
+        assert '"complete"' in reply.text, reply.text
+
     def shadow(self, *versions: str) -> None:
         """Set the versions in the shadow."""
         set_shadow(self.folder, "support", versions)
@@ -105,7 +113,7 @@ def shadowed(request: pytest.FixtureRequest, tiny: Path, tmp_path: Path) -> Iter
         content = {
             "evaluator_ids": DETECTORS.get(version, ["groundedness", "looping"]),
             "calibrated_thresholds": {"groundedness": {"groundedness": threshold}},
-            "policy": {"allow_overrides": True},
+            "policy": {"allow_overrides": True, "version": version},
         }
         (tmp_path / "given.json").write_text(json.dumps(content))
         add_version(tmp_path / "policies", tmp_path / "given.json", name="support")
@@ -157,6 +165,26 @@ def test_shadows_are_counted_and_recorded_and_change_no_reply(shadowed: Shadowed
     shadowed.check()
     shadowed.wait_for(3)
     assert shadowed.counts()["support@1", "milder"] == 1
+
+
+def test_an_answer_that_is_judged_during_a_reload_has_the_shadows_of_its_policy(
+    shadowed: Shadowed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole one and a streamed one: the policies were replaced after they had begun."""
+    shadowed.shadow("2")
+    guard = shadowed.runtime.guard
+    whole = guard.judge
+
+    def judge(*given: Any, **named: Any) -> Any:
+        assert shadowed.runtime.reload()
+        monkeypatch.setattr(guard, "judge", whole)
+        return whole(*given, **named)
+
+    for number, ask in enumerate((shadowed.check, shadowed.stream), start=1):
+        monkeypatch.setattr(guard, "judge", judge)
+        ask()
+        shadowed.wait_for(number)
+        assert [one.policy_version for one in shadowed.store.records[-1].shadow] == ["2"]
 
 
 def test_no_row_is_run_again_for_a_shadow(

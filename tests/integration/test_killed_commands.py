@@ -23,7 +23,10 @@ def _change(folder: str, pipe: Connection) -> None:
     policies, keys = Path(folder) / "policies", str(Path(folder) / "keys.json")
     start = read_policy(policies, "support").alias.live if policies.exists() else "0"
     for n in range(10_000):
-        line = add_version(policies, Path(folder) / "given.json", name="support")
+        given = Path(folder) / "given.json"
+        block = {"deadline_ms": 1 + int(start or 0) + n}
+        given.write_text(json.dumps({"evaluator_ids": ["looping"], "policy": block}))
+        line = add_version(policies, given, name="support")
         promote(policies, "support", line.version)
         pipe.send(("version", line.version))
         name = f"key-of-{start}-{n}"
@@ -34,7 +37,6 @@ def _change(folder: str, pipe: Connection) -> None:
 
 def test_nothing_acknowledged_is_lost_and_nothing_is_half_there(tmp_path: Path) -> None:
     """Killed at any moment, several times over; the next command goes on."""
-    (tmp_path / "given.json").write_text(json.dumps({"evaluator_ids": ["looping"]}))
     context = multiprocessing.get_context("spawn")
     acknowledged: dict[str, list[str]] = {"version": [], "key": []}
     for time in range(TIMES):

@@ -125,6 +125,8 @@ def replay(
         out.print_json(json.dumps(found.as_json()))
     else:
         _print(found)
+        if output is not None:
+            out.print(f"wrote {plain(str(output))}", soft_wrap=True)
     if limit is not None and (found.changed().share or 0.0) > limit:
         raise typer.Exit(EXIT_FLAGGED)
     if limit is not None and found.changed_at_most() > limit:
@@ -253,6 +255,8 @@ def report(
     else:
         for sentence in sentences(found):
             out.print(plain(sentence), highlight=False, soft_wrap=True)
+        if output is not None:
+            out.print(f"wrote {plain(str(output))}", soft_wrap=True)
     raise typer.Exit(EXIT_FLAGGED if alarms(found) else 0)
 
 

@@ -18,7 +18,7 @@ from guardrail_offline.calibration.labels import inert
 from guardrail_offline.intervals import exact_interval, stratified_interval
 from guardrail_service.errors import ServiceError
 from guardrail_service.policy.decide import Policy, Rule, decide
-from guardrail_service.policy.fingerprints import used_by
+from guardrail_service.policy.fingerprints import rules_key, used_by
 from guardrail_service.server.decisions import DecisionRecord, options_hash
 from guardrail_service.types import (
     Decision,
@@ -42,7 +42,8 @@ class Obstacle:
     """The reason why a decision cannot be replayed.
 
     Attributes:
-        reason: `detector_not_run`, `other_options`, `other_model` or `score_not_stored` of scores;
+        reason: `detector_not_run`, `other_options`, `other_model`, `other_rules` (of the detector
+            itself, or nobody noted which) or `score_not_stored` of scores;
             `no_texts`, `texts_redacted`, `own_options` or `not_judged` of texts;
             `stream_was_stopped` of both: nobody knows the rest of the answer.
         detector: The detector it is about; None: the whole decision.
@@ -145,8 +146,10 @@ def missing_scores(
         if record.options.get(name) != options_hash(rule):
             return Obstacle("other_options", name)
         keys = used_by([rule.spec], {**record.fingerprints, **fingerprints})
-        if any(record.fingerprints.get(key) != fingerprints.get(key) for key in keys):
-            return Obstacle("other_model", name)
+        changed = {k for k in keys if record.fingerprints.get(k) != fingerprints.get(k)}
+        if changed:
+            is_own = changed == {rules_key(rule.spec)}
+            return Obstacle("other_rules" if is_own else "other_model", name)
         if not _has_scores(rule, result):
             return Obstacle("score_not_stored", name)
     return None

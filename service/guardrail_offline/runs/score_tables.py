@@ -79,7 +79,7 @@ def about_json(one: Configured, fingerprints: Mapping[str, str]) -> dict[str, An
     spec = one.evaluator.spec
     cuts = one.thresholds()
     support = {"embedding", "grounding", "nli"} if spec.needs_support else set()
-    used = {"segmenter", "evidence"} | spec.roles | support
+    used = {"segmenter", "evidence", f"detector:{spec.id}"} | spec.roles | support
     return {
         "id": spec.h2o_id or spec.id,
         "name": spec.id,

@@ -55,12 +55,13 @@ def config_init(
     source = _path(base, "--base")
     content = json.loads(source.read_text("utf-8"))
     schema = source.parent / "schema" / SCHEMA
-    content["$schema"] = str(schema)
+    content.pop("$schema", None)  # a path of this machine would mean nothing on another
     content["policy"] |= {"name": file.stem, "version": "1"}
     if preset is not None:
         content["policy"]["preset"] = preset
     _write_new(file, content)
     out.print(f"wrote {plain(str(file))}: policy {plain(file.stem)}, from {base}", soft_wrap=True)
+    out.print(f"its JSON Schema, for editors: {plain(str(schema))}", soft_wrap=True)
 
 
 @config_app.command("check")

@@ -103,8 +103,10 @@ def policies_add(
 
     own = name or parse(file).policy.name or file.stem
     check = _check(pack)
-    line = add_version(folder, file, name=own, why=why, by=by, check=check)
-    out.print(f"added {plain(own)}@{line.version}, file sha256 {line.sha256[:12]}", soft_wrap=True)
+    added = add_version(folder, file, name=own, why=why, by=by, check=check)
+    word = "added" if added.is_new else "already"
+    shown = f"{word} {plain(own)}@{added.version}, file sha256 {added.sha256[:12]}"
+    out.print(shown, soft_wrap=True)
 
 
 @policies_app.command("promote")

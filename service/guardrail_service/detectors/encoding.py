@@ -96,6 +96,7 @@ class Encoding(Detector[EncodingParameters]):
 
     spec = DetectorSpec(
         id="encoding",
+        version="rules/1",
         aliases=("h2o_sonar.evaluators.encoding_guardrail_evaluator.EncodingGuardrailEvaluator",),
         summary="Does the answer hide personal data or secrets behind an encoding?",
         metrics=boolean_metrics(parse_failures=True),

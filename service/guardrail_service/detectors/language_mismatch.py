@@ -42,6 +42,7 @@ class LanguageMismatch(Detector[LanguageMismatchParameters]):
 
     spec = DetectorSpec(
         id="language_mismatch",
+        version="rules/1",
         aliases=(
             "h2o_sonar.evaluators.language_mismatch_byop_evaluator.LanguageMismatchByopEvaluator",
         ),

@@ -203,6 +203,7 @@ class Links(Detector[LinksParameters]):
 
     spec = DetectorSpec(
         id="links",
+        version="rules/1",
         summary="Does the answer name links, addresses or numbers that its passages do not hold?",
         metrics=boolean_metrics(parse_failures=False),
         inputs=frozenset({"question", "answer", "contexts"}),

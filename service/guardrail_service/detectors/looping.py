@@ -89,6 +89,7 @@ class Looping(Detector[LoopingParameters]):
 
     spec = DetectorSpec(
         id="looping",
+        version="rules/1",
         aliases=("h2o_sonar.evaluators.looping_detection_evaluator.LoopingDetectionEvaluator",),
         summary="Did the generation go into a loop?",
         metrics=(

@@ -89,8 +89,9 @@ class DetectorSpec:
         default_thresholds: Cuts that follow from the metric itself (0.5 for a boolean). Cuts that
             need data are shipped in `configs/defaults/thresholds.json`.
         replaces: Its findings say what to show in their place, so its action may be `redact`.
-        version: Of rules of its own that can move a score; thresholds fitted under another one are
-            refused. The built-in detectors have their places in the fingerprints.
+        version: Of rules of its own that can move a score, raised with every change that may move
+            one: thresholds fitted under another one are refused, and stored scores not replayed.
+            Rules beside a role's model have their places in the fingerprints of all.
         remedy: What may help where it flags too often.
         listing: How lists of evaluators show it.
     """

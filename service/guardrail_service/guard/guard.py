@@ -151,8 +151,9 @@ class Guard:
             Cancelled: If the caller left.
             NotReady: If the service shut down first.
         """
+        served = served or self.served
         rules = self.policy_for(policy, overrides or {}, served)
-        return self.judge(rules, sample, deadline_ms, mode, cancellation, arrived)
+        return self.judge(rules, sample, deadline_ms, mode, cancellation, arrived, served)
 
     def judge(
         self,
@@ -162,8 +163,11 @@ class Guard:
         mode: Mode = "enforce",
         cancellation: Cancellation | None = None,
         arrived: float | None = None,
+        served: PolicySet | None = None,
     ) -> Verdict:
         """Return the verdict under a policy at hand, such as the part of one that runs in flight.
+
+        `served` are the policies that it is one of, and that have its shadows; None: those of now.
 
         Raises:
             InputError: If the sample cannot be judged as it is.
@@ -171,6 +175,7 @@ class Guard:
             Cancelled: If the caller left.
             NotReady: If the service shut down first.
         """
+        served = served or self.served
         clock = CheckClock.since(arrived)
         cancellation = cancellation or Cancellation()
         due = _due(rules, deadline_ms, clock.monotonic)
@@ -206,7 +211,7 @@ class Guard:
                 redacted_answer=redact(sample.answer, spans),
                 summary=decided.summary,
                 flagged=decided.flagged,
-                judged=self._for_shadows(rules, segmented, outcomes, check),
+                judged=_for_shadows(served, rules, segmented, outcomes, check),
             )
 
     def beside(self, policy: Policy, judged: CheckedSample) -> Decided:
@@ -233,24 +238,6 @@ class Guard:
                 check.submit(self._scheduler, cancellation, place)
                 outcomes |= check.outcomes()
         return decide(policy, outcomes)
-
-    def _for_shadows(
-        self,
-        rules: Policy,
-        sample: SegmentedSample,
-        outcomes: Mapping[str, Outcome],
-        check: Check,
-    ) -> CheckedSample | None:
-        """Return what shadows need; None: there are none, or these are not a policy's own rules."""
-        served = self.served
-        if not served.shadows or not (shadows := served.shadows.get(rules.name)):
-            return None
-        others = tuple(policy for policy in shadows if policy is not rules)
-        trial = served.canaries.get(rules.name)
-        is_whole = rules is served.live[rules.name] or (trial and rules is trial.policy)
-        return (
-            CheckedSample(rules, others, sample, outcomes, check) if others and is_whole else None
-        )
 
     def warm(self, contexts: Sequence[Passage], cancellation: Cancellation) -> Warmed:
         """Compute ahead what models need of passages. Blocks; gives way to every check.
@@ -431,3 +418,19 @@ def _due(policy: Policy, deadline_ms: float | None, start: float) -> float | Non
     """Return the monotonic second at which the reply must leave; None: when it is complete."""
     budget = policy.deadline_ms if deadline_ms is None else deadline_ms
     return None if budget is None or math.isinf(budget) else start + budget / 1e3
+
+
+def _for_shadows(
+    served: PolicySet,
+    rules: Policy,
+    sample: SegmentedSample,
+    outcomes: Mapping[str, Outcome],
+    check: Check,
+) -> CheckedSample | None:
+    """Return what shadows need; None: there are none, or these are not a policy's own rules."""
+    if not served.shadows or not (shadows := served.shadows.get(rules.name)):
+        return None
+    others = tuple(policy for policy in shadows if policy is not rules)
+    trial = served.canaries.get(rules.name)
+    is_whole = rules is served.live[rules.name] or (trial and rules is trial.policy)
+    return CheckedSample(rules, others, sample, outcomes, check) if others and is_whole else None

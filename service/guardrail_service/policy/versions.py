@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -101,6 +101,14 @@ class PolicyVersion:
     def address(self) -> str:
         """Return how a request names it."""
         return f"{self.name}@{self.version}"
+
+
+class AddedVersion(NamedTuple):
+    """A version that a file is; `is_new`: it was none before."""
+
+    version: str
+    sha256: str
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +231,11 @@ def add_version(
     why: str = "",
     by: str | None = None,
     check: Check = parse,
-) -> LedgerLine:
+) -> AddedVersion:
     """Add a guardrail JSON as the next version of a policy; it is not live by that.
+
+    A file that is a version already, byte for byte, becomes none again: the newest of those is
+    returned, and nothing is written.
 
     Args:
         folder: Where policies lie; made if there is none.
@@ -241,12 +252,16 @@ def add_version(
     name = _named(folder, name or parse(file).policy.name or file.stem)
     check(file)
     with _changing(folder, name, is_new=True) as path:
-        taken = [line.version for line in _ledger(path) if line.event == "add"]
-        taken += [p.stem for p in path.glob("*.json") if p.stem.isdecimal()]
+        added = {line.version: line.sha256 for line in _ledger(path) if line.event == "add"}
+        sha256 = hashlib.sha256(content).hexdigest()
+        for number in reversed(added):
+            if added[number] == sha256 and _is_file(path / f"{number}.json", content):
+                return AddedVersion(number, sha256, is_new=False)
+        taken = [*added, *(p.stem for p in path.glob("*.json") if p.stem.isdecimal())]
         number = str(max(map(int, taken), default=0) + 1)
         _write_new(path / f"{number}.json", content)
-        sha256 = hashlib.sha256(content).hexdigest()
-        return _note(path, "add", by, why, version=number, sha256=sha256)
+        _note(path, "add", by, why, version=number, sha256=sha256)
+        return AddedVersion(number, sha256)
 
 
 def promote(
@@ -368,6 +383,14 @@ def _bytes(path: Path) -> bytes:
         expected = f"at most {MOST_FILE_BYTES} bytes"
         raise ConfigurationError(str(path), f"more than {MOST_FILE_BYTES} bytes", expected)
     return content
+
+
+def _is_file(path: Path, content: bytes) -> bool:
+    """Return whether a file has these bytes still; somebody may have changed or removed it."""
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
 
 
 def _alias(path: Path) -> Alias:

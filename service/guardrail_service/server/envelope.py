@@ -6,9 +6,11 @@ import asyncio
 import logging
 import time
 import uuid
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.routing import BaseRoute, Match
 
 from guardrail_service.errors import (
     BodyTooLarge,
@@ -226,7 +228,7 @@ class _Exchange:
         return (time.perf_counter() - self._started) * 1e3
 
     def _record(self) -> None:
-        route = getattr(self.scope.get("route"), "path", "unmatched")
+        route = getattr(self.scope.get("route"), "path", None) or _meant(self.scope)
         telemetry: Telemetry | None = getattr(self.scope["app"].state, "telemetry", None)
         if telemetry is not None:
             telemetry.request(route, self._status, str(self.log.get("decision", "none")))
@@ -242,6 +244,27 @@ class _Exchange:
         log_request({**fields, **self.log})
 
 
+def _meant(scope: Scope) -> str:
+    """Return the template of the route that a refused request would have had; no path itself.
+
+    Whoever is refused before a route is chosen (401, 413, 429) is counted under it all the same.
+    """
+    found = (one for one in _routes(getattr(scope["app"], "router", None)) if _fits(one, scope))
+    return getattr(next(found, None), "path", UNMATCHED)
+
+
+def _routes(router: Any) -> Iterator[BaseRoute]:
+    """Yield the routes of a router, and of those that it includes."""
+    for route in getattr(router, "routes", ()):
+        inner = getattr(route, "original_router", None)
+        yield from (route,) if inner is None else _routes(inner)
+
+
+def _fits(route: BaseRoute, scope: Scope) -> bool:
+    return route.matches(scope)[0] is not Match.NONE
+
+
+UNMATCHED = "unmatched"
 _METHODS = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"})
 
 

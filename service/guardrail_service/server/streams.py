@@ -132,14 +132,16 @@ class Streams:
         asked = parse(line, StreamRequest)
         whole = parse_check(asked.whole(_PLACEHOLDER))
         guard = self._runtime.guard
+        served = guard.served
         check = StreamedCheck(
             guard,
-            guard.policy_for(asked.policy, to_overrides(whole)),
+            guard.policy_for(asked.policy, to_overrides(whole), served),
             to_sample(whole, self._runtime.settings.limits),
             mode=asked.mode,
             stop_on=asked.stop_on,
             deadline_ms=asked.deadline_ms,
             sentence_ms=asked.sentence_deadline_ms,
+            served=served,
         )
         return asked, whole, check
 

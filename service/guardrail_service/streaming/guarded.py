@@ -23,6 +23,7 @@ from guardrail_service.policy.decide import (
     summarise,
     worst_first,
 )
+from guardrail_service.policy.served import PolicySet
 from guardrail_service.streaming.holdback import Holdback
 from guardrail_service.text.language import has_words
 from guardrail_service.types import (
@@ -90,6 +91,7 @@ class StreamedCheck:
         deadline_ms: Milliseconds for the whole answer's verdict; None takes the policy's.
         sentence_ms: Milliseconds for judging one part; None takes the policy's deadline. A part not
             judged by then counts as the policy's `on_timeout` says.
+        served: The policies that it is one of, whose shadows it has; None: those of now.
     """
 
     def __init__(
@@ -102,8 +104,10 @@ class StreamedCheck:
         stop_on: StopOn = "block",
         deadline_ms: float | None = None,
         sentence_ms: float | None = None,
+        served: PolicySet | None = None,
     ) -> None:
         self._guard = guard
+        self._served = served or guard.served
         self.policy = policy
         self._sample = sample
         self._mode = mode
@@ -170,7 +174,7 @@ class StreamedCheck:
         text = self.state.text
         sample = dataclasses.replace(self._sample, answer=text)
         verdict = self._guard.judge(
-            self.policy, sample, self._deadline_ms, self._mode, cancellation
+            self.policy, sample, self._deadline_ms, self._mode, cancellation, served=self._served
         )
         checked = (0, len(text))
         start = self.state.released

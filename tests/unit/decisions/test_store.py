@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_decisions.database import lock_head
+from guardrail_decisions.database import LATEST, Database, lock_head
 from guardrail_decisions.reading import Filters, from_json, to_json
 from guardrail_service.errors import ConfigurationError, NotRecorded
 from guardrail_service.server.decisions import ShadowDecision
@@ -166,9 +167,21 @@ def test_an_exported_decision_is_read_like_a_stored_one(url: str) -> None:
 def test_settings_that_do_not_fit_stop_the_start(
     url: str, wrong: dict[str, object], said: str
 ) -> None:
-    """With the name of the setting."""
+    """With the name of the setting, and before any table or file is made."""
     with pytest.raises(ConfigurationError, match=said):
         filled(url, 0, **wrong)
+    with pytest.raises(ConfigurationError, match="no store|no file"):
+        Database(url).ready(create=False)
+
+
+def test_new_tables_are_one_line_of_the_log(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """And none where they are there already."""
+    caplog.set_level(logging.INFO)
+    for _ in range(2):
+        filled(url, 0)
+    assert [r.getMessage() for r in caplog.records if r.levelno == logging.INFO] == [
+        f"decisions: tables of version {LATEST}, before: none"
+    ]
 
 
 def test_a_folder_that_is_not_there_stops_the_start(tmp_path: Path) -> None:

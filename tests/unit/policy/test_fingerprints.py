@@ -6,14 +6,17 @@ import shutil
 from pathlib import Path
 
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
+from guardrail_service.detectors.registry import REGISTRY
 from guardrail_service.detectors.safety_denials import DENIALS_VERSION
 from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.inference.models.encoder import EVIDENCE_VERSION
 from guardrail_service.inference.pack import load_pack
-from guardrail_service.policy.fingerprints import fingerprints
+from guardrail_service.policy.fingerprints import fingerprints, rule_versions
 from guardrail_service.text.decoding.disguise import DISGUISE_VERSION
 from guardrail_service.text.quotations import QUOTATIONS_VERSION
 from tests import tiny_pack
+
+PACKAGE = "guardrail_service.detectors."
 
 
 def test_safety_roles_name_the_rules_by_which_they_read(tiny: Path, tmp_path: Path) -> None:
@@ -26,6 +29,14 @@ def test_safety_roles_name_the_rules_by_which_they_read(tiny: Path, tmp_path: Pa
     assert found["toxicity"] == f"{pack.fingerprint('toxicity')} {reading} {WORDINGS_VERSION}"
     assert found["bias"] == f"{pack.fingerprint('bias')} {reading}"
     assert found["embedding"] == pack.fingerprint("embedding")
+
+
+def test_rules_without_a_model_have_a_version() -> None:
+    """Else nobody who stored a score could see that they changed since."""
+    own = [spec for spec in REGISTRY.specs() if spec.version.startswith("rules/")]
+    built_in = [one.spec for one in REGISTRY if type(one).__module__.startswith(PACKAGE)]
+    assert [spec.id for spec in built_in if not spec.roles] == [spec.id for spec in own]
+    assert rule_versions(own).keys() == {f"detector:{spec.id}" for spec in own}
 
 
 def test_evidence_names_what_is_settled_without_a_model(tiny: Path) -> None:

@@ -111,11 +111,22 @@ def test_what_a_killed_writer_left_is_no_version(folder: Path, tmp_path: Path) -
     assert list(read_policy(folder, "support").versions) == ["1", "2", "3", "5"]
 
 
+def test_a_file_that_is_a_version_already_becomes_none_again(folder: Path, tmp_path: Path) -> None:
+    """The newest such version is named, and the ledger has no further line."""
+    again = add_version(folder, source(tmp_path, 2))
+    assert (again.version, again.is_new) == ("2", False)
+    assert len(read_policy(folder, "support").lines) == 3
+    (folder / "support" / "2.json").write_text("{}")
+    new = add_version(folder, source(tmp_path, 2))
+    assert (new.version, new.is_new) == ("4", True)
+    assert add_version(folder, source(tmp_path, 2)).version == "4"
+
+
 def test_many_who_add_at_once_get_numbers_of_their_own(folder: Path, tmp_path: Path) -> None:
     """Nothing is overwritten."""
-    file = source(tmp_path, 7)
+    files = [source(tmp_path, n).rename(tmp_path / f"{n}.json") for n in range(16, 32)]
     with ThreadPoolExecutor(8) as pool:
-        added = list(pool.map(lambda n: add_version(folder, file, why=str(n)), range(16)))
+        added = list(pool.map(lambda file: add_version(folder, file), files))
     assert sorted(int(line.version) for line in added) == list(range(4, 20))
     assert len(read_policy(folder, "support").versions) == 19
     assert not [path for path in (folder / "support").iterdir() if path.name.startswith("..")]

@@ -34,6 +34,7 @@ class Facts(Detector[FactsParameters]):
 
     spec = DetectorSpec(
         id="facts",
+        version="rules/1",
         summary="Do the passages hold other numbers, dates or units than the answer? (rules)",
         metrics=(MetricSpec("facts", Direction.HIGHER, gating=True),),
         inputs=frozenset({"answer", "contexts"}),

@@ -57,6 +57,7 @@ class Injection(Detector[InjectionParameters]):
 
     spec = DetectorSpec(
         id="injection",
+        version="rules/1",
         summary="Does the answer follow an instruction that is hidden in a passage?",
         metrics=boolean_metrics(parse_failures=False),
         inputs=frozenset({"question", "answer", "contexts"}),

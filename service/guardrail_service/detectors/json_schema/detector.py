@@ -52,6 +52,7 @@ class JsonSchema(Detector[JsonSchemaParameters]):
 
     spec = DetectorSpec(
         id="json_schema",
+        version="rules/1",
         aliases=("h2o_sonar.evaluators.json_schema_evaluator.JSONSchemaEvaluator",),
         summary="Is the answer JSON that satisfies the schema?",
         metrics=boolean_metrics(parse_failures=False),

@@ -52,6 +52,7 @@ class NoAnswer(Detector[NoAnswerParameters]):
 
     spec = DetectorSpec(
         id="no_answer",
+        version="rules/1",
         aliases=("open_rag_eval:no_answer",),
         summary="Does the answer attempt to answer? (reported)",
         metrics=(MetricSpec("answered", Direction.HIGHER, boolean=True),),

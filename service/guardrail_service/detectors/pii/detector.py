@@ -232,6 +232,7 @@ class PII(Detector[PIIParameters]):
 
     spec = DetectorSpec(
         id="pii",
+        version="rules/1",
         aliases=("h2o_sonar.evaluators.pii_leakage_evaluator.PiiLeakageEvaluator",),
         summary="Does the answer leak personal data?",
         metrics=boolean_metrics(parse_failures=False),

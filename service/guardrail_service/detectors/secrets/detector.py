@@ -299,6 +299,7 @@ class Secrets(Detector[SecretsParameters]):
 
     spec = DetectorSpec(
         id="secrets",
+        version="rules/1",
         aliases=(
             "h2o_sonar.evaluators.sensitive_data_leakage_evaluator.SensitiveDataLeakageEvaluator",
         ),

@@ -57,6 +57,7 @@ class TextMatching(Detector[TextMatchingParameters]):
 
     spec = DetectorSpec(
         id="text_matching",
+        version="rules/1",
         aliases=("h2o_sonar.evaluators.rag_tokens_presence_evaluator.RagStrStrEvaluator",),
         summary="Does the answer contain what it must, and nothing it must not?",
         metrics=boolean_metrics(parse_failures=True),

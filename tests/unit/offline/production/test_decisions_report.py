@@ -195,7 +195,9 @@ def test_the_command_replays_a_store(served: tuple[str, Policy, Path], tiny: Pat
     assert [change["request_id"] for change in found["changes"]] == ["r2"]
     for ending in (".csv", ".json"):
         target = old.with_name(f"replay{ending}")
-        assert run(new, "--out", str(target)).exit_code == 0
+        ended = run(new, "--out", str(target))
+        assert ended.exit_code == 0
+        assert str(target) in ended.output
         assert target.stat().st_mode & 0o077 == 0
         assert "r2" in target.read_text()
     assert "detector_not_run: looping" in run(more).stdout
@@ -244,6 +246,7 @@ def test_the_command_reports_a_store_and_an_export(
             arguments = ["decisions", "report", "--url", source, "--out", str(target), *keys]
             found = CliRunner().invoke(app, arguments)
             assert found.exit_code == 0, found.output
+            assert f"wrote {target}" in found.output
             assert "groundedness" in target.read_text()
         assert "6 decisions; flagged 2 of 6" in found.stdout
         assert ("promises nothing" in found.stdout) == (source == url)

@@ -87,7 +87,7 @@ def test_a_detector_that_is_switched_off_or_only_reports_decides_nothing(policy:
         (
             BASE["evaluator_ids"],
             {"fingerprints": {**FINGERPRINTS, "detector:groundedness": "2"}},
-            "other_model: groundedness",
+            "other_rules: groundedness",
         ),
         (BASE["evaluator_ids"], {"route": "stream", "action": "block"}, "stream_was_stopped"),
     ],

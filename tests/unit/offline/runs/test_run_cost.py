@@ -66,6 +66,12 @@ def test_the_command_shows_it_and_writes_nothing(tmp_path: Path) -> None:
     assert "the run has 9 of 9 rows" in " ".join(ended.output.split())
     assert "no price of a core's hour" in ended.output
     assert list(tmp_path.iterdir()) == [lab]
+    priced = CliRunner().invoke(
+        app, [*words, "--dry-run", "--core-hour", "0.00001"], env={"COLUMNS": "200"}
+    )
+    assert "under 0.0001" in priced.output
+    assert "e-" not in priced.output
+    assert "in the currency of --core-hour" in " ".join(priced.output.split())
     refused = CliRunner().invoke(app, words)
     assert refused.exit_code == 2
     assert "--out: found nothing; expected a folder" in " ".join(refused.output.split())

@@ -129,7 +129,9 @@ def test_delete_asks_first(guardrail: Guardrail, tmp_path: Path) -> None:
 
 def test_share_and_report_before_anything_has_run(guardrail: Guardrail, tmp_path: Path) -> None:
     """A page of nine missing steps, and a zip that comes back."""
-    assert guardrail("report", "DIR/w").exit_code == 0
+    reported = guardrail("report", "DIR/w")
+    assert reported.exit_code == 0
+    assert f"wrote {tmp_path / 'w/report.html'}" in reported.output
     page = (tmp_path / "w/report.html").read_text("utf-8")
     assert page.count("Missing") == 9
     assert guardrail("share", "DIR/w", "--out", "DIR/w.zip").exit_code == 0

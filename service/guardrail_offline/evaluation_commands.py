@@ -516,10 +516,11 @@ def _cost_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _amount(amount: float) -> str:
-    """Return hours, or an amount of the prices' currency, without an exponent: "0.0015", "12,300"."""
+    """Return hours or a price without an exponent: "0.0015", "12,300"."""
     if 0 < amount < _LEAST_AMOUNT:
         return f"under {_LEAST_AMOUNT:.4f}"
-    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}" if amount >= 1 else f"{amount:.4f}"
+    digits = 0 if amount >= 100 else 2 if amount >= 1 else 4
+    return f"{amount:,.{digits}f}"
 
 
 _LEAST_AMOUNT = 0.0001

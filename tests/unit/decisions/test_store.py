@@ -170,7 +170,7 @@ def test_settings_that_do_not_fit_stop_the_start(
     """With the name of the setting, and before any table or file is made."""
     with pytest.raises(ConfigurationError, match=said):
         filled(url, 0, **wrong)
-    with pytest.raises(ConfigurationError, match="no store|no file"):
+    with pytest.raises(ConfigurationError, match=r"no (store|file)"):
         Database(url).ready(create=False)
 
 

@@ -70,7 +70,7 @@ def test_the_command_shows_it_and_writes_nothing(tmp_path: Path) -> None:
         app, [*words, "--dry-run", "--core-hour", "0.00001"], env={"COLUMNS": "200"}
     )
     assert "under 0.0001" in priced.output
-    assert "e-" not in priced.output
+    assert "hours of one core" in priced.output
     assert "in the currency of --core-hour" in " ".join(priced.output.split())
     refused = CliRunner().invoke(app, words)
     assert refused.exit_code == 2

@@ -247,7 +247,7 @@ class _Exchange:
 def _meant(scope: Scope) -> str:
     """Return the template of the route that a refused request would have had; no path itself.
 
-    Whoever is refused before a route is chosen (401, 413, 429) is counted under it all the same.
+    Refusals before a route is chosen (401, 413, 429) are counted under it all the same.
     """
     found = (one for one in _routes(getattr(scope["app"], "router", None)) if _fits(one, scope))
     return getattr(next(found, None), "path", UNMATCHED)

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -133,9 +134,11 @@ def main() -> None:
     parser.add_argument("--evaluators", default="deterministic")
     parser.add_argument("--engine", choices=("local", "ray"), default="local")
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--folder", type=Path, help="where lab and results are kept")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        lab, out = Path(folder) / "many.jsonl", Path(folder) / "out"
+    with ExitStack() as stack:
+        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        lab, out = folder / "many.jsonl", folder / "out"
         write_lab(lab, options.rows)
         command = [sys.executable, "-m", "guardrail_service.commands.main", "evaluate", str(lab)]
         command += ["-o", str(out), "-e", options.evaluators, "--no-texts", "--json"]

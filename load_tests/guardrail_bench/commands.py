@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
+from rich.table import Table
 
-from guardrail_bench.output import check_page, ended_by_sigterm, replace_part, steps_bar
+from guardrail_bench.output import (
+    check_page,
+    ended_by_sigterm,
+    replace_part,
+    steps_bar,
+    write_json,
+)
 from guardrail_service.commands.console import (
     AsJson,
     Configs,
@@ -272,6 +279,88 @@ def bench_start(
         out.print_json(json.dumps(report))
     else:
         out.print(server.render_starts(report))
+
+
+@bench_app.command("growth")
+@command
+def bench_growth(
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds each load lasts.")] = 10,
+    checks: Annotated[int, typer.Option(min=2, help="Checks of each size.")] = 12,
+    seed: Seed = 17,
+    texts: Texts = None,
+    json_file: Json = None,
+    doc: Doc = None,
+) -> None:
+    """Measure how cost grows with passages, words and rows, and rates with callers and cores."""
+    from guardrail_bench import growth
+    from guardrail_bench.samples import default_texts_file, read_texts
+
+    if doc is not None:
+        check_page(doc, growth.PART)
+    sentences = read_texts(texts or default_texts_file())
+    with ended_by_sigterm(), steps_bar(growth.steps()) as note:
+        report = growth.run(sentences, seconds, checks, seed, note)
+    _publish(report.model_dump_json(indent=1), growth.tables(report), json_file)
+    if doc is not None:
+        image = doc.parent / "images" / "growth.png"
+        replace_part(doc, growth.PART, growth.markdown(report, image))
+
+
+@bench_app.command("replicas")
+@command
+def bench_replicas(
+    rate: Annotated[
+        list[float] | None, typer.Option(min=0.001, help="Checks per second; repeatable.")
+    ] = None,
+    p99_ms: Annotated[
+        list[float] | None, typer.Option("--p99-ms", min=1, help="Targets; repeatable.")
+    ] = None,
+    mix: Annotated[
+        list[str] | None,
+        typer.Option(help="Kind and weight, as in rag:warm=3; repeatable."),
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds each load lasts.")] = 30,
+    seed: Seed = 17,
+    texts: Texts = None,
+    json_file: Json = None,
+    doc: Doc = None,
+) -> None:
+    """Say how many replicas of one core keep p99 within a target, by simulating their queues.
+
+    Measures here what the checks of the mix cost, and the service under 50, 70 and 90 % of what
+    one replica can bear beside the simulation of the same arrivals. Where those differ, believe
+    neither.
+    """
+    from guardrail_bench import replicas
+    from guardrail_bench.samples import default_texts_file, read_texts
+
+    if doc is not None:
+        check_page(doc, replicas.PART)
+    shares = replicas.parse_mix(mix or ("chat:warm=5", "rag:warm=3", "rag:cold=2"))
+    rates, targets = rate or (1, 5, 20, 100), p99_ms or (1000, 2000)
+    sentences = read_texts(texts or default_texts_file())
+    with ended_by_sigterm(), steps_bar(replicas.steps(shares, rates)) as note:
+        report = replicas.run(sentences, shares, rates, targets, seconds, seed, note)
+    _publish(report.model_dump_json(indent=1), replicas.tables(report), json_file)
+    if doc is not None:
+        image = doc.parent / "images" / "replicas.png"
+        replace_part(doc, replicas.PART, replicas.markdown(report, image))
+
+
+def _publish(
+    text: str,
+    tables: Sequence[tuple[str, Sequence[str], list[Sequence[str]]]],
+    json_file: Path | None,
+) -> None:
+    """Write a report as JSON, or print its tables."""
+    write_json(text, json_file)
+    if str(json_file) == "-":
+        return
+    for title, headings, rows in tables:
+        table = Table(*headings, title=title or None, title_justify="left")
+        for row in rows:
+            table.add_row(*row)
+        out.print(table)
 
 
 @bench_app.command("patterns")

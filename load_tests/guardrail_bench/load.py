@@ -15,14 +15,17 @@ import json
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
+
+from guardrail_bench.server import pinned
+from guardrail_service.errors import ServiceError
 
 PATH = "/v1/check"
 Bodies = Callable[[int], bytes]
@@ -201,6 +204,75 @@ class Generator:
         """Close every connection."""
         for connection in self._idle:
             connection.close()
+
+
+Sample = Mapping[str, Any]
+
+
+class CheckedLoad:
+    """Sends load from a core of its own; a reply that is an error ends the measurement.
+
+    Args:
+        address: `http://host:port`.
+        cores: Where the generator runs meanwhile; None leaves it to the system.
+        patience_s: A request without a reply for this long counts as hung.
+
+    Raises:
+        ServiceError: Whatever is sent, if a request fails or hangs, or is cut short or refused
+            where the callers wait for each other.
+    """
+
+    def __init__(
+        self, address: str, cores: Collection[int] | None = None, patience_s: float = 300.0
+    ) -> None:
+        self._address = address
+        self._cores = cores
+        self._patience_s = patience_s
+
+    def closed_loop(
+        self, sample: Callable[[int], Sample], callers: int, seconds: float
+    ) -> list[LoadRequest]:
+        """Return the requests of callers that wait for each reply; see `Generator`."""
+        bodies: Bodies = lambda number: json.dumps(sample(number)).encode()  # noqa: E731
+        return self._run(bodies, lambda sender: sender.closed_loop(callers, seconds, 0))
+
+    def open_loop(self, samples: Sequence[Sample], arrivals: Sequence[float]) -> list[LoadRequest]:
+        """Return the requests of independent callers; see `Generator`."""
+        bodies = [json.dumps(sample).encode() for sample in samples]
+        return self._run(
+            bodies.__getitem__, lambda sender: sender.open_loop(arrivals, 0), may_refuse=True
+        )
+
+    def one_by_one(self, samples: Sequence[Sample]) -> list[LoadRequest]:
+        """Return the requests of a single caller, one for each sample."""
+        bodies = [json.dumps(sample).encode() for sample in samples]
+        return self._run(
+            bodies.__getitem__, lambda sender: sender.closed_loop(1, math.inf, 0, len(bodies))
+        )
+
+    def _run(
+        self,
+        bodies: Bodies,
+        work: Callable[[Generator], Coroutine[Any, Any, list[LoadRequest]]],
+        *,
+        may_refuse: bool = False,
+    ) -> list[LoadRequest]:
+        import uvloop
+
+        async def sent() -> list[LoadRequest]:
+            generator = Generator(self._address, bodies, self._patience_s)
+            try:
+                return await work(generator)
+            finally:
+                generator.close()
+
+        with pinned(self._cores):
+            exchanges = uvloop.run(sent())
+        found = tally(exchanges)
+        fine = found.complete + (found.partial + found.refused) * may_refuse
+        if not found.complete or fine != found.sent:
+            raise ServiceError(f"{found.complete} of {found.sent} checks got a whole verdict")
+        return exchanges
 
 
 class HttpReply(NamedTuple):

@@ -51,15 +51,18 @@ class Server:
         self._process = process
 
     def cpu_s(self) -> float:
-        """Return user and system seconds since the process started."""
+        """Return user and system seconds of the process and those it started, since they did."""
         with self._running():
-            times = self._process.cpu_times()
-            return float(times.user + times.system)
+            used = [one.cpu_times() for one in self._processes()]
+            return float(sum(times.user + times.system for times in used))
 
     def rss_mb(self) -> float:
-        """Return resident memory in megabytes (10^6 bytes)."""
+        """Return resident memory in megabytes (10^6 bytes); what processes share counts in each."""
         with self._running():
-            return float(self._process.memory_info().rss / 1e6)
+            return float(sum(one.memory_info().rss for one in self._processes()) / 1e6)
+
+    def _processes(self) -> list[psutil.Process]:
+        return [self._process, *self._process.children(recursive=True)]
 
     @contextmanager
     def _running(self) -> Iterator[None]:

@@ -29,7 +29,7 @@ CASES = [
 
 def stands_in(text: str, hidden: str) -> bool:
     """Return whether a text has a word or number by itself, not digits of a time or of an id."""
-    return re.search(rf"(?<![\w.-]){re.escape(hidden)}(?![\w-])", text) is not None
+    return re.search(rf"(?<![\w.-]){re.escape(hidden)}(?![\w-]|\.\d)", text) is not None
 
 
 @pytest.mark.parametrize(("name", "streamed", "saying"), CASES)

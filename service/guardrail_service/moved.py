@@ -40,7 +40,11 @@ _ROOMS = {
     "guardrail_service.detectors.text_matching": "detectors.condition detectors.condition_tree",
     "guardrail_service.detectors.looping": "detectors.repeats",
     "guardrail_service.detectors.relevancy": (
-        "detectors.answer_relevancy_sentence detectors.context_relevancy_soft"
+        "detectors.answer_relevancy_sentence detectors.context_relevancy_soft "
+        "detectors.language_mismatch"
+    ),
+    "guardrail_service.detectors.groundedness": (
+        "detectors.claims detectors.coverage detectors.embedding"
     ),
     "guardrail_service.detectors.safety": "detectors.bias detectors.toxicity",
     "guardrail_service.detectors.hallucination": "detectors.verbatim",
@@ -48,8 +52,7 @@ _ROOMS = {
         "detectors.schema_check detectors.schema_steps detectors.strict_json"
     ),
     "guardrail_service.detectors.shared": (
-        "detectors.boolean detectors.caller_patterns detectors.claims detectors.coverage "
-        "detectors.embedding detectors.placeholders"
+        "detectors.boolean detectors.caller_patterns detectors.placeholders"
     ),
     "guardrail_service.inference.queue": (
         "inference.backlog inference.batch inference.cost inference.entry inference.job "

@@ -19,10 +19,10 @@ from pyarrow import parquet
 
 from guardrail_offline.datasets.cases import question_group
 from guardrail_offline.runs.result_files import read_run
+from guardrail_service.detectors.groundedness import CLAIMS_VERSION
 from guardrail_service.detectors.hallucination.reading import READING_VERSION
 from guardrail_service.detectors.safety_denials import DENIALS_VERSION
 from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
-from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION
 from guardrail_service.inference import memory
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.resources import packs_dir

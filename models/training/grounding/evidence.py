@@ -26,8 +26,8 @@ from measure import split
 
 from guardrail_bench.grounding_quality import LabelledAnswer, read, runtime_of
 from guardrail_bench.quality import auroc
+from guardrail_service.detectors.groundedness import places
 from guardrail_service.detectors.hallucination.detector import readings
-from guardrail_service.detectors.shared.comparison import places
 from guardrail_service.inference.memory import CacheSizes
 from guardrail_service.inference.models.encoder import (
     EVIDENCE_SENTENCES,

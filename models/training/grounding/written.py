@@ -18,8 +18,8 @@ from edits import content
 from texts import LABELS, Pair, sentences
 
 from corpora import held_out_keys, key, read
+from guardrail_service.detectors import groundedness
 from guardrail_service.detectors.hallucination.reading import MIN_CLAIM_CHARS, without_layout
-from guardrail_service.detectors.shared import comparison
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short, split_sentences
 
 SPAN_SHARE = 0.5
@@ -31,8 +31,8 @@ def claims_of(answer: str, question: str | None) -> list[tuple[Sentence, str]]:
     pieces = merge_short(split_sentences(answer), answer, MIN_CLAIM_CHARS)
     found = [(piece, without_layout(piece.text, keep_brackets=True)) for piece in pieces]
     asked = (question or "").strip()
-    is_short = len(found) == 1 and len(pieces[0].text) <= comparison.MIN_CLAIM_CHARS
-    if is_short and 0 < len(asked) <= comparison.MAX_QUESTION_CHARS:
+    is_short = len(found) == 1 and len(pieces[0].text) <= groundedness.MIN_CLAIM_CHARS
+    if is_short and 0 < len(asked) <= groundedness.MAX_QUESTION_CHARS:
         found = [(pieces[0], f"{asked} {found[0][1]}")]
     return [(piece, text) for piece, text in found if any(map(str.isalnum, text))]
 

@@ -20,8 +20,8 @@ from guardrail_offline.evaluators.catalogue import (
 from guardrail_offline.evaluators.pack_models import Array
 from guardrail_offline.evaluators.shared.claim_scores import claim_f1, reciprocal_rank, share
 from guardrail_offline.hosts.errors import HostError
+from guardrail_service.detectors.groundedness import cosines
 from guardrail_service.detectors.registry import Parameters
-from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, Role, State
 

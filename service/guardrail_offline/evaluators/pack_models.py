@@ -16,8 +16,8 @@ import numpy.typing as npt
 from guardrail_offline.hosts.log_probabilities import LanguageModelHost
 from guardrail_offline.hosts.text_vectors import TextVectors
 from guardrail_offline.judge.results import Asks
+from guardrail_service.detectors.groundedness import vectors
 from guardrail_service.detectors.hallucination.detector import OUTPUTS
-from guardrail_service.detectors.shared.comparison import vectors
 from guardrail_service.errors import PackError
 from guardrail_service.inference.models.encoder import TOKENS, VECTOR
 from guardrail_service.text.cached import cached_property

@@ -20,8 +20,8 @@ from guardrail_offline.evaluators.catalogue import (
 )
 from guardrail_offline.evaluators.embeddings import whole_vector
 from guardrail_offline.evaluators.pack_models import sentences_of
+from guardrail_service.detectors.groundedness import cosines
 from guardrail_service.detectors.registry import Parameters
-from guardrail_service.detectors.shared.comparison import cosines
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.types import MetricSpec, State
 

@@ -27,7 +27,7 @@ from guardrail_offline.evaluators.shared.support import (
     SupportParameters,
     compared,
 )
-from guardrail_service.detectors.shared.comparison import cosines
+from guardrail_service.detectors.groundedness import cosines
 from guardrail_service.errors import NotScorable
 from guardrail_service.types import MetricSpec, State
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from guardrail_service.detectors.groundedness import CLAIMS_VERSION
 from guardrail_service.detectors.hallucination.reading import READING_VERSION
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
 from guardrail_service.detectors.registry import DetectorSpec
 from guardrail_service.detectors.safety_denials import DENIALS_VERSION
 from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
-from guardrail_service.detectors.shared.comparison import CLAIMS_VERSION
 from guardrail_service.inference.models.encoder import EVIDENCE_VERSION
 from guardrail_service.inference.models.lexical import LEXICAL_VERSION
 from guardrail_service.inference.models.pair import PAIR_VERSION

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from guardrail_service.detectors.language_mismatch import (
+from guardrail_service.detectors.relevancy import (
     LanguageMismatch,
     LanguageMismatchParameters,
 )

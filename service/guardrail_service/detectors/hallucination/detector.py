@@ -7,6 +7,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from guardrail_service.detectors import groundedness
+from guardrail_service.detectors.groundedness import (
+    PassageWindow,
+    nothing_to_judge,
+    places,
+    read_chars,
+    unreadable,
+)
 from guardrail_service.detectors.hallucination import verbatim
 from guardrail_service.detectors.hallucination.reading import (
     claim_texts,
@@ -20,14 +28,6 @@ from guardrail_service.detectors.registry import (
     MetricSpec,
     Parameters,
     detector,
-)
-from guardrail_service.detectors.shared import comparison
-from guardrail_service.detectors.shared.comparison import (
-    PassageWindow,
-    nothing_to_judge,
-    places,
-    read_chars,
-    unreadable,
 )
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.errors import NotScorable
@@ -70,7 +70,7 @@ class Hallucination(Detector[HallucinationParameters]):
         summary="Is every claim supported by the passages? (grounding model)",
         metrics=(MetricSpec("hallucination", Direction.HIGHER, gating=True),),
         inputs=frozenset({"answer", "contexts"}),
-        roles=frozenset({ROLE, comparison.ROLE}),
+        roles=frozenset({ROLE, groundedness.ROLE}),
         cost="model",
         skip_on_abstention=True,
         in_flight="parts",
@@ -98,7 +98,7 @@ class Hallucination(Detector[HallucinationParameters]):
         if not texts or unreadable(passages):
             return ()
         evidence = _distinct_texts(passages)
-        encoded = [Row(comparison.ROLE, text) for text in (*texts, *evidence)]
+        encoded = [Row(groundedness.ROLE, text) for text in (*texts, *evidence)]
         return [*encoded, *(Row(ROLE, t, outputs=OUTPUTS, evidence=evidence) for t in texts)]
 
     def reduce(
@@ -112,7 +112,7 @@ class Hallucination(Detector[HallucinationParameters]):
             return settled
         if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
             return Outcome.unverified(reason)
-        windows = sample.windows_of(comparison.ROLE, claims_of(sample).judged)
+        windows = sample.windows_of(groundedness.ROLE, claims_of(sample).judged)
         found_places = places(sample)
         passages = [place.window for place in found_places]
         chars = sum(len(passage.text) for passage in sample.sample.contexts)
@@ -149,13 +149,13 @@ def readings(sample: SegmentedSample) -> tuple[Reading, ...]:
 
 def _readings(sample: SegmentedSample) -> tuple[Reading, ...]:
     pieces = claims_of(sample).judged
-    copied = verbatim.copies(sample, pieces, comparison.ROLE)
+    copied = verbatim.copies(sample, pieces, groundedness.ROLE)
     copies = [
         copy
         for piece, copy in zip(pieces, copied, strict=True)
-        for _ in sample.windows_of(comparison.ROLE, (piece,))
+        for _ in sample.windows_of(groundedness.ROLE, (piece,))
     ]
-    windows = sample.windows_of(comparison.ROLE, pieces)
+    windows = sample.windows_of(groundedness.ROLE, pieces)
     return tuple(map(Reading, windows, claim_texts(sample), copies))
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import re2
 
-from guardrail_service.detectors.shared import comparison
-from guardrail_service.detectors.shared.comparison import claims, read_with_question
+from guardrail_service.detectors import groundedness
+from guardrail_service.detectors.groundedness import claims, read_with_question
 from guardrail_service.text.budget import BETWEEN_LOOKS, check_time, in_time
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample, Window
@@ -73,11 +73,11 @@ def _with_rows(cut: Sequence[Sentence], answer: str, layout: AnswerLayout) -> It
 def claim_texts(sample: SegmentedSample) -> tuple[str, ...]:
     """Return the answer's claims as the model reads them, one per window of what is judged."""
     _, judged, layout = claims_of(sample)
-    windows = sample.windows_of(comparison.ROLE, judged)
+    windows = sample.windows_of(groundedness.ROLE, judged)
     texts = [laid_out(window.text, window.start, layout) for window in windows]
     if len(windows) == len(judged) == 1:
         piece = replace(judged[0], text=texts[0])
-        texts = [read_with_question(sample, (piece,), comparison.ROLE) or texts[0]]
+        texts = [read_with_question(sample, (piece,), groundedness.ROLE) or texts[0]]
     bracketed = sample.once("bracketed", lambda: _has_bracketed_numbers(sample))
     return tuple(
         _read(sample, text, window.text, keep_brackets=bracketed)
@@ -90,7 +90,7 @@ def _read(sample: SegmentedSample, text: str, submitted: str, *, keep_brackets: 
     words = without_layout(text, keep_brackets=keep_brackets)
     if words == submitted or not any(map(str.isalnum, words)):
         return submitted
-    fits = len(sample.windows_of(comparison.ROLE, (Sentence(0, len(words), words),))) == 1
+    fits = len(sample.windows_of(groundedness.ROLE, (Sentence(0, len(words), words),))) == 1
     return words if fits else submitted
 
 

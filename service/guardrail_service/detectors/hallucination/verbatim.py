@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import re2
 
-from guardrail_service.detectors.shared.comparison import read_with_question
+from guardrail_service.detectors.groundedness import read_with_question
 from guardrail_service.inference.models.lexical import STOP
 from guardrail_service.text.cached import cached_property
 from guardrail_service.text.patterns.search import encodable

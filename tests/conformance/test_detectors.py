@@ -192,6 +192,16 @@ def test_coverage_is_honest(detector: AnyDetector, sample: Sample) -> None:
     assert 0 <= contexts_read <= contexts <= sum(len(p.text) for p in sample.contexts)
 
 
+@pytest.mark.parametrize("detector", [d for d in DETECTORS if d.spec.needs])
+def test_without_what_it_needs_a_detector_has_nothing_to_judge(detector: AnyDetector) -> None:
+    """A guard does not ask it then, so it must say the same itself."""
+    parameters = detector.parameters()
+    assert detector.spec.needs is not None
+    assert getattr(parameters, detector.spec.needs) is None
+    outcome = detector.reduce(segmented(Sample("It costs 30 euros.")), (), parameters)
+    assert outcome == Outcome.not_applicable("missing_input")
+
+
 SECRET = "qzxv" * 3
 
 

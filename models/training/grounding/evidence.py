@@ -27,6 +27,7 @@ from measure import split
 from guardrail_bench.grounding_quality import LabelledAnswer, read, runtime_of
 from guardrail_bench.quality import auroc
 from guardrail_service.detectors.groundedness import places
+from guardrail_service.detectors.hallucination import reading
 from guardrail_service.detectors.hallucination.detector import readings
 from guardrail_service.inference.memory import CacheSizes
 from guardrail_service.inference.models.encoder import (
@@ -153,7 +154,7 @@ def claims_of(view: SegmentedSample, encoder: SharedEncoder) -> list[Claim]:
     """Return the answer's claims, those that the detector settles without the model, too."""
     windows = tuple(dict.fromkeys(place.window.text for place in places(view)))
     found = []
-    for claim in readings(view):
+    for claim in readings(view, reading.claims_of(view)):
         texts = encoder.stack(windows)
         vector = encoder.summary(claim.text).outputs[VECTOR]
         cosines = np.einsum("ij,j->i", texts.vectors, vector, optimize=False)

@@ -229,8 +229,9 @@ class CaseView:
 
     def _cut_claims(self, text: str, question: str | None) -> tuple[Claim, ...]:
         cut = self.text(text, question)
-        windows = cut.windows_of("embedding", claims_of(cut).judged)
-        texts = claim_texts(cut)
+        claimed = claims_of(cut)
+        windows = cut.windows_of("embedding", claimed.judged)
+        texts = claim_texts(cut, claimed, windows)
         return tuple(
             Claim(w.start, w.end, read, w.text) for w, read in zip(windows, texts, strict=True)
         )

@@ -251,14 +251,14 @@ class Groundedness(Detector[GroundednessParameters]):
 
     def encode(self, sample: SegmentedSample, parameters: GroundednessParameters) -> Sequence[Row]:
         """Return a row per claim window, then a row per passage window."""
-        if _settled(sample, parameters) or unverifiable(sample, ROLE, "answer", "contexts"):
+        compared = _compared(sample, parameters)
+        if isinstance(compared, Outcome):
             return ()
-        pieces = _claims(sample, parameters)
-        answer = rows(sample.windows_of(ROLE, pieces))
+        answer = rows(compared.answer)
         if len(answer) == 1 and not parameters.h2o_compatible:
-            whole = read_with_question(sample, pieces, ROLE)
+            whole = read_with_question(sample, compared.claims, ROLE)
             answer = [Row(ROLE, whole)] if whole else answer
-        return [*answer, *rows(place.window for place in places(sample))]
+        return [*answer, *rows(place.window for place in compared.found)]
 
     def reduce(
         self,
@@ -267,12 +267,10 @@ class Groundedness(Detector[GroundednessParameters]):
         parameters: GroundednessParameters,
     ) -> Outcome:
         """Return the score, with every claim as a span and its best passage window."""
-        if (settled := _settled(sample, parameters)) is not None:
-            return settled
-        if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
-            return Outcome.unverified(reason)
-        answer = sample.windows_of(ROLE, _claims(sample, parameters))
-        found = places(sample)
+        compared = _compared(sample, parameters)
+        if isinstance(compared, Outcome):
+            return compared
+        _, answer, found = compared
         passages = [place.window for place in found]
         coverage = _coverage(sample, answer, passages, parameters)
         if not answer:
@@ -285,8 +283,27 @@ class Groundedness(Detector[GroundednessParameters]):
         return Outcome.evaluated({"groundedness": support(similarity)}, spans, coverage)
 
 
-def _settled(sample: SegmentedSample, parameters: GroundednessParameters) -> Outcome | None:
-    return None if parameters.h2o_compatible else nothing_to_judge(sample)
+class _Compared(NamedTuple):
+    """The claims, their windows, and those of the passages."""
+
+    claims: tuple[Sentence, ...]
+    answer: tuple[Window, ...]
+    found: list[PassageWindow]
+
+
+def _compared(sample: SegmentedSample, parameters: GroundednessParameters) -> _Compared | Outcome:
+    """Return what is compared, or what is said where nothing can be."""
+    return sample.once(("groundedness", parameters), lambda: _compare(sample, parameters))
+
+
+def _compare(sample: SegmentedSample, parameters: GroundednessParameters) -> _Compared | Outcome:
+    settled = None if parameters.h2o_compatible else nothing_to_judge(sample)
+    if settled is not None:
+        return settled
+    if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
+        return Outcome.unverified(reason)
+    pieces = _claims(sample, parameters)
+    return _Compared(pieces, sample.windows_of(ROLE, pieces), places(sample))
 
 
 def _claims(sample: SegmentedSample, parameters: GroundednessParameters) -> tuple[Sentence, ...]:

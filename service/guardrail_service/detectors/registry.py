@@ -85,6 +85,8 @@ class DetectorSpec:
         reach: Code points of the longest text that a `search` finds. A stream holds back as much
             behind each part that leaves, so that no finding is cut in two.
         skip_on_abstention: Not applicable when the whole answer abstains.
+        needs: The parameter without which it has nothing to judge; while that is None, `reduce`
+            says `not_applicable` with `missing_input`, and a guard does not ask.
         request_parameters: Parameters that belong to the sample, so any request may set them.
         default_thresholds: Cuts that follow from the metric itself (0.5 for a boolean). Cuts that
             need data are shipped in `configs/defaults/thresholds.json`.
@@ -107,6 +109,7 @@ class DetectorSpec:
     in_flight: InFlight = "end"
     reach: int = 0
     skip_on_abstention: bool = False
+    needs: str | None = None
     request_parameters: frozenset[str] = frozenset()
     default_thresholds: Mapping[str, float] | None = None
     replaces: bool = False
@@ -220,17 +223,21 @@ D = TypeVar("D", bound=type[AnyDetector])
 
 
 class Registry:
-    """Detectors by id. A duplicate is an error; an unknown name gets suggestions."""
+    """Detectors by id. A duplicate is an error; an unknown name gets suggestions.
+
+    Attributes:
+        detectors: All of them, by id.
+    """
 
     def __init__(self) -> None:
-        self._detectors: dict[str, AnyDetector] = {}
+        self.detectors: dict[str, AnyDetector] = {}
         self._plugged: set[str] = set()
 
     def register(self, cls: D) -> D:
         """Class decorator: add one detector under its own id and its aliases."""
         detector = cls()
         self._refuse_duplicate(detector.spec)
-        self._detectors[detector.spec.id] = detector
+        self.detectors[detector.spec.id] = detector
         return cls
 
     def load_plugins(self, wanted: Iterable[str]) -> None:
@@ -249,13 +256,13 @@ class Registry:
 
     def __iter__(self) -> Iterator[AnyDetector]:
         """Yield detectors by id, whatever imported which first."""
-        return (self._detectors[detector_id] for detector_id in sorted(self._detectors))
+        return (self.detectors[detector_id] for detector_id in sorted(self.detectors))
 
     def __getitem__(self, detector_id: str) -> AnyDetector:
-        return self._detectors[detector_id]
+        return self.detectors[detector_id]
 
     def __contains__(self, detector_id: str) -> bool:
-        return detector_id in self._detectors
+        return detector_id in self.detectors
 
     def spec(self, evaluator_id: str, where: str) -> DetectorSpec:
         """Return the spec behind our id or H2O's id.

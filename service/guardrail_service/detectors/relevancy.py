@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import StringConstraints
@@ -13,7 +14,6 @@ from guardrail_service.detectors.groundedness import (
     Array,
     cosines,
     nothing_to_judge,
-    places,
     read_chars,
     rows,
     unreadable,
@@ -31,8 +31,43 @@ from guardrail_service.detectors.registry import (
 from guardrail_service.detectors.shared.remedies import ANSWER_THE_QUESTION, KEEP_THE_FORM
 from guardrail_service.errors import NotScorable
 from guardrail_service.text.language import same_language
-from guardrail_service.text.sample import SegmentedSample, unverifiable
+from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.types import Coverage, Direction, Outcome, Row, RowOutput, Span
+
+
+class _Compared(NamedTuple):
+    """The question's windows, and those of each text that is compared with it."""
+
+    question: tuple[Window, ...]
+    texts: tuple[tuple[Window, ...], ...]
+
+    @property
+    def windows(self) -> Iterator[Window]:
+        """All of them, the question's first."""
+        return chain(self.question, *self.texts)
+
+
+def _with_answer(sample: SegmentedSample) -> _Compared | Outcome:
+    """Return what is compared for the answer's relevancy, or what is said where nothing can be."""
+    return sample.once("answer relevancy", lambda: _compare(sample, "answer"))
+
+
+def _with_passages(sample: SegmentedSample) -> _Compared | Outcome:
+    """Return the same for the passages; those without a sentence are left out."""
+    return sample.once("context relevancy", lambda: _compare(sample, "contexts"))
+
+
+def _compare(sample: SegmentedSample, part: Literal["answer", "contexts"]) -> _Compared | Outcome:
+    question = sample.question_windows(ROLE)
+    if not question:
+        return Outcome.not_applicable("missing_input")
+    if part == "answer" and (settled := nothing_to_judge(sample)) is not None:
+        return settled
+    if (reason := unverifiable(sample, ROLE, "question", part)) is not None:
+        return Outcome.unverified(reason)
+    if part == "answer":
+        return _Compared(question, (sample.answer_windows(ROLE),))
+    return _Compared(question, tuple(filter(None, sample.context_windows(ROLE))))
 
 
 class AnswerRelevancyParameters(Parameters):
@@ -71,11 +106,8 @@ class AnswerRelevancySentence(Detector[AnswerRelevancyParameters]):
         self, sample: SegmentedSample, parameters: AnswerRelevancyParameters
     ) -> Sequence[Row]:
         """Return the question's rows, then a row per answer window."""
-        if not sample.question_windows(ROLE) or nothing_to_judge(sample):
-            return ()
-        if unverifiable(sample, ROLE, "answer", "question"):
-            return ()
-        return rows([*sample.question_windows(ROLE), *sample.answer_windows(ROLE)])
+        compared = _with_answer(sample)
+        return () if isinstance(compared, Outcome) else rows(compared.windows)
 
     def reduce(
         self,
@@ -84,13 +116,10 @@ class AnswerRelevancySentence(Detector[AnswerRelevancyParameters]):
         parameters: AnswerRelevancyParameters,
     ) -> Outcome:
         """Return the best cosine between the question and an answer sentence."""
-        question, answer = sample.question_windows(ROLE), sample.answer_windows(ROLE)
-        if not question:
-            return Outcome.not_applicable("missing_input")
-        if (settled := nothing_to_judge(sample)) is not None:
-            return settled
-        if (reason := unverifiable(sample, ROLE, "answer", "question")) is not None:
-            return Outcome.unverified(reason)
+        compared = _with_answer(sample)
+        if isinstance(compared, Outcome):
+            return compared
+        question, (answer,) = compared
         coverage = Coverage(read_chars(len(sample.answer), answer))
         if unreadable(question) or unreadable(answer):
             return Outcome.unverified("unreadable_text", coverage)
@@ -156,10 +185,8 @@ class ContextRelevancySoft(Detector[ContextRelevancySoftParameters]):
         self, sample: SegmentedSample, parameters: ContextRelevancySoftParameters
     ) -> Sequence[Row]:
         """Return the question's rows, then a row per passage window."""
-        question = sample.question_windows(ROLE)
-        if not question or unverifiable(sample, ROLE, "question", "contexts") is not None:
-            return ()
-        return rows([*question, *(place.window for place in places(sample))])
+        compared = _with_passages(sample)
+        return () if isinstance(compared, Outcome) else rows(compared.windows)
 
     def reduce(
         self,
@@ -168,12 +195,10 @@ class ContextRelevancySoft(Detector[ContextRelevancySoftParameters]):
         parameters: ContextRelevancySoftParameters,
     ) -> Outcome:
         """Return both scores; passages without a sentence are left out."""
-        question = sample.question_windows(ROLE)
-        if not question:
-            return Outcome.not_applicable("missing_input")
-        if (reason := unverifiable(sample, ROLE, "question", "contexts")) is not None:
-            return Outcome.unverified(reason)
-        chunks = [chunk for chunk in sample.context_windows(ROLE) if chunk]
+        compared = _with_passages(sample)
+        if isinstance(compared, Outcome):
+            return compared
+        question, chunks = compared
         windows = [window for chunk in chunks for window in chunk]
         total = sum(len(passage.text) for passage in sample.sample.contexts)
         coverage = Coverage((0, len(sample.answer)), read_chars(total, windows))

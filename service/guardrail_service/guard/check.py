@@ -79,7 +79,7 @@ class Check:
         self._turn = turn
         self._sample = sample
         self._rules = sorted(policy.rules.values(), key=lambda rule: _COST_ORDER[rule.spec.cost])
-        self._detectors = {rule.spec.id: registry[rule.spec.id] for rule in self._rules}
+        self._detectors = {rule.spec.id: registry.detectors[rule.spec.id] for rule in self._rules}
         self._deadline = deadline
         self._budget = budget
         self._rows_s = rows_s
@@ -124,7 +124,9 @@ class Check:
         for rule in self._rules:
             name = rule.spec.id
             if abstained and rule.spec.skip_on_abstention:
-                self._note(name, Outcome.not_applicable("abstention"))
+                self._note(name, _ABSTAINED)
+            elif rule.spec.needs and getattr(rule.parameters, rule.spec.needs) is None:
+                self._note(name, _NOTHING_ASKED)
             elif rule.spec.cost == "model" and self._is_late():
                 self._note(name, _TOO_LATE)
             elif rule.spec.cost == "model":
@@ -248,6 +250,8 @@ class Check:
 
 
 _TOO_LATE = Outcome(missing=NoValue(State.NOT_EVALUATED, "deadline"))
+_ABSTAINED = Outcome.not_applicable("abstention")
+_NOTHING_ASKED = Outcome.not_applicable("missing_input")
 
 
 def _has_outputs(future: RowFuture) -> bool:

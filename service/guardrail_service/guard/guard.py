@@ -180,9 +180,10 @@ class Guard:
         cancellation = cancellation or Cancellation()
         due = _due(rules, deadline_ms, clock.monotonic)
         costs = self._scheduler.costs
-        cost_ms = costs.estimate(CHECK, size(sample))
+        chars = size(sample)
+        cost_ms = costs.estimate(CHECK, chars)
         place = place_of(Urgency(due, caller=CALLER.get()), clock.monotonic, cost_ms)
-        is_large = size(sample) > SMALL_CHARS and costs.estimate(TEXT, size(sample)) > LARGE_MS
+        is_large = chars > SMALL_CHARS and costs.estimate(TEXT, chars) > LARGE_MS
         with self._turn(place, due, cancellation) as turn:
             working_ms = time.thread_time() * -1e3
             segmented = SegmentedSample(sample, self._windowers, self._languages)

@@ -49,7 +49,8 @@ class Turns:
         self._under_way = UnderWay(self.shares)
         self._waiting = FairQueue[_Claim](self.shares)
         self._sequence = itertools.count()
-        self._is_closed = False
+        self.is_closed = False
+        """Whether the service ends."""
 
     def turn(self, place: QueuePlace, due: float | None) -> Turn:
         """Return a turn that is not taken yet.
@@ -76,7 +77,7 @@ class Turns:
     def take(self, claim: _Claim, place: QueuePlace, due: float | None) -> bool:
         """Wait for a place; return whether there is one, or False: due, cancelled or closed."""
         with self._lock:
-            if self._is_closed:
+            if self.is_closed:
                 return False
             if not self._waiting.lanes and self._has_room(place, time.monotonic()):
                 self._hold(claim, place)
@@ -109,17 +110,12 @@ class Turns:
     def close(self) -> None:
         """Let everybody through, now and later: the service ends, and so does every check."""
         with self._lock:
-            self._is_closed = True
+            self.is_closed = True
             claims = list(self._waiting)
             self._waiting.remove(claims)
             for claim in claims:
                 claim.is_over = True
                 claim.woken.set()
-
-    @property
-    def is_closed(self) -> bool:
-        """Return whether the service ends."""
-        return self._is_closed
 
     def waiting(self) -> int:
         """Return how many threads wait for a place."""
@@ -142,7 +138,7 @@ class Turns:
             first = self._waiting.first() if self._waiting.lanes else None
             if first is not None and self.shares.ahead_s(first[0], place) > 0:
                 return True
-            if self._under_way.stops(None, place, now):
+            if self._others_stop(place, now):
                 return True
             return any(self._is_far(held, place, now) for held in self._held.values())
 
@@ -165,11 +161,16 @@ class Turns:
         taken = [held for held in self._held.values() if self._counts(held, place, now)]
         if any(self._is_far(held, place, now) for held in self._held.values()):
             return False
-        if self._under_way.stops(None, place, now):
+        if self._others_stop(place, now):
             return False
         if place.slack_s >= MOST_SLACK_S and any(h.place.slack_s >= MOST_SLACK_S for h in taken):
             return False  # of huge ones one at a time, or others find no interpreter to share
         return len(taken) < self._at_once
+
+    def _others_stop(self, place: QueuePlace, now: float) -> bool:
+        """Return whether huge work at a place stands still for checks besides its own."""
+        others = self._under_way
+        return len(others.places) > 1 and others.stops(None, place, now)
 
     def _counts(self, held: _Held, place: QueuePlace, now: float) -> bool:
         times = _STUCK_TIMES if self.shares.ahead_s(held.place, place) >= 0 else 1.0

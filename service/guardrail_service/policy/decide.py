@@ -179,11 +179,11 @@ def worst_first(policy: Policy, results: Mapping[str, DetectorResult]) -> tuple[
 
     def order(name: str) -> tuple[int, bool, float]:
         result = results[name]
+        ranges = {spec.key: spec.high - spec.low for spec in policy.rules[name].spec.metrics}
         beyond = [
-            abs(m.score - m.threshold) / (spec.high - spec.low)
+            abs(m.score - m.threshold) / ranges[key]
             for key, m in result.metrics.items()
             if m.flagged and m.threshold is not None
-            for spec in [policy.rules[name].spec.metric(key)]
         ]
         return -result.action, result.state is not State.EVALUATED, -max(beyond, default=0.0)
 

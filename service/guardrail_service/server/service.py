@@ -269,12 +269,12 @@ class Service:
     ) -> Iterator[None]:
         """Count a check as coming, so that those behind it know; refuse what cannot be in time."""
         guard, deadline = self.runtime.guard, request.deadline_ms
-        size = request_size(request)
-        guard.expect(size, request.policy, deadline, arrived, cancellation.owner)
+        size, owner = request_size(request), cancellation.owner
+        guard.expect(size, request.policy, deadline, arrived, owner)
         try:
             yield
         finally:
-            self.runtime.scheduler.forget(cancellation.owner)
+            self.runtime.scheduler.forget(owner)
 
     async def _item(
         self,

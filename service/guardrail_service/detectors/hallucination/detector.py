@@ -17,9 +17,10 @@ from guardrail_service.detectors.groundedness import (
 )
 from guardrail_service.detectors.hallucination import verbatim
 from guardrail_service.detectors.hallucination.reading import (
+    AnswerClaims,
     claim_texts,
     claims_of,
-    unread_characters,
+    opaque_characters,
 )
 from guardrail_service.detectors.registry import (
     Detector,
@@ -48,6 +49,8 @@ class Reading(NamedTuple):
     window: Window
     text: str
     copy: verbatim.Copy | None
+    opaque: int = 0
+    """Code points of the window in words that are left out as opaque."""
 
 
 class HallucinationParameters(Parameters):
@@ -91,10 +94,11 @@ class Hallucination(Detector[HallucinationParameters]):
         The latter are the encoder's: they run side by side, and what groundedness asks for too
         runs once. Claims that need no model have no row.
         """
-        if nothing_to_judge(sample) or unverifiable(sample, ROLE, "answer", "contexts"):
+        compared = _compared(sample)
+        if isinstance(compared, Outcome):
             return ()
-        texts = [reading.text for reading in readings(sample) if reading.copy is None]
-        passages = [place.window for place in places(sample)]
+        texts = [reading.text for reading in compared.readings if reading.copy is None]
+        passages = [place.window for place in compared.places]
         if not texts or unreadable(passages):
             return ()
         evidence = _distinct_texts(passages)
@@ -108,17 +112,15 @@ class Hallucination(Detector[HallucinationParameters]):
         parameters: HallucinationParameters,
     ) -> Outcome:
         """Return the least supported claim's P(supported), with every claim as a span."""
-        if (settled := nothing_to_judge(sample)) is not None:
-            return settled
-        if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
-            return Outcome.unverified(reason)
-        windows = sample.windows_of(groundedness.ROLE, claims_of(sample).judged)
-        found_places = places(sample)
-        passages = [place.window for place in found_places]
+        compared = _compared(sample)
+        if isinstance(compared, Outcome):
+            return compared
+        windows = [reading.window for reading in compared.readings]
+        passages = [place.window for place in compared.places]
         chars = sum(len(passage.text) for passage in sample.sample.contexts)
         read, total = read_chars(len(sample.answer), windows)
-        code, opaque = unread_characters(sample, windows)
-        read = max(0, read - code - opaque)
+        code = compared.code
+        read = max(0, read - code - sum(reading.opaque for reading in compared.readings))
         coverage = Coverage((read, total), read_chars(chars, passages))
         if not windows:
             if code:
@@ -126,7 +128,7 @@ class Hallucination(Detector[HallucinationParameters]):
             return Outcome.not_applicable("no_claim")
         if unreadable(windows) or unreadable(passages):
             return Outcome.unverified("unreadable_text", coverage)
-        spans = _spans(readings(sample), outputs, found_places)
+        spans = _spans(compared.readings, outputs, compared.places)
         return Outcome.evaluated({"hallucination": worst(spans)}, spans, coverage)
 
 
@@ -142,21 +144,39 @@ def worst(spans: Sequence[Span]) -> float:
     return min(scores)
 
 
-def readings(sample: SegmentedSample) -> tuple[Reading, ...]:
+class _Compared(NamedTuple):
+    """The claims as the model reads them, the passages' windows, and code points of mere code."""
+
+    readings: tuple[Reading, ...]
+    places: list[PassageWindow]
+    code: int
+
+
+def _compared(sample: SegmentedSample) -> _Compared | Outcome:
+    """Return what is compared, or what is said where nothing can be."""
+    return sample.once("hallucination", lambda: _compare(sample))
+
+
+def _compare(sample: SegmentedSample) -> _Compared | Outcome:
+    if (settled := nothing_to_judge(sample)) is not None:
+        return settled
+    if (reason := unverifiable(sample, ROLE, "answer", "contexts")) is not None:
+        return Outcome.unverified(reason)
+    claimed = claims_of(sample)
+    return _Compared(readings(sample, claimed), places(sample), claimed.layout.unread)
+
+
+def readings(sample: SegmentedSample, claimed: AnswerClaims) -> tuple[Reading, ...]:
     """Return the windows of the answer's claims, in order."""
-    return sample.once("readings", lambda: _readings(sample))
-
-
-def _readings(sample: SegmentedSample) -> tuple[Reading, ...]:
-    pieces = claims_of(sample).judged
+    pieces = claimed.judged
     copied = verbatim.copies(sample, pieces, groundedness.ROLE)
-    copies = [
-        copy
-        for piece, copy in zip(pieces, copied, strict=True)
-        for _ in sample.windows_of(groundedness.ROLE, (piece,))
-    ]
+    by_start = {piece.start: copy for piece, copy in zip(pieces, copied, strict=True)}
     windows = sample.windows_of(groundedness.ROLE, pieces)
-    return tuple(map(Reading, windows, claim_texts(sample), copies))
+    copies: list[verbatim.Copy | None] = []
+    for window in windows:  # the first window of a claim begins with it
+        copies.append(by_start.get(window.start, copies[-1] if copies else None))
+    opaque = opaque_characters(window.text for window in windows)
+    return tuple(map(Reading, windows, claim_texts(sample, claimed, windows), copies, opaque))
 
 
 def _distinct_texts(windows: Sequence[Window]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -70,15 +70,16 @@ def _with_rows(cut: Sequence[Sentence], answer: str, layout: AnswerLayout) -> It
         start = None
 
 
-def claim_texts(sample: SegmentedSample) -> tuple[str, ...]:
+def claim_texts(
+    sample: SegmentedSample, claimed: AnswerClaims, windows: Sequence[Window]
+) -> tuple[str, ...]:
     """Return the answer's claims as the model reads them, one per window of what is judged."""
-    _, judged, layout = claims_of(sample)
-    windows = sample.windows_of(groundedness.ROLE, judged)
+    _, judged, layout = claimed
     texts = [laid_out(window.text, window.start, layout) for window in windows]
     if len(windows) == len(judged) == 1:
         piece = replace(judged[0], text=texts[0])
         texts = [read_with_question(sample, (piece,), groundedness.ROLE) or texts[0]]
-    bracketed = sample.once("bracketed", lambda: _has_bracketed_numbers(sample))
+    bracketed = any(has_bracketed_numbers(passage.text) for passage in sample.sample.contexts)
     return tuple(
         _read(sample, text, window.text, keep_brackets=bracketed)
         for text, window in zip(in_time(texts, 8), windows, strict=True)
@@ -92,17 +93,6 @@ def _read(sample: SegmentedSample, text: str, submitted: str, *, keep_brackets: 
         return submitted
     fits = len(sample.windows_of(groundedness.ROLE, (Sentence(0, len(words), words),))) == 1
     return words if fits else submitted
-
-
-def _has_bracketed_numbers(sample: SegmentedSample) -> bool:
-    return any(has_bracketed_numbers(passage.text) for passage in sample.sample.contexts)
-
-
-def unread_characters(sample: SegmentedSample, windows: Sequence[Window]) -> tuple[int, int]:
-    """Return how many code points are code, and how many lie in opaque words of some windows."""
-    return claims_of(sample).layout.unread, sum(
-        opaque_characters(window.text) for window in windows
-    )
 
 
 class AnswerLayout(NamedTuple):
@@ -340,10 +330,11 @@ def is_only_opaque(text: str) -> bool:
     return rest != plain and sum(any(map(str.isalnum, w)) for w in rest.split()) < LEAST_WORDS
 
 
-def opaque_characters(text: str) -> int:
-    """Return how many code points lie in words that are left out as opaque."""
-    plain = _plain(text)
-    return sum(len(word) for word in _LONG.findall(plain) if _is_opaque(word))
+def opaque_characters(texts: Iterable[str]) -> list[int]:
+    """Return, of each text, how many code points lie in words that are left out as opaque."""
+    return [
+        sum(len(word) for word in _LONG.findall(_plain(text)) if _is_opaque(word)) for text in texts
+    ]
 
 
 def without_opaque(text: str) -> str:

@@ -57,6 +57,7 @@ class JsonSchema(Detector[JsonSchemaParameters]):
         summary="Is the answer JSON that satisfies the schema?",
         metrics=boolean_metrics(parse_failures=False),
         inputs=frozenset({"schema", "answer"}),
+        needs="schema_",
         request_parameters=frozenset({"schema"}),
         default_thresholds={"model_passes": 0.5},
         remedy=KEEP_THE_FORM,

@@ -62,6 +62,7 @@ class TextMatching(Detector[TextMatchingParameters]):
         summary="Does the answer contain what it must, and nothing it must not?",
         metrics=boolean_metrics(parse_failures=True),
         inputs=frozenset({"condition", "answer", "contexts"}),
+        needs="condition",
         request_parameters=frozenset({"condition"}),
         default_thresholds={"model_passes": 0.5},
         remedy=KEEP_THE_FORM,

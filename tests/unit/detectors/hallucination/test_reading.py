@@ -8,7 +8,12 @@ from guardrail_service.detectors.hallucination.detector import (
     Hallucination,
     HallucinationParameters,
 )
-from guardrail_service.detectors.hallucination.reading import claim_texts, layout_of, prose_in_code
+from guardrail_service.detectors.hallucination.reading import (
+    claim_texts,
+    claims_of,
+    layout_of,
+    prose_in_code,
+)
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import ROLES, Outcome, Passage, Sample, State
 from tests.unit.detectors.hallucination.test_detector import Words, view
@@ -24,7 +29,9 @@ TABLE = """Nordnet sells both plans:
 
 def read(answer: str) -> tuple[str, ...]:
     """Return what the model is asked about an answer."""
-    return claim_texts(view(Sample(answer, "Which plans are there?", (PASSAGE,))))
+    seen = view(Sample(answer, "Which plans are there?", (PASSAGE,)))
+    claimed = claims_of(seen)
+    return claim_texts(seen, claimed, seen.windows_of("embedding", claimed.judged))
 
 
 def outcome(answer: str) -> Outcome:

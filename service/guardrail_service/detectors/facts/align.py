@@ -372,6 +372,12 @@ def is_amount(fact: Fact) -> bool:
     return fact.kind in ("money", "percentage", "measure", "duration")
 
 
+def is_rate(claim: ReadSentence, fact: Fact) -> bool:
+    """Return whether a claim's fact is an amount per another amount: "14 kWh per 100 km"."""
+    after = claim.tokens[fact.last : fact.last + 2]
+    return len(after) == 2 and after[0].low in ("per", "/") and after[1].kind == "n"
+
+
 def is_other_unit(claim: Fact, held: Fact) -> bool:
     """Return whether two amounts differ in nothing but their unit or currency."""
     scale = _rate_scale(claim, held)

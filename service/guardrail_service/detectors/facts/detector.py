@@ -1,15 +1,49 @@
-"""Exact facts: does a passage say another number, date, unit or order than the answer?"""
+"""Exact facts: does a passage say another number, date, unit or order than the answer?
+
+Each fact of a claim is supported, contradicted or not mentioned by the passages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
-from guardrail_service.detectors.facts.judge import (
-    NOT_MENTIONED,
-    SUPPORTED,
-    FactVerdict,
-    verdicts,
+from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.absence import (
+    HARDLY,
+    LIKELY,
+    SURELY,
+    UNSURE,
+    absence,
+    in_foreign_unit,
+    stands_bare,
 )
+from guardrail_service.detectors.facts.align import (
+    Held,
+    PassageFacts,
+    Place,
+    agrees,
+    alone,
+    around,
+    dated_words,
+    dates_agree,
+    equations,
+    in_slot,
+    is_amount,
+    is_other_unit,
+    is_rate,
+    labels,
+    rivals,
+    same_things,
+)
+from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
+from guardrail_service.detectors.facts.calculation import Calculation
+from guardrail_service.detectors.facts.derive import portions
+from guardrail_service.detectors.facts.languages import LATIN
+from guardrail_service.detectors.facts.read import ReadSentence, read_all
+from guardrail_service.detectors.facts.roles import misattributed
+from guardrail_service.detectors.facts.sequence import disorders
+from guardrail_service.detectors.facts.statements import contradicted
 from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.detectors.registry import (
     Detector,
@@ -20,8 +54,49 @@ from guardrail_service.detectors.registry import (
     detector,
 )
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
+from guardrail_service.text.budget import check_time, in_time
+from guardrail_service.text.cached import cached_property
 from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Evidence, Outcome, RowOutput, Span
+
+SUPPORTED: Final = "supported"
+CONTRADICTED: Final = "contradicted"
+NOT_MENTIONED: Final = "not_mentioned"
+_SHARED = 1
+"""Further words that two counts of the same things share at least."""
+_SURE_LANGUAGE = 0.9
+"""Probability from which a short answer's language counts against its passages'."""
+_STATED = 0.35
+"""Score of a statement without a number that a passage contradicts."""
+_SAME_WORDS = 0.25
+"""Below it a passage says another value among so many of the claim's words that none is
+computed."""
+_ERAS = frozenset(("century", "time", "millennium"))
+READ = frozenset(("", "zh", "ja", "ko")) | LATIN
+"""Languages whose words are compared; of others only numbers are."""
+
+
+class FactVerdict(NamedTuple):
+    """The passages' word on one fact of a claim.
+
+    Attributes:
+        start: Where it begins in the answer.
+        end: Where it ends.
+        kind: The fact's kind.
+        label: `supported`, `contradicted` or `not_mentioned`.
+        score: 1 for supported, less the surer it is that the passages say otherwise.
+        place: The passage place that says it, or says otherwise.
+        derivation: How it follows from numbers of the passages; "" if it stands there.
+    """
+
+    start: int
+    end: int
+    kind: str
+    label: str
+    score: float
+    place: Place | None = None
+    derivation: str = ""
 
 
 class FactsParameters(Parameters):
@@ -75,3 +150,343 @@ def _span(verdict: FactVerdict) -> Span:
         verdict.start, verdict.end, verdict.label, verdict.score, "facts", shown,
         attributes=about, crossed=against,
     )  # fmt: skip
+
+
+def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVerdict]:
+    """Return what the passages say about each fact of some claims, in order."""
+    asked = sample.sample.question or ""
+    code = _language(sample)
+    is_told = not code or code in LATIN
+    claims, question, *passages = read_all(
+        pieces, [Sentence(0, len(asked), asked)], *sample.context_sentences, language=code
+    )
+    source = PassageFacts(passages, question[0] if asked else None)
+    told = frozenset().union(*(one.signals for part in passages for one in part))
+    shares = _shares_of_bases([*claims, *([question[0]] if asked else [])], source)
+    found: list[FactVerdict] = []
+    before: list[ReadSentence] = []
+    for claim in claims:
+        if claim.facts:
+            found += FactJudge(claim, source, before, code, shares).verdicts()
+        if is_told and (claim.signals & told or "denial" in claim.signals | told):
+            found += _statements(claim, source)
+        if is_told and "names" in claim.signals:
+            other = misattributed(claim, source, code)
+            found += [] if other is None else [_whole(claim, "role", other.place)]
+        before = [claim]
+    if any("order" in one.signals for one in claims):
+        found += [_whole(one.claim, "order", one.place) for one in disorders(claims, source)]
+    return found
+
+
+def _whole(claim: ReadSentence, kind: str, place: Place) -> FactVerdict:
+    """Return the verdict on a claim that passages contradict as a whole."""
+    end = claim.start + len(claim.text)
+    return FactVerdict(claim.start, end, kind, CONTRADICTED, _STATED, place)
+
+
+def _language(sample: SegmentedSample) -> str:
+    """Return the code of the answer's language, "" for English and where it cannot be told."""
+    own, around = sample.language("answer"), sample.language("contexts")
+    if own is None or own.probability < _SURE_LANGUAGE:
+        own = around
+    return "" if own is None or own.code == "en" else own.code
+
+
+def _shares_of_bases(
+    said: Sequence[ReadSentence], source: PassageFacts
+) -> list[tuple[float, float, str]]:
+    """Return what portions answer and question speak of, as shares of the passages' "per 100 g"."""
+    bases = [
+        fact
+        for _, one in source.sentences
+        for fact in one.facts
+        if fact.token and one.tokens[fact.token - 1].low in ("per", "for", "serves")
+    ]
+    if not bases:
+        return []
+    asked = [fact for one in said for fact in one.facts if fact.kind in ("measure", "number")]
+    return portions(asked, bases)
+
+
+def _statements(claim: ReadSentence, source: PassageFacts) -> list[FactVerdict]:
+    """Return the statements of a claim that a passage contradicts, one per kind."""
+    found = {one.kind: one for one in contradicted(claim, source)}
+    return [
+        FactVerdict(one.start, one.end, kind, CONTRADICTED, _STATED, one.place)
+        for kind, one in found.items()
+    ]
+
+
+class FactJudge:
+    """Judges the facts of one claim."""
+
+    def __init__(
+        self,
+        claim: ReadSentence,
+        source: PassageFacts,
+        given: Sequence[ReadSentence],
+        language: str,
+        shares: Sequence[tuple[float, float, str]] = (),
+    ) -> None:
+        self.claim = claim
+        self.source = source
+        self.given = given
+        self.words_read = language in READ
+        self.language = language
+        self.in_english = not language
+        self.tells_sums = not language or language in LATIN
+        self.shares = shares
+
+    @cached_property
+    def calculation(self) -> Calculation:
+        """The calculations that may give its numbers; most claims need none."""
+        return Calculation(
+            self.claim, self.source, self.given, self.tells_sums, self.shares, self.in_english
+        )
+
+    def verdicts(self) -> Iterator[FactVerdict]:
+        """Yield a verdict for each fact, in order."""
+        wrong = dict(equations(self.claim))
+        swapped = self._swapped() if self.words_read else {}
+        for fact in self.claim.facts:
+            check_time()
+            if fact.token in wrong:
+                yield self._say(fact, CONTRADICTED, 0.1, None, wrong[fact.token])
+            elif fact.token in swapped:
+                yield self._say(fact, CONTRADICTED, 0.2, swapped[fact.token])
+            else:
+                yield self._verdict(fact)
+
+    def _verdict(self, fact: Fact) -> FactVerdict:
+        agreeing = self.source.agreeing(fact)
+        if self.words_read and (other := in_slot(self.claim, fact, self.source, agreeing)):
+            if self._is_taken(fact, other.fact) or self._is_of_another_time(fact, other):
+                pass
+            elif not self._is_asked(fact) or agreeing:
+                return self._say(fact, CONTRADICTED, _STATED, other.place)
+        rival = self._rival(fact, agreeing)
+        if agreeing:
+            if (turned := self.source.is_turned(self.claim, fact)) is not None:
+                return self._say(fact, CONTRADICTED, _STATED, turned.place)
+            if rival is not None:
+                return self._say(fact, CONTRADICTED, rival[1], rival[0].place)
+            if (counted := self._counted_otherwise(fact, agreeing)) is not None:
+                return self._say(fact, CONTRADICTED, LIKELY, counted.place)
+            best = self.source.nearest(self.claim, fact, agreeing)
+            return self._say(fact, SUPPORTED, 1.0, best.place)
+        if self._is_asked(fact):
+            return self._say(fact, SUPPORTED, 1.0)
+        if (other := in_foreign_unit(self.source, fact)) is not None:
+            return self._say(fact, CONTRADICTED, SURELY, other.place)
+        swapped = rival is not None and is_other_unit(fact, rival[0].fact)
+        certain = rival is not None and rival[1] < _SAME_WORDS and "|" not in self.claim.text
+        if not swapped and (told := self.calculation.derived(fact, certain)):
+            return self._say(fact, SUPPORTED, 1.0, None, told)
+        if (counted := self._counted_otherwise(fact, ())) is not None:
+            return self._say(fact, CONTRADICTED, LIKELY, counted.place)
+        absent = self._absence(fact)
+        if self._is_denied(fact):
+            return self._say(fact, NOT_MENTIONED, max(absent, UNSURE))
+        least = absent if rival is None else min(rival[1], absent)
+        if (
+            not swapped
+            and _SAME_WORDS <= least < HARDLY
+            and (told := self.calculation.plausible(fact))
+        ):
+            return self._say(fact, NOT_MENTIONED, HARDLY, None, told)
+        if rival is None:
+            return self._say(fact, NOT_MENTIONED, absent)
+        if swapped:
+            return self._say(fact, CONTRADICTED, min(rival[1], SURELY), rival[0].place)
+        label = CONTRADICTED if rival[1] < HARDLY or absent < HARDLY else NOT_MENTIONED
+        return self._say(fact, label, min(rival[1], absent), rival[0].place)
+
+    def _counted_otherwise(self, fact: Fact, agreeing: Sequence[Held]) -> Held | None:
+        """Return where a passage counts the same things, and none counts as many of them."""
+        if not self.words_read or fact.unit not in ("", "ordinal") or not fact.nouns:
+            return None
+        if fact.is_range or fact.bound in words.LOOSE or self._is_asked(fact):
+            return None
+        if fact.nouns[0] in _ERAS:
+            return None
+        if any(not held.fact.nouns or same_things(fact, held.fact) for held in agreeing):
+            return None
+        every = alone(self.claim, fact) - set(fact.nouns)
+        for held in in_time(self.source.comparable(fact)):
+            theirs = held.fact
+            if theirs.unit != fact.unit or not same_things(fact, theirs):
+                continue
+            if theirs.bound not in ("", fact.bound) or agrees(fact, theirs):
+                continue
+            if self._is_taken(fact, theirs):
+                continue
+            if len(every & held.read.content) > _SHARED and not self.calculation.derived(fact):
+                return held
+        return None
+
+    def _say(
+        self, fact: Fact, label: str, score: float, place: Place | None = None, derived: str = ""
+    ) -> FactVerdict:
+        start = self.claim.start
+        return FactVerdict(
+            start + fact.start, start + fact.end, fact.kind, label, score, place, derived
+        )
+
+    def _is_asked(self, fact: Fact) -> bool:
+        """Return whether the question says it."""
+        question = self.source.question
+        return question is not None and any(agrees(fact, held) for held in question.facts)
+
+    def _absence(self, fact: Fact) -> float:
+        if stands_bare(self.source, fact):
+            return 1.0
+        return absence(self.claim, fact, self.source, self.calculation, self.language)
+
+    def _rival(self, fact: Fact, agreeing: Sequence[Held]) -> tuple[Held, float] | None:
+        """Return the passage fact that stands where the claim's should, and the claim's score."""
+        if not self.words_read:
+            return None
+        near = around(self.claim, fact)
+        every = alone(self.claim, fact)
+        if not every or is_rate(self.claim, fact) or (fact.kind == "money" and not fact.raw):
+            return None
+        best: tuple[float, Held] | None = None
+        for held in in_time(self.source.held, every=16):
+            if not rivals(fact, held.fact) or agrees(fact, held.fact):
+                continue
+            if self._is_of_another_time(fact, held) or self._is_taken(fact, held.fact):
+                continue
+            cover = self.source.covered(every, held.read.content)
+            close = self.source.covered(near, held.near) if near else cover
+            if fact.is_range and held.fact.is_range and fact.other == held.fact.other:
+                close += 0.8
+            value = 0.6 * cover + 0.4 * close + 0.3 * is_other_unit(fact, held.fact)
+            if best is None or value > best[0]:
+                best = (value, held)
+        if best is None:
+            return None
+        if agreeing:
+            return self._exchanged(fact, agreeing, best)
+        theirs = best[1].fact
+        is_end = fact.is_range and theirs.is_range and fact.other == theirs.other
+        least = 1 if is_end or is_other_unit(fact, theirs) else 2
+        shared = len(every & best[1].read.content)
+        if shared < least and shared == len(every) and self.source.is_alone(theirs):
+            return best[1], LIKELY
+        if shared < least:
+            return None
+        if fact.kind == "ordinal" and fact.token < 4:
+            return None
+        score = _score(best[0])
+        if not self.in_english and least > 1 and self.source.is_alone(theirs):
+            score = min(score, LIKELY)
+        return best[1], score
+
+    def _is_taken(self, fact: Fact, held: Fact) -> bool:
+        """Return whether another fact of the claim says what this passage fact says."""
+        return any(
+            other is not fact and other.unit == held.unit and agrees(other, held)
+            for other in in_time(self.claim.facts)
+        )
+
+    def _is_of_another_time(self, fact: Fact, held: Held) -> bool:
+        """Return whether claim and passage sentence name different dates beside the fact."""
+        if fact.date is not None:
+            return False
+        ours = [one.date for one in self.claim.facts if one.date is not None]
+        theirs = [one.date for one in held.read.facts if one.date is not None]
+        if not ours:
+            return False
+        return not any(dates_agree(a, b) for a in ours for b in theirs)
+
+    def _exchanged(
+        self, fact: Fact, agreeing: Sequence[Held], best: tuple[float, Held]
+    ) -> tuple[Held, float] | None:
+        """Return the rival if the claim's own words stand by it, and not by the equal value."""
+        rival = best[1]
+        if fact.is_range or fact.bound or fact.unit != rival.fact.unit or not is_amount(fact):
+            return None
+        named = labels(self.claim, around(self.claim, fact))
+        by_rival = rival.near
+        for held in agreeing:
+            by_equal = held.near
+            told = named & by_rival - by_equal
+            others = labels(held.read, by_equal) - named - by_rival
+            if held.fact.unit != fact.unit or not told or named & by_equal - by_rival or not others:
+                return None
+        return rival, 0.35
+
+    def _swapped(self) -> dict[int, Place]:
+        """Return the facts that have another's value, each with the place of its own.
+
+        "A costs 10 and B costs 20" is wrong if the passage has B's words by 10 and A's by 20.
+        """
+        found: dict[int, Place] = {}
+        own = [(self.claim, fact) for fact in self.claim.facts]
+        earlier = [(one, fact) for one in self.given for fact in one.facts]
+        for at, (one, fact) in enumerate(own):
+            for other_read, other in (*earlier, *own[:at]):
+                if not fact.unit and not fact.nouns and one is other_read and is_amount(other):
+                    fact = in_unit_of(fact, other)  # "28 years, and females 22"
+                countable = not fact.unit and fact.nouns and other.nouns
+                if fact.unit != other.unit or fact.values == other.values:
+                    continue
+                if not (
+                    is_amount(fact)
+                    or fact.kind in ("time", "date")
+                    or (countable and fact.nouns != other.nouns)
+                ):
+                    continue
+                if fact.other in other.values:
+                    continue
+                place = self._swap(one, fact, other_read, other)
+                if place is not None:
+                    found[fact.token] = place
+        return found
+
+    def _swap(
+        self, read: ReadSentence, fact: Fact, other_read: ReadSentence, other: Fact
+    ) -> Place | None:
+        """Return where a passage has the other fact's value by this fact's words, or None."""
+        of_unit = [held for held in in_time(self.source.held) if held.fact.unit == fact.unit]
+        ours = [held for held in of_unit if held.fact.values == fact.values]
+        theirs = [held for held in of_unit if held.fact.values == other.values]
+        if len(ours) != 1 or len(theirs) != 1:
+            both = [(a, b) for a in ours for b in theirs if a.read is b.read]
+            if len(both) != 1:
+                return None
+            ours, theirs = [both[0][0]], [both[0][1]]
+        nouns = fact.nouns[:1], other.nouns[:1]
+        counted = theirs[0].fact.nouns[:1], ours[0].fact.nouns[:1]
+        if not fact.unit and nouns[0] != nouns[1] and counted == nouns:
+            return theirs[0].place
+        words_1, words_2 = dated_words(read, fact), dated_words(other_read, other)
+        words_1, words_2 = words_1 - words_2, words_2 - words_1
+        held_1, held_2 = (
+            dated_words(ours[0].read, ours[0].fact, ours[0].before),
+            dated_words(theirs[0].read, theirs[0].fact, theirs[0].before),
+        )
+        held_1, held_2 = held_1 - held_2, held_2 - held_1
+        crossed = bool(words_1 & held_2) + bool(words_2 & held_1)
+        needed = 1 if ours[0].read is theirs[0].read and read is other_read else 2
+        if crossed < needed or words_1 & held_1 or words_2 & held_2:
+            return None
+        return theirs[0].place
+
+    def _is_denied(self, fact: Fact) -> bool:
+        """Return whether the claim denies the number: "not 100 members", "no 5 km of it"."""
+        tokens = self.claim.tokens
+        clause = self.claim.clauses[fact.token]
+        lows = {
+            token.low.replace("\u2019", "'")
+            for token, own in zip(tokens[: fact.token], self.claim.clauses, strict=False)
+            if own == clause
+        }
+        if fact.bound or not lows.isdisjoint(words.HEDGED):
+            return False
+        return not lows.isdisjoint(words.NEGATORS | words.CONTRACTED)
+
+
+def _score(value: float) -> float:
+    return round(max(0.0, 0.9 - value), 3)

@@ -1,0 +1,118 @@
+"""A number that no passage mentions: how sure it is that somebody invented it."""
+
+from __future__ import annotations
+
+from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.align import (
+    Held,
+    PassageFacts,
+    is_amount,
+    is_other_unit,
+    is_rate,
+)
+from guardrail_service.detectors.facts.amounts import Fact
+from guardrail_service.detectors.facts.calculation import Calculation
+from guardrail_service.detectors.facts.read import ReadSentence
+from guardrail_service.text.budget import in_time
+
+SURELY, LIKELY, HARDLY, UNSURE = 0.3, 0.4, 0.6, 0.8
+"""Scores of a number that no passage mentions."""
+_HOUR_S = 3600.0
+_CENTS = 0.01
+_DATING = words.listed("in on since by until till from to between during after before ( born died")
+
+
+def in_foreign_unit(source: PassageFacts, fact: Fact) -> Held | None:
+    """Return the same number in a passage's unit where nobody uses the claim's."""
+    if not is_amount(fact) or fact.kind == "percentage":
+        return None
+    if fact.per is not None and (other := _per_another_time(source, fact)) is not None:
+        return other
+    if source.has_unit(fact):
+        return None
+    return next(
+        (
+            held
+            for held in in_time(source.comparable(fact))
+            if held.fact.kind == fact.kind and is_other_unit(fact, held.fact)
+        ),
+        None,
+    )
+
+
+def _per_another_time(source: PassageFacts, fact: Fact) -> Held | None:
+    """Return where every passage that has the number has it per another unit of time."""
+    equal = [
+        held
+        for held in in_time(source.comparable(fact))
+        if held.fact.raw == fact.raw and held.fact.unit == fact.unit
+    ]
+    if not equal or not all(is_other_unit(fact, held.fact) for held in equal):
+        return None
+    return equal[0]
+
+
+def stands_bare(source: PassageFacts, fact: Fact) -> bool:
+    """Return whether a passage holds the number, whatever it means there."""
+    if fact.date is not None:
+        year, month, _ = fact.date
+        return month is None and year in source.numbers
+    if fact.kind == "time":
+        return _stands_as_digits(source, fact)
+    scales = [1.0, 1e-3, 1e-6, 1e-9, 1e3, 1e6]
+    if fact.raw % 1 or fact.unit == "percent":
+        scales += [0.01, 100.0]
+    return any(
+        value * scale in source.numbers for value in (fact.raw, *fact.values) for scale in scales
+    )
+
+
+def _stands_as_digits(source: PassageFacts, fact: Fact) -> bool:
+    """Return whether a passage holds a time's digits, or its hour where it has no times."""
+    numbers = source.numbers
+    hours = [(value // 60, value % 60) for value in fact.values]
+    if any(hour + minute / 100 in numbers for hour, minute in hours if minute):
+        return True
+    return not source.has_unit(fact) and any(hour in numbers for hour, _ in hours)
+
+
+def absence(
+    claim: ReadSentence, fact: Fact, source: PassageFacts, calculation: Calculation, language: str
+) -> float:
+    """Return how sure it is that a number nobody mentions is invented, as a score.
+
+    Round hundreds per cent are figures of speech, a year before a noun and a number behind a
+    name are parts of names, and how long ago something was depends on today.
+    """
+    tokens = claim.tokens
+    before = tokens[fact.token - 1] if fact.token else None
+    after = tokens[fact.last].low if fact.last < len(tokens) else ""
+    if (
+        is_rate(claim, fact)
+        or fact.is_word
+        or fact.kind in ("ordinal", "weekday")
+        or (fact.raw in (0.0, 1.0, 100.0) and fact.kind != "time")
+    ):
+        return UNSURE
+    if fact.kind == "date":
+        if language and fact.date is not None and fact.date[2] is not None:
+            return LIKELY
+        if fact.is_range and fact.date is not None and fact.date[::2] == (None, None):
+            return HARDLY  # "April to June" for the second quarter
+        return LIKELY if before is not None and before.low in _DATING else HARDLY
+    if fact.kind == "number":
+        is_name = before is not None and before.kind == "w" and before.text[0].isupper()
+        if not fact.nouns and fact.step == _CENTS and fact.raw >= 10 and calculation.computes:
+            return LIKELY  # "altogether 563.00"
+        is_vague = fact.bound in ("over", "under", "least", "most")
+        if is_name or is_vague or fact.raw < 10 or not fact.nouns:
+            return UNSURE if is_name else HARDLY
+        return LIKELY
+    if fact.kind == "duration":
+        if language and fact.factor == _HOUR_S and source.has_times:
+            return HARDLY  # "7 uur" is a time, too
+        vague = fact.bound in ("about", "nearly", "over") or after in ("ago", "old", "later")
+        return HARDLY if vague else LIKELY
+    if fact.kind == "percentage":  # on labels half of these are true
+        return HARDLY
+    return LIKELY if fact.raw < 10 else SURELY

@@ -58,8 +58,7 @@ def claims(sample: SegmentedSample, min_chars: int = MIN_CLAIM_CHARS) -> tuple[S
     Left out are courtesy and sentences that only say what the sources lack. A lead-in that ends in
     a colon belongs to what it leads in, and a short piece to its neighbour.
     """
-    joined = sample.once("claims", lambda: tuple(_with_lead_ins(_claiming(sample), sample.answer)))
-    return merge_short(joined, sample.answer, min_chars)
+    return merge_short(_claiming(sample), sample.answer, min_chars)
 
 
 def nothing_to_judge(sample: SegmentedSample) -> Outcome | None:
@@ -74,7 +73,7 @@ def nothing_to_judge(sample: SegmentedSample) -> Outcome | None:
 def _nothing_to_judge(sample: SegmentedSample) -> Outcome | None:
     if sample.answer.strip() and not has_words(sample.answer):
         return Outcome.unverified("unreadable_text")
-    if not any(True for _ in _claiming(sample)):
+    if not _claiming(sample):
         return Outcome.not_applicable("no_claim")
     return None
 
@@ -96,7 +95,12 @@ def read_with_question(
     return whole if fits else None
 
 
-def _claiming(sample: SegmentedSample) -> Iterable[Sentence]:
+def _claiming(sample: SegmentedSample) -> tuple[Sentence, ...]:
+    """Return the sentences that claim something, each with what leads it in."""
+    return sample.once("claims", lambda: tuple(_with_lead_ins(_claims_of(sample), sample.answer)))
+
+
+def _claims_of(sample: SegmentedSample) -> Iterable[Sentence]:
     question = sample.sample.question
     for sentence in in_time(sample.raw_answer_sentences, 8):
         if not claims_nothing(sentence.text, question):

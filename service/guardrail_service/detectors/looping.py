@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,8 +163,7 @@ def _collapsed(text: str, offsets: Sequence[int]) -> tuple[str, list[int]]:
     ]
     while kept and text[kept[-1]].isspace():
         kept.pop()
-    looked = in_time(kept, _CHARS_WITHOUT_A_LOOK)
-    return "".join(" " if text[i].isspace() else text[i] for i in looked), kept
+    return "".join(" " if text[i].isspace() else text[i] for i in kept), kept
 
 
 MIN_ITEMS = 3
@@ -191,19 +190,19 @@ def filled_templates(text: str, sentences: Sequence[Sentence]) -> frozenset[int]
     order. The rest of each, its values, must be different from every other's and more than one
     number or letter that counts up: "Step 1: wait. Step 2: wait. Step 3: wait." is a loop.
     """
-    lines = _split_after(text, "\n")
+    lines = _split_after(text, text.split("\n"))
     spans = [(sentence.start, sentence.end) for sentence in sentences]
-    for pieces in (lines, spans, _split_after(text, ",;")):
+    commas = _split_after(text, text.replace(";", ",").split(","))
+    for pieces in (lines, spans, commas):
         found = [part for run in _runs(text, pieces) for part in _template(run)]
         if found:
             return frozenset(index for start, end in found for index in range(start, end))
     return frozenset()
 
 
-def _split_after(text: str, marks: str) -> list[tuple[int, int]]:
-    """Return the stretches that end in one of some marks, and the rest, without empty ones."""
-    looked = enumerate(in_time(text, _CHARS_WITHOUT_A_LOOK))
-    edges = [0, *(index + 1 for index, char in looked if char in marks), len(text)]
+def _split_after(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where the pieces between marks of one character stand, with the mark behind each."""
+    edges = [0, *accumulate(len(piece) + 1 for piece in pieces[:-1]), len(text)]
     return [(start, end) for start, end in pairwise(edges) if not _is_blank(text, start, end)]
 
 

@@ -76,11 +76,17 @@ def readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
     return sample.once_per_vocabulary(role, "readings", lambda: _readings(sample, role))
 
 
+def _readable(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...] | str:
+    """Return the readings, or why the role's model cannot judge the answer."""
+    return sample.once(
+        ("safety", role), lambda: unverifiable(sample, role, "answer") or readings(sample, role)
+    )
+
+
 def rows(sample: SegmentedSample, role: Role) -> Sequence[Row]:
     """Return a row per text of each reading."""
-    if unverifiable(sample, role, "answer") is not None:
-        return ()
-    return [Row(role, text) for reading in readings(sample, role) for text in reading.texts]
+    read = _readable(sample, role)
+    return [] if isinstance(read, str) else [Row(role, text) for one in read for text in one.texts]
 
 
 def outcome(
@@ -102,9 +108,9 @@ def outcome(
         by_wording: Gives the metrics that the wording of some readings, by number, puts at
             `WORDED`.
     """
-    if (reason := unverifiable(sample, role, "answer")) is not None:
-        return Outcome.unverified(reason)
-    read = readings(sample, role)
+    read = _readable(sample, role)
+    if isinstance(read, str):
+        return Outcome.unverified(read)
     unread = sum(reading.unread for reading in read)
     coverage = Coverage((len(sample.answer) - unread, len(sample.answer)))
     if all(reading.unread >= len(reading.window.text.strip()) for reading in read):

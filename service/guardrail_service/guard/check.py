@@ -194,9 +194,9 @@ class Check:
         try:
             if self._is_late():
                 check_time()
-            outputs = self._ticket.outputs(futures) if futures else []
+            outputs = _outputs(futures)
             if outputs is None and self._wait(futures):
-                outputs = self._ticket.outputs(futures)
+                outputs = _outputs(futures)
             if outputs is None:
                 return _TOO_LATE
             outcome = self._detectors[rule.spec.id].reduce(self._sample, outputs, rule.parameters)
@@ -252,6 +252,19 @@ class Check:
 _TOO_LATE = Outcome(missing=NoValue(State.NOT_EVALUATED, "deadline"))
 _ABSTAINED = Outcome.not_applicable("abstention")
 _NOTHING_ASKED = Outcome.not_applicable("missing_input")
+
+
+def _outputs(futures: Sequence[RowFuture]) -> list[RowOutput] | None:
+    """Return the outputs of some rows, in order; None while one of them is not done.
+
+    Raises:
+        CancelledError: If one was dropped.
+        RowFailed: If one failed.
+    """
+    if any(not isinstance(future, Known) and not future.done() for future in futures):
+        return None
+    done = [f.row if isinstance(f, Known) else f.result() for f in futures]
+    return [row.outputs for row in done]
 
 
 def _has_outputs(future: RowFuture) -> bool:

@@ -326,7 +326,7 @@ class SegmentedSample:
             return True
         language = self.language(part)
         looks_latin = known <= _LATIN and (language is None or language.code in _LATIN)
-        if looks_latin and self.once(("foreign", part), lambda: is_foreign(self._part(part))):
+        if looks_latin and self.once(("foreign", part), lambda: self._is_foreign(part)):
             return False
         if language is None or language.code in known:
             return True
@@ -341,6 +341,10 @@ class SegmentedSample:
             return False
         size = self.once("letters", lambda: letters(self.answer))
         return size < _SHORT_LETTERS and language.probability < _STRONG
+
+    def _is_foreign(self, part: Part) -> bool:
+        text = self._part(part)
+        return not text.isascii() and is_foreign(text)
 
     def _part(self, part: Part) -> str:
         match part:

@@ -148,7 +148,7 @@ class Bench:
     ) -> None:
         registry = RealRegistry()
         for detector in detectors:
-            registry._detectors[detector.spec.id] = detector
+            registry.detectors[detector.spec.id] = detector
         self.model = model
         self.scheduler = Scheduler({"embedding": model}, 1, 100)
         self.rules = {

@@ -73,7 +73,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(folder)
     for owner, name in (
         (CATALOGUE, "_evaluators"), (CATALOGUE, "plugged"),
-        (REGISTRY, "_detectors"), (REGISTRY, "_plugged"),
+        (REGISTRY, "detectors"), (REGISTRY, "_plugged"),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, getattr(owner, name).copy())
     path = tmp_path / "lab.jsonl"

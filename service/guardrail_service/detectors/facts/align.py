@@ -126,15 +126,17 @@ class PassageFacts:
 
     def is_turned(self, claim: ReadSentence, fact: Fact) -> Held | None:
         """Return where "at most" stands in place of the claim's "at least", or the reverse."""
-        turned = _TURNED.get(fact.bound, ())
+        turned = _TURNED.get(fact.bound)
+        if turned is None:
+            return None
         equal = [
             one
             for one in in_time(self.held)
             if one.fact.unit == fact.unit and one.fact.raw == fact.raw
         ]
-        near = around(claim, fact)
-        if not turned or not equal or not all(one.fact.bound in turned for one in equal):
+        if not equal or not all(one.fact.bound in turned for one in equal):
             return None
+        near = around(claim, fact)
         return equal[0] if self.covered(near, equal[0].read.content) > 0.5 else None
 
     def nearest(self, claim: ReadSentence, fact: Fact, held: Sequence[Held]) -> Held:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -35,6 +35,11 @@ def stem(word: str) -> str:
     if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "lsz":
         word = word[:-1]
     return word[:-1] if len(word) > 3 and word[-1] == "e" else word
+
+
+def stems(words: Iterable[str]) -> list[str]:
+    """Return the stem of each word."""
+    return [stem(word) for word in words]
 
 
 _ENDINGS = (

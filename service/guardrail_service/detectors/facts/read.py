@@ -22,6 +22,7 @@ from guardrail_service.detectors.facts.amounts import (
     nouns_at,
     readings_of,
     stem,
+    stems,
 )
 from guardrail_service.detectors.facts.dates import dated, timed
 from guardrail_service.detectors.facts.languages import Token, in_language, without_blanks
@@ -71,7 +72,7 @@ KEPT_CHARS = 1_000
 def _read(text: str, start: int, language: str) -> ReadSentence:
     tokens = tokenised(text, language)
     found, loose = _facts(tokens) if _may_have_facts(tokens) else ((), frozenset())
-    stems = tuple(_stem_at(tokens, place) for place in range(len(tokens)))
+    stems = _stems(tokens)
     return ReadSentence(
         start,
         text,
@@ -103,12 +104,21 @@ def read_all(*groups: Sequence[Sentence], language: str = "") -> list[list[ReadS
     return [[read(one.text, one.start, language) for one in group] for group in groups]
 
 
-def _stem_at(tokens: Sequence[Token], place: int) -> str:
-    """Return a token's stem; a number right behind a name ("Home 500") is a part of it."""
+def _stems(tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Return each token's stem; a number right behind a name ("Home 500") is a part of it."""
+    told = [
+        token.low if token.kind == "w" and token.low not in words.STOP else "" for token in tokens
+    ]
+    return tuple(
+        _part_of_name(tokens, place) if tokens[place].kind == "n" else found
+        for place, found in enumerate(stems(told))
+    )
+
+
+def _part_of_name(tokens: Sequence[Token], place: int) -> str:
+    """Return what stands for a number behind a name, "" for any other."""
     token = tokens[place]
-    if token.kind == "w":
-        return "" if token.low in words.STOP else stem(token.low)
-    if token.kind == "n" and place and len(token.text) <= 5:
+    if place and len(token.text) <= 5:
         before = tokens[place - 1]
         named = before.kind == "w" and before.text[0].isupper() and before.low not in words.MONTHS
         if named and before.low not in words.STOP and token.start - before.end <= 1:

@@ -225,7 +225,7 @@ def is_abstention(sentences: Iterable[str], question: str | None) -> bool:
                 continue
             if _COURTESY.fullmatch(clause):
                 continue
-            kind = speech(clause, asks=_asks(sentence), is_known=asked.knows)
+            kind = speech(clause, asks=_asks(sentence), beyond=asked.beyond)
             if kind is None or (kind is Speech.LACKS and not asked.is_about(clause)):
                 return False
             abstains = abstains or kind is Speech.LACKS
@@ -267,7 +267,7 @@ def _claims_nothing(sentence: str, question: str | None) -> bool:
             _COURTESY.fullmatch(clause)
             or _lacks_answer(clause, asked)
             or _is_gap(clause)
-            or speech(clause, asks=_asks(sentence), is_known=asked.knows)
+            or speech(clause, asks=_asks(sentence), beyond=asked.beyond)
         ):
             return False
         is_empty = False
@@ -299,11 +299,12 @@ class _Question:
         )
         self._is_open = bool(_OPEN.fullmatch(self._text)) and not _CLOSED.fullmatch(self._text)
 
-    def knows(self, word: str) -> bool:
-        """Return whether the question has a word, or another form of it."""
-        if len(word) < _STEM:
-            return word in self._text.split()
-        return word[:_STEM] in self._stems
+    def beyond(self, words: Sequence[str]) -> list[str]:
+        """Return those of some words of which the question has no form."""
+        own = self._text.split()
+        return [
+            w for w in words if (w not in own if len(w) < _STEM else w[:_STEM] not in self._stems)
+        ]
 
     def has_numbers_of(self, clause: str) -> bool:
         """Return whether every number of a clause occurs in the question."""

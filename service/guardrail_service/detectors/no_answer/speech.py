@@ -11,12 +11,13 @@ must be ones that such speech uses, or that the question used. In doubt it is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 
 import re2
 
-Known = Callable[[str], bool]
+Beyond = Callable[[Sequence[str]], list[str]]
+"""Returns those of some words that the question has not."""
 """Whether a word stands in the question."""
 
 
@@ -27,13 +28,13 @@ class Speech(Enum):
     POLITE = "courtesy, advice to ask somebody, or a remark on the answer's own form"
 
 
-def speech(clause: str, *, asks: bool, is_known: Known) -> Speech | None:
+def speech(clause: str, *, asks: bool, beyond: Beyond) -> Speech | None:
     """Return how a clause claims nothing, or None if it may claim something.
 
     Args:
         clause: Case-folded, with straight apostrophes and single blanks, without closing marks.
         asks: Whether its sentence ends in a question mark.
-        is_known: Tells words of the question.
+        beyond: Returns those of some words that the question has not.
     """
     if not clause.isascii() or _ADDRESS.search(clause) is not None:
         return None
@@ -42,34 +43,35 @@ def speech(clause: str, *, asks: bool, is_known: Known) -> Speech | None:
         return Speech.LACKS
     if _EMBEDDED_CLAIM.search(_TO_HEAR_THAT.sub("sorry", text)) is not None:
         return None
-    if _RISKY.search(clause) is not None and not _all_known(_RISKY.findall(clause), is_known):
+    risky: list[str] = _RISKY.findall(clause)
+    if risky and beyond(risky):
         return None
-    if asks and _asks_the_reader(text, is_known):
+    if asks and _asks_the_reader(text, beyond):
         return Speech.POLITE
     if _refuses(text):
         return Speech.POLITE
     if _DEEDS.search(text) is not None:
         return None
-    return Speech.POLITE if _is_polite(text, is_known) else None
+    return Speech.POLITE if _is_polite(text, beyond) else None
 
 
-def _is_polite(text: str, is_known: Known) -> bool:
+def _is_polite(text: str, beyond: Beyond) -> bool:
     if _SYMPATHY.search(text) or (_REFERRAL.search(text) and not _DISCOURAGES.search(text)):
-        return len(_new_words(text, is_known)) <= 1
+        return len(_new_words(text, beyond)) <= 1
     if _SMALL_TALK.search(text):
-        return not _new_words(text, _nothing)
+        return not _new_words(text, _all)
     offer = _OFFER.search(text)
     if offer is not None and not _IS_OR_NOT.search(text[offer.end() :]):
-        return not _new_words(text, is_known)
+        return not _new_words(text, beyond)
     if not any(frame.search(text) for frame in (_SPEAKER, _INVITATION, _OWN_FORM)):
         return False
     says_something = any(word not in _EMPTY for word in _content_words(text))
-    return (says_something or text.startswith("if you ")) and not _new_words(text, _nothing)
+    return (says_something or text.startswith("if you ")) and not _new_words(text, _all)
 
 
-def _nothing(word: str) -> bool:
-    """Know no word: "I see no fee" must not pass because somebody asked about a fee."""
-    return False
+def _all(words: Sequence[str]) -> list[str]:
+    """Return them all: "I see no fee" must not pass because somebody asked about a fee."""
+    return list(words)
 
 
 def _spelled_out(clause: str) -> str:
@@ -113,19 +115,15 @@ def _states(part: str) -> bool:
     return _VERB.search(part[: asked.start()] if asked else part) is not None
 
 
-def _asks_the_reader(text: str, is_known: Known) -> bool:
+def _asks_the_reader(text: str, beyond: Beyond) -> bool:
     if _TO_THE_READER.search(text) is None:
         return False
-    return len(_new_words(text, is_known)) <= _MOST_NEW_WORDS_ASKED
+    return len(_new_words(text, beyond)) <= _MOST_NEW_WORDS_ASKED
 
 
-def _new_words(text: str, is_known: Known) -> list[str]:
+def _new_words(text: str, beyond: Beyond) -> list[str]:
     """Return the words that such speech does not use and that nobody asked about."""
-    return [word for word in _content_words(text) if not (_is_listed(word) or is_known(word))]
-
-
-def _all_known(words: list[str], is_known: Known) -> bool:
-    return all(is_known(word) for word in words)
+    return beyond([word for word in _content_words(text) if not _is_listed(word)])
 
 
 def _content_words(text: str) -> Iterator[str]:

@@ -58,14 +58,14 @@ class Warms(Protocol):
 class Known:
     """The future of a row that was known when it was asked for: done, and cheap to make."""
 
-    __slots__ = ("_done",)
+    __slots__ = ("row",)
 
     def __init__(self, outputs: RowOutput) -> None:
-        self._done = RowDone(outputs, 0.0, 0.0, 0.0)
+        self.row = RowDone(outputs, 0.0, 0.0, 0.0)
 
     def result(self, timeout: float | None = None) -> RowDone:
         """Return the row's outputs."""
-        return self._done
+        return self.row
 
     def exception(self, timeout: float | None = None) -> None:
         """Return None: nothing was run that could have failed."""
@@ -127,16 +127,6 @@ class Ticket:
     ) -> bool:
         """Return whether some rows (None: all) are done within some seconds."""
         return not wait(self.left(futures), timeout).not_done
-
-    def outputs(self, futures: Iterable[RowFuture]) -> list[RowOutput] | None:
-        """Return the outputs of some rows, in order; None while one of them is not done.
-
-        Raises:
-            CancelledError: If one was dropped.
-            RowFailed: If one failed.
-        """
-        asked = tuple(futures)
-        return None if self.left(asked) else [future.result().outputs for future in asked]
 
     def left(self, futures: Iterable[RowFuture] | None = None) -> list[Future[RowDone]]:
         """Return those of some rows (None: of all) that are not done."""

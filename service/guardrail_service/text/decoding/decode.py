@@ -203,6 +203,7 @@ _LEET_DIGIT = dict(zip("OoQDIl|!ZzEASsGbTBgq", "00001111223455667899", strict=Tr
 _LEET_NUMBER = compile_regex(
     r"\b[0-9OoQDIl|!ZzEASsGbTBgq](?:[ -]?[0-9OoQDIl|!ZzEASsGbTBgq]){8,33}\b", "number with letters"
 )
+_DIGITS = frozenset("0123456789$!")
 _LEET_LETTER = str.maketrans("01345789$!", "oleastbgsi")
 _LEET_MAIL = compile_regex(r"[A-Za-z0-9._%+$!-]{1,64}@[A-Za-z0-9.$!-]{3,80}", "address with digits")
 
@@ -298,6 +299,8 @@ def rotated(text: str) -> Iterator[Edit | None]:
 
 def leet(text: str) -> Iterator[Edit | None]:
     """Yield edits for letters that stand for digits in a number, and the reverse in an address."""
+    if _DIGITS.isdisjoint(text):
+        return
     source = Prepared(text)
     if "@" in text:
         for match in in_time(_LEET_MAIL.finditer(source.data)):

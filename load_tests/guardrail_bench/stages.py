@@ -30,7 +30,7 @@ from guardrail_bench.output import busy_warning, markdown_table, replace_part, s
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, read_texts
 from guardrail_bench.server import busy_share, machine
 from guardrail_service.commands.console import out
-from guardrail_service.detectors import language_mismatch
+from guardrail_service.detectors import relevancy
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, CostClass
 from guardrail_service.guard import check as check_module
 from guardrail_service.guard import guard as guard_module
@@ -63,7 +63,7 @@ _PATCHED: tuple[tuple[ModuleType | type, str, Part], ...] = (
     (segmented, "merge_short", "sentences"),
     (segmented, "windows", "sentences"),
     (segmented, "identify", "language"),
-    (language_mismatch, "same_language", "language"),
+    (relevancy, "same_language", "language"),
     (Tokenizer, "tokens", "tokens"),
     (Tokenizer, "encoded", "tokens"),
     (Tokenizer, "raw_ids", "tokens"),

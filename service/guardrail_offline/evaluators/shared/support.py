@@ -26,7 +26,7 @@ from guardrail_offline.evaluators.shared.answer_match import (
     shares_nothing,
 )
 from guardrail_offline.evaluators.shared.claim_scores import Verdicts
-from guardrail_service.detectors.facts import judge as facts
+from guardrail_service.detectors.facts import detector as facts
 from guardrail_service.detectors.hallucination.detector import AGAINST
 from guardrail_service.detectors.registry import Parameters
 from guardrail_service.text.language import has_words

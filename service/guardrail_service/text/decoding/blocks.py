@@ -26,26 +26,25 @@ class Block(NamedTuple):
 
 _Decoder = Callable[[str], str | None]
 
-_BASE64 = compile_regex(
-    r"(?:[A-Za-z0-9+/]{40,100}\r?\n)+[A-Za-z0-9+/]{2,100}={0,2}"
-    r"|[A-Za-z0-9+/_-][a-z]{0,30}[A-Z0-9][A-Za-z0-9+/_-]{3,}={0,2}",
-    "base64",
-)
-"""Wrapped lines, or one run with a capital or digit in it, so that words are not even looked at."""
-_NUMBER_RUNS = (
-    ("base32", compile_regex(r"[A-Z2-7]{16,}={0,6}|[a-z2-7]{16,}={0,6}", "base32")),
-    ("hex", compile_regex(r"(?:0[xX])?[0-9A-Fa-f]{12,}", "hex")),
+_FORMS = (
     (
-        "hex",
-        compile_regex(
-            r"\b(?:(?:0[xX])?[0-9A-Fa-f]{2}[ ,:;|\n\t-]{1,3}){5,}(?:0[xX])?[0-9A-Fa-f]{2}\b", "hex"
-        ),
+        "base64",
+        r"(?:[A-Za-z0-9+/]{40,100}\r?\n)+[A-Za-z0-9+/]{2,100}={0,2}"
+        r"|[A-Za-z0-9+/_-][a-z]{0,30}[A-Z0-9][A-Za-z0-9+/_-]{3,}={0,2}",
     ),
-    ("charcode", compile_regex(r"\b(?:[0-9]{2,3}[ ,;|\n\t-]{1,3}){5,}[0-9]{2,3}\b", "numbers")),
-    ("charcode", compile_regex(r"\b(?:[cC]hr\([0-9]{2,3}\)[ +.,&|]{0,4}){5,}", "chr calls")),
-    ("codepoint", compile_regex(r"(?:U\+[0-9A-Fa-f]{4,6}[ ,;]{0,3}){5,}", "U+ list")),
-    ("binary", compile_regex(r"\b(?:[01]{8}[ ,\n]{0,2}){6,}", "binary")),
+    ("base32", r"[A-Z2-7]{16,}={0,6}|[a-z2-7]{16,}={0,6}"),
+    ("hex", r"(?:0[xX])?[0-9A-Fa-f]{12,}"),
+    ("hex", r"\b(?:(?:0[xX])?[0-9A-Fa-f]{2}[ ,:;|\n\t-]{1,3}){5,}(?:0[xX])?[0-9A-Fa-f]{2}\b"),
+    ("charcode", r"\b(?:[0-9]{2,3}[ ,;|\n\t-]{1,3}){5,}[0-9]{2,3}\b"),
+    ("charcode", r"\b(?:[cC]hr\([0-9]{2,3}\)[ +.,&|]{0,4}){5,}"),
+    ("codepoint", r"(?:U\+[0-9A-Fa-f]{4,6}[ ,;]{0,3}){5,}"),
+    ("binary", r"\b(?:[01]{8}[ ,\n]{0,2}){6,}"),
 )
+"""Base64: wrapped lines, or one run with a capital or digit in it, so that words are not even
+looked at."""
+(_, _BASE64), *_NUMBER_RUNS = ((codec, compile_regex(regex, codec)) for codec, regex in _FORMS)
+ANY_BLOCK = compile_regex("|".join(f"(?:{regex})" for _, regex in _FORMS), "block")
+"""Occurs wherever `blocks` finds something; most texts have none, and one search tells."""
 _SEPARATORS = " ,;:.+&|\n\t-"
 _ALNUM_RUN = compile_regex(r"[A-Za-z0-9]{8,}", "piece")
 _MIN_BASE64 = 8

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from guardrail_service.text.budget import check_time, in_time
-from guardrail_service.text.decoding.blocks import blocks
+from guardrail_service.text.decoding.blocks import ANY_BLOCK, blocks
 from guardrail_service.text.decoding.confusables import INVISIBLE, ascii_twin
 from guardrail_service.text.offsets import Edit, Edited
 from guardrail_service.text.patterns.search import Prepared, compile_regex
@@ -147,6 +147,8 @@ class _Searching:
                 yield child
 
     def _block_layers(self, layer: Layer) -> Iterator[Layer]:
+        if ANY_BLOCK.search(layer.text.encode("utf-8", "replace")) is None:
+            return
         for start, end, codec, text in blocks(layer.text):
             if text is None:
                 self._failures += not layer.codecs

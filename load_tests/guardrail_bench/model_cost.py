@@ -21,9 +21,8 @@ from rich.table import Table
 from guardrail_bench.output import drawing, markdown_table
 from guardrail_bench.server import machine
 from guardrail_service.errors import MissingExtra, PackError
-from guardrail_service.inference.models.session import TextModel
+from guardrail_service.inference.models.session import Encoded, TextModel
 from guardrail_service.inference.pack import load_pack
-from guardrail_service.inference.tokenizer import Encoded
 from guardrail_service.types import Role
 
 LENGTHS = (32, 128, 512)

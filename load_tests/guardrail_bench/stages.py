@@ -35,11 +35,10 @@ from guardrail_service.detectors.registry import REGISTRY, AnyDetector, CostClas
 from guardrail_service.guard import check as check_module
 from guardrail_service.guard import guard as guard_module
 from guardrail_service.guard.guard import Guard
-from guardrail_service.inference.models.session import Session
+from guardrail_service.inference.models.session import Session, Tokenizer
 from guardrail_service.inference.queue.backlog import RowDone
 from guardrail_service.inference.queue.cost import PATIENCE_S, QueuePlace
 from guardrail_service.inference.queue.scheduler import Scheduler, Ticket
-from guardrail_service.inference.tokenizer import Tokenizer
 from guardrail_service.server.runtime import READS
 from guardrail_service.server.serve import seldom_collecting
 from guardrail_service.server.translate import (

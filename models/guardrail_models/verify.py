@@ -18,9 +18,8 @@ from guardrail_models.quantise import Quantisation
 from guardrail_service.errors import ConfigurationError, RowFailed, ServiceError
 from guardrail_service.inference.models.causal_lm import CausalLmSession
 from guardrail_service.inference.models.pair import PairModel
-from guardrail_service.inference.models.session import TextModel
+from guardrail_service.inference.models.session import Encoded, TextModel
 from guardrail_service.inference.pack import Pack
-from guardrail_service.inference.tokenizer import Encoded
 from guardrail_service.types import Role
 
 BATCH = 8

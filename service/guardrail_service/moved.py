@@ -59,6 +59,7 @@ _ROOMS = {
         "inference.scheduler"
     ),
     "guardrail_service.inference.memory": "inference.caches",
+    "guardrail_service.inference.models.session": "inference.tokenizer",
     "guardrail_service.inference.models": (
         "inference.branch inference.causal_lm inference.classifier inference.encoder "
         "inference.evidence inference.feeds inference.head inference.lexical inference.pair "

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from guardrail_service.inference.models.session import Tokenizer
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.session_kinds import open_sessions
-from guardrail_service.inference.tokenizer import Tokenizer
 from guardrail_service.server.app import create_app
 from guardrail_service.settings import Settings
 from guardrail_service.types import Row

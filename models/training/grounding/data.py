@@ -17,7 +17,7 @@ from guardrail_service.inference.models.lexical import (
     lexical,
     pair_features,
 )
-from guardrail_service.inference.tokenizer import Tokenizer
+from guardrail_service.inference.models.session import Tokenizer
 from guardrail_service.text.sample import TokenSpan
 
 REMOVABLE = (

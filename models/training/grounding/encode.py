@@ -16,7 +16,7 @@ import numpy as np
 import onnxruntime as ort
 
 from encoding import DIM, encoder_entry, open_encoder, run_rows
-from guardrail_service.inference.tokenizer import Tokenizer
+from guardrail_service.inference.models.session import Tokenizer
 
 MAX_TOKENS = 128  # longer sentences are rare in the mix and are cut here, for training only
 PART = 10_000

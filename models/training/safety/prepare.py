@@ -21,7 +21,7 @@ from texts import TRAINED, Row, known, prose
 
 from corpora import held_out_keys, key, read, refuse_held_out
 from encoding import encoder_entry, open_encoder
-from guardrail_service.inference.tokenizer import Tokenizer
+from guardrail_service.inference.models.session import Tokenizer
 from guardrail_service.text.decoding.disguise import undisguised
 from guardrail_service.text.sample import windows
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short, split_sentences

@@ -19,7 +19,7 @@ from tokenizers.processors import RobertaProcessing, TemplateProcessing
 
 from guardrail_service.errors import OutOfTime, PackError, RowFailed
 from guardrail_service.inference import tokenizer as module
-from guardrail_service.inference.tokenizer import (
+from guardrail_service.inference.models.session import (
     KEPT_CHARS,
     LONG_CHARS,
     PIECE_CHARS,

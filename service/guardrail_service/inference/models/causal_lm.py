@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from guardrail_service.errors import PackError, RowFailed
-from guardrail_service.inference.models.session import TextModel, shared
+from guardrail_service.inference.models.session import Encoded, TextModel, shared
 from guardrail_service.inference.pack import Pack
-from guardrail_service.inference.tokenizer import Encoded
 from guardrail_service.types import Role, Row, RowResult
 
 OUTPUT = "log_probabilities"

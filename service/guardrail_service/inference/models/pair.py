@@ -16,9 +16,8 @@ from guardrail_service.inference.models.encoder import (
     SharedEncoder,
     nearest,
 )
-from guardrail_service.inference.models.session import TextModel, shared
+from guardrail_service.inference.models.session import Encoded, TextModel, shared
 from guardrail_service.inference.pack import Pack
-from guardrail_service.inference.tokenizer import Encoded
 from guardrail_service.types import Role, Row, RowResult
 
 PAIR_VERSION = "rag-guardrail-pair/1"

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from guardrail_service.errors import PackError, RowFailed
-from guardrail_service.inference.models.session import TextModel, feeds
+from guardrail_service.inference.models.session import Encoded, TextModel, feeds
 from guardrail_service.inference.pack import ModelFile, load_pack
-from guardrail_service.inference.tokenizer import Encoded
 from tests import tiny_reference
 
 ROWS = [Encoded([5, 6, 7], [0, 0, 1]), Encoded([8], [0])]

@@ -86,7 +86,7 @@ def _readable(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...] 
 def rows(sample: SegmentedSample, role: Role) -> Sequence[Row]:
     """Return a row per text of each reading."""
     read = _readable(sample, role)
-    return [] if isinstance(read, str) else [Row(role, text) for one in read for text in one.texts]
+    return () if isinstance(read, str) else [Row(role, text) for one in read for text in one.texts]
 
 
 def outcome(

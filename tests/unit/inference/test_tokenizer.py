@@ -18,7 +18,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import RobertaProcessing, TemplateProcessing
 
 from guardrail_service.errors import OutOfTime, PackError, RowFailed
-from guardrail_service.inference import tokenizer as module
+from guardrail_service.inference.models import session as module
 from guardrail_service.inference.models.session import (
     KEPT_CHARS,
     LONG_CHARS,

@@ -1,4 +1,4 @@
-"""What fits the question: some answer sentence, each passage, and the language of the answer."""
+"""Relevancy: do the answer, its language and each passage fit the question?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a check's cost grows with passages and sentences, and the service with callers and cores.
+"""Growth of a check's cost with passages and sentences, and of the service with callers and cores.
 
 Costs are processor time of the service, which other work on the machine stretches least; rates are
 what callers saw.
@@ -49,7 +49,7 @@ class Point(BaseModel):
 
 
 class Rate(BaseModel):
-    """What some callers got from some form of the service.
+    """The replies that some callers got from some form of the service.
 
     Attributes:
         form: Cores, processes and workers.
@@ -74,7 +74,7 @@ class Rate(BaseModel):
 
 
 class GrowthReport(BaseModel):
-    """What `guardrail bench growth` found."""
+    """Findings of `guardrail bench growth`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     machine: dict[str, str | int | None]

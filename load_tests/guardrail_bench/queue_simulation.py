@@ -140,7 +140,7 @@ def _note(took: list[float], done: Iterator[tuple[int, float]]) -> None:
 
 
 class Advice(BaseModel):
-    """How many replicas a rate and a target need.
+    """The number of replicas that a rate and a target need.
 
     Attributes:
         per_second: Requests that come.

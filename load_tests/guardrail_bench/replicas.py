@@ -88,7 +88,7 @@ class Compared(BaseModel):
 
 
 class ReplicasReport(BaseModel):
-    """What `guardrail bench replicas` found."""
+    """Findings of `guardrail bench replicas`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     machine: dict[str, str | int | None]

@@ -48,7 +48,7 @@ class Point(BaseModel):
     rows: float
 
 
-class Rate(BaseModel):
+class ServedRate(BaseModel):
     """The replies that some callers got from some form of the service.
 
     Attributes:
@@ -80,8 +80,8 @@ class GrowthReport(BaseModel):
     machine: dict[str, str | int | None]
     busy_before: float
     points: tuple[Point, ...]
-    callers: tuple[Rate, ...]
-    cores: tuple[Rate, ...]
+    callers: tuple[ServedRate, ...]
+    cores: tuple[ServedRate, ...]
 
 
 FORMS: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -165,7 +165,7 @@ def _warm_up(load: CheckedLoad, source: SampleSource) -> None:
 
 def _callers(
     texts: SampleTexts, seconds: float, seed: int, note: Callable[[str], None]
-) -> list[Rate]:
+) -> list[ServedRate]:
     core, own = default_cores()
     source = SampleSource(texts, _USUAL, "warm", seed)
     with serving(["--workers", "1"], core) as server:
@@ -182,7 +182,7 @@ def _callers(
 
 def _cores(
     texts: SampleTexts, seconds: float, seed: int, note: Callable[[str], None]
-) -> list[Rate]:
+) -> list[ServedRate]:
     """Return every form's rates; the generator shares the cores, at 20 to 40 us a request."""
     found = []
     core, _ = default_cores()
@@ -208,7 +208,7 @@ def _rate(
     numbers: count[int],
     callers: int,
     seconds: float,
-) -> Rate:
+) -> ServedRate:
     before = server.cpu_s()
     exchanges = load.closed_loop(lambda _: source.sample(next(numbers)), callers, seconds)
     used = server.cpu_s() - before
@@ -216,7 +216,7 @@ def _rate(
     if times is None:
         raise ServiceError("no check got a verdict; expected at least one")
     wall = max(e.done or e.sent for e in exchanges) - min(e.intended for e in exchanges)
-    return Rate(
+    return ServedRate(
         form="",
         kind="",
         callers=callers,

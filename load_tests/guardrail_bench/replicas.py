@@ -61,7 +61,7 @@ def parse_mix(given: Sequence[str]) -> dict[str, float]:
     return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
 
-class Compared(BaseModel):
+class SimulatedLoad(BaseModel):
     """A real service at one load, beside the simulation of the same arrivals.
 
     Attributes:
@@ -94,7 +94,7 @@ class ReplicasReport(BaseModel):
     machine: dict[str, str | int | None]
     busy_before: float
     kinds: tuple[CheckKind, ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[SimulatedLoad, ...]
     advice: tuple[Advice, ...]
 
 
@@ -127,7 +127,7 @@ def measure(
     seconds: float,
     seed: int,
     note: Callable[[str], None],
-) -> tuple[list[CheckKind], list[Compared]]:
+) -> tuple[list[CheckKind], list[SimulatedLoad]]:
     """Return what each kind costs, and the service beside the simulation at each of `LOADS`.
 
     Args:
@@ -173,7 +173,7 @@ def _compare(
     percent: int,
     seconds: float,
     seed: int,
-) -> Compared:
+) -> SimulatedLoad:
     work = sum(kind.share * kind.mean_s for kind in kinds)
     rate = percent / 100 / work
     rng = random.Random(f"{seed}/{percent}")  # noqa: S311 - a schedule, not a secret
@@ -193,7 +193,7 @@ def _compare(
     if measured is None or not runs:
         raise ServiceError("nothing was measured; expected at least one check")
     p99 = [run.p99 for run in runs]
-    return Compared(
+    return SimulatedLoad(
         load_percent=percent,
         per_second=rate,
         measured=measured,

@@ -12,15 +12,15 @@ from guardrail_bench.growth import (
     WORDS,
     GrowthReport,
     Point,
-    Rate,
+    ServedRate,
     markdown,
     tables,
 )
 
 
-def rate(form: str, kind: str, callers: int, per_second: float) -> Rate:
+def rate(form: str, kind: str, callers: int, per_second: float) -> ServedRate:
     """Return what a form of the service reached."""
-    return Rate(form=form, kind=kind, callers=callers, per_second=per_second, p50_ms=80.0,
+    return ServedRate(form=form, kind=kind, callers=callers, per_second=per_second, p50_ms=80.0,
                 p99_ms=120.0, cpu_ms=70.0, mb=300.0)  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from guardrail_bench.queue_simulation import (
     arrivals,
     simulate,
 )
-from guardrail_bench.replicas import Compared, ReplicasReport, markdown, parse_mix, tables
+from guardrail_bench.replicas import ReplicasReport, SimulatedLoad, markdown, parse_mix, tables
 from guardrail_service.errors import ConfigurationError, InputError
 
 CHAT = CheckKind(name="chat:warm", share=0.8, mean_s=0.05, sigma=0.3)
@@ -133,10 +133,14 @@ def test_the_page_says_where_simulation_and_service_differ(tmp_path: Path) -> No
         busy_before=0.0,
         kinds=(CHAT, REPORT),
         compared=(
-            Compared(load_percent=50, per_second=4.0, measured=found, refused=0, simulated=found,
-                     p99_range=(250.0, 400.0)),
-            Compared(load_percent=90, per_second=7.0, measured=found, refused=0, simulated=found,
-                     p99_range=(350.0, 400.0)),
+            SimulatedLoad(
+                load_percent=50, per_second=4.0, measured=found, refused=0,
+                simulated=found, p99_range=(250.0, 400.0),
+            ),
+            SimulatedLoad(
+                load_percent=90, per_second=7.0, measured=found, refused=0,
+                simulated=found, p99_range=(350.0, 400.0),
+            ),
         ),
         advice=(
             Advice(per_second=5, p99_ms=1000, route="random", replicas=3, busy=0.2,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,9 +49,10 @@ from guardrail_offline.runs.score_tables import (
     long_table,
     runs_of,
 )
-from guardrail_offline.runs.several_answers import Conversations, RunConsistency
+from guardrail_offline.runs.several_answers import SEVERAL_ANSWERS
 from guardrail_offline.runs.shard_tallies import tallies_of
 from guardrail_offline.runs.shards import (
+    JsonList,
     Layout,
     ScoredCase,
     ShardPlan,
@@ -335,29 +337,33 @@ def _findings(
 ) -> Summary:
     """Write what takes the cases of a question together, then problems, insights and summary."""
     flips, notes = _flip_tally(configured), NotableCases(configured)
-    conversations, runs = Conversations(configured), 1
-    reruns, grammar = RunConsistency(configured), GrammarGroups()
+    grammar, runs = GrammarGroups(), 1
     worst, figures = WorstCases(configured), ModelFigures()
     common = [CommonQuestions(tally, missing) for tally in tallies]
     silent: dict[str, Counter[str]] = {}
     told = plan.sample and SampleEstimates(configured, plan.models, plan.sample)
-    for whole in _groups(layout, plan):
-        flips.add(whole)
-        grammar.add(whole)
-        group = [in_averages(scored, configured) for scored in whole]
-        worst.add(group)
-        figures.add(group)
-        conversations.add(group)
-        reruns.add(group)
-        notes.add(group)
-        if told:
-            told.add(group)
-        for one in common:
-            one.add(group)
-        for scored in group:
-            if reason := why_unanswered(scored):
-                silent.setdefault(scored.case.model, Counter())[reason] += 1
-        runs = max(runs, runs_of(group))
+    with ExitStack() as lists:
+        several = [
+            kind(configured, lists.enter_context(JsonList(layout.out / name)).add)
+            for name, kind in SEVERAL_ANSWERS.items()
+        ]
+        for whole in _groups(layout, plan):
+            flips.add(whole)
+            grammar.add(whole)
+            group = [in_averages(scored, configured) for scored in whole]
+            worst.add(group)
+            figures.add(group)
+            for answers in several:
+                answers.add(group)
+            notes.add(group)
+            if told:
+                told.add(group)
+            for one in common:
+                one.add(group)
+            for scored in group:
+                if reason := why_unanswered(scored):
+                    silent.setdefault(scored.case.model, Counter())[reason] += 1
+            runs = max(runs, runs_of(group))
     if {evaluator for evaluator, _ in OPEN_RAG_EVAL.values()} & {one.id for one in configured}:
         with whole_file(layout.out / "open_rag_eval.csv") as stream:
             sheet = OpenRagEvalSheet(stream, runs, several_models=len(plan.models) > 1)
@@ -375,10 +381,6 @@ def _findings(
         _append(layout.out / "leaderboards.md", sample_markdown(content, primary))
     write_json(layout.out / "flips.json", flipped)
     write_json(layout.out / "problems.json", found)
-    if conversations.records:
-        write_json(layout.out / "conversations.json", conversations.records)
-    if reruns.records:
-        write_json(layout.out / "run_consistency.json", reruns.records)
     write_json(layout.out / "insights.json", insights(common, plan.models, notes))
     counts = _summary(plan, tallies, len(found), len(flipped["flips"]))
     by_model = {model: dict(sorted(reasons.items())) for model, reasons in silent.items()}

@@ -13,13 +13,20 @@ from guardrail_offline.runs.shards import ScoredCase
 from guardrail_offline.runs.totals import is_better
 from guardrail_service.types import MetricSpec
 
+Note = Callable[[dict[str, Any]], None]
+
 
 class Conversations:
-    """Collects what `conversations.json` holds; all turns of a conversation are in one group."""
+    """Says what `conversations.json` holds; all turns of a conversation are in one group.
 
-    def __init__(self, configured: Sequence[Configured]) -> None:
+    Args:
+        configured: The evaluators.
+        note: Takes each record; none is kept.
+    """
+
+    def __init__(self, configured: Sequence[Configured], note: Note) -> None:
         self._specs = [one.evaluator.spec for one in configured]
-        self.records: list[dict[str, Any]] = []
+        self._note = note
 
     def add(self, group: Sequence[ScoredCase]) -> None:
         """Note the conversations of one group."""
@@ -31,7 +38,7 @@ class Conversations:
                 for other in values[1:]:
                     worst = other if is_better(worst[0], other[0], metric.direction) else worst
                 mean = sum(value for value, _ in values) / len(values)
-                self.records.append({
+                self._note({
                     **named,
                     "evaluator": spec.id,
                     "metric": metric.key,
@@ -43,14 +50,18 @@ class Conversations:
 
 
 class RunConsistency:
-    """Collects what `run_consistency.json` holds: how much any metric varies over reruns.
+    """Says what `run_consistency.json` holds: how much any metric varies over reruns.
 
     Runs are a model's answers to the same question; fewer than three say nothing.
+
+    Args:
+        configured: The evaluators.
+        note: Takes each record; none is kept.
     """
 
-    def __init__(self, configured: Sequence[Configured]) -> None:
+    def __init__(self, configured: Sequence[Configured], note: Note) -> None:
         self._specs = [one.evaluator.spec for one in configured]
-        self.records: list[dict[str, Any]] = []
+        self._note = note
 
     def add(self, group: Sequence[ScoredCase]) -> None:
         """Note the runs of one group."""
@@ -65,7 +76,14 @@ class RunConsistency:
                     continue
                 statistics = spread(numbers)._asdict()
                 place = {"evaluator": spec.id, "metric": metric.key, "judged": len(numbers)}
-                self.records.append({**named, **place, **statistics})
+                self._note({**named, **place, **statistics})
+
+
+SEVERAL_ANSWERS: dict[str, type[Conversations | RunConsistency]] = {
+    "conversations.json": Conversations,
+    "run_consistency.json": RunConsistency,
+}
+"""What takes several answers together, by the file of a run that its records are for."""
 
 
 def query_id(scored: ScoredCase) -> str:

@@ -16,7 +16,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heapreplace
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from textwrap import indent
+from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -273,6 +274,36 @@ def write_json(path: Path, content: Any) -> None:
     """Write JSON for people and programs, whole or not at all."""
     with whole_file(path) as stream:
         stream.write(json.dumps(content, indent=1, ensure_ascii=True, allow_nan=False) + "\n")
+
+
+class JsonList:
+    """Writes a list to a JSON file as `write_json` does, but keeps none of it in memory.
+
+    The file appears when the block of this ends without an error. Without a record there is none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stack = ExitStack()
+        self._stream: IO[str] | None = None
+
+    def add(self, record: Any) -> None:
+        """Write one record."""
+        opening = ",\n"
+        if self._stream is None:
+            self._stream, opening = self._stack.enter_context(whole_file(self._path)), "[\n"
+        text = json.dumps(record, indent=1, ensure_ascii=True, allow_nan=False)
+        self._stream.write(opening + indent(text, " "))
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Close the list and put the file in its place, unless the block failed."""
+        if self._stream is not None and error[0] is None:
+            self._stream.write("\n]\n")
+        self._stack.__exit__(*error)
 
 
 def _survey(lab: LabSource) -> tuple[int, dict[str, str]]:

@@ -6,6 +6,7 @@ import csv
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow import parquet
@@ -96,17 +97,16 @@ def test_the_spread_of_any_metric_over_three_runs_or_more() -> None:
     """Mean, population variance, and Open RAG Eval's adjusted index; two runs say nothing."""
     (configured,) = configure(["rouge"])
     keys = configured.evaluator.spec.keys
-    found = RunConsistency([configured])
+    records: list[dict[str, Any]] = []
+    found = RunConsistency([configured], records.append)
     for model, values in (("m", [0.2, 0.4, 0.6]), ("n", [0.2, 0.4])):
         found.add([
             ScoredCase(0, Case(f"q@{n}", "Q?", model=model),
                        {"rouge": Result.of(dict.fromkeys(keys, value))})
             for n, value in enumerate(values)
         ])  # fmt: skip
-    assert {(one["query_id"], one["model"], one["runs"]) for one in found.records} == {
-        ("q", "m", 3)
-    }
-    (record,) = [one for one in found.records if one["metric"] == "rouge_1"]
+    assert {(one["query_id"], one["model"], one["runs"]) for one in records} == {("q", "m", 3)}
+    (record,) = [one for one in records if one["metric"] == "rouge_1"]
     deviation = (0.08 / 3) ** 0.5
     assert record["mean"] == pytest.approx(0.4)
     assert record["variance"] == pytest.approx(0.08 / 3)

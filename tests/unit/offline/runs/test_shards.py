@@ -10,7 +10,16 @@ from guardrail_offline.datasets.cases import PERTURBATION_SOURCE, Case, Lab, Mod
 from guardrail_offline.datasets.cases import question_group as group_of
 from guardrail_offline.datasets.labs import lab_source
 from guardrail_offline.runs import shards
-from guardrail_offline.runs.shards import Layout, by_group, cut, in_order, read_cases, whole_file
+from guardrail_offline.runs.shards import (
+    JsonList,
+    Layout,
+    by_group,
+    cut,
+    in_order,
+    read_cases,
+    whole_file,
+    write_json,
+)
 from guardrail_service.errors import ConfigurationError
 
 
@@ -113,3 +122,28 @@ def test_groups_come_in_the_order_of_their_first_case() -> None:
     """Whatever lies between their cases."""
     cases = [(0, case("a", "q")), (1, case("b", "r")), (2, case("c", "q"))]
     assert [[index for index, _ in group] for group in by_group(cases)] == [[0, 2], [1]]
+
+
+def test_a_list_written_record_by_record_has_the_bytes_of_one_written_whole(tmp_path: Path) -> None:
+    """With line breaks in its texts; without a record there is no file."""
+    records = [{"a": 1, "b": [1, {"c": "two\nlines"}], "e": {}}, [], {"d": None}]
+    write_json(tmp_path / "whole.json", records)
+    with JsonList(tmp_path / "parts.json") as parts, JsonList(tmp_path / "none.json"):
+        for record in records:
+            parts.add(record)
+        assert not (tmp_path / "parts.json").exists()
+    assert (tmp_path / "parts.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"whole.json", "parts.json"}
+
+
+def test_a_list_whose_block_fails_leaves_no_file(tmp_path: Path) -> None:
+    """Half a list would look like a whole one."""
+
+    def stopped_halfway() -> None:
+        with JsonList(tmp_path / "list.json") as found:
+            found.add({"a": 1})
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        stopped_halfway()
+    assert not list(tmp_path.iterdir())

@@ -592,7 +592,10 @@ def bench_grades(
 @command
 def bench_quality(
     task: Annotated[
-        str, typer.Option(help="pii, secrets, grounding, facts, toxicity, bias or safety.")
+        str,
+        typer.Option(
+            help="pii, secrets, grounding, facts, toxicity, bias, safety or safety-sources."
+        ),
     ],
     data: Annotated[
         Path,
@@ -627,9 +630,13 @@ def bench_quality(
     {"contexts", "question", "answer", "supported"} for grounding; {"text", "labels": {...}} or
     {"text", "label"} for toxicity and bias. Facts read a folder as grounding does. Safety reads a
     folder with the functional suite and the neutral answers, and counts flags by class and preset.
+    Safety-sources reads a folder with training and development texts, and leaves out each source.
     """
     if task == "safety":
         _quality_of_classes(data, doc, as_json)
+        return
+    if task == "safety-sources":
+        _quality_without_sources(data, pack, limit, doc, as_json)
         return
     if task == "facts":
         _quality_of_facts(data, limit, doc, as_json)
@@ -678,6 +685,23 @@ def _quality_of_classes(folder: Path, doc: Path | None, as_json: bool) -> None:
         out.print_json(json.dumps([{**asdict(one), "met": one.met} for one in found]))
     else:
         out.print(safety_classes.render(found))
+
+
+def _quality_without_sources(
+    folder: Path, pack: str | None, limit: int, doc: Path | None, as_json: bool
+) -> None:
+    from guardrail_bench import safety_sources
+
+    if doc is not None:
+        check_page(doc, safety_sources.PART, has_plots=False)
+    with err.status("measuring"):
+        found = safety_sources.run(folder, pack, limit)
+    if doc is not None:
+        replace_part(doc, safety_sources.PART, safety_sources.markdown(found))
+    if as_json:
+        out.print_json(json.dumps([asdict(one) for one in found]))
+    else:
+        out.print(safety_sources.render(found))
 
 
 def _quality_of_sources(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from guardrail_service.detectors.safety import LABELS
+from guardrail_service.detectors.safety import HATE, LABELS
 from guardrail_service.inference.golden import check_golden
 from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.resources import packs_dir
@@ -50,7 +50,7 @@ def test_the_manifest_names_the_files_byte_for_byte() -> None:
         assert hashlib.sha256(content).hexdigest() == described["sha256"]
     assert ENTRY["bytes"] <= MAX_BYTES
     assert MANIFEST["roles"]["bias"] == MANIFEST["roles"]["toxicity"]
-    assert ENTRY["labels"] == [*LABELS, "fairness_bias", *BIAS]
+    assert ENTRY["labels"] == [*LABELS, "fairness_bias", *BIAS, HATE]
     assert (PACK / ENTRY["card"]).read_text(encoding="utf-8").startswith("# ")
 
 

@@ -1,7 +1,8 @@
 """Writes the trained branch as one INT8 ONNX file: `export.py CONFIG --weights best.pt --out FILE`.
 
 Before, the last numbers are fitted on development texts: each label's log-odds are calibrated, and
-`hate` joins toxicity and identity_attack. They are part of the graph, and so is the combined bias.
+`hate`, an output of its own, joins toxicity and identity_attack, too. They are part of the graph,
+and so is the combined bias.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from torch.nn import functional
 
 from branch_graph import Branch, write_branch
 
-LABELS = (*TOXICITY, "fairness_bias", *BIAS)
+FITTED = (*TOXICITY, *BIAS, "hate")
+LABELS = (*TOXICITY, "fairness_bias", *BIAS, "hate")
 """Names of the graph's outputs, in order."""
-PARTS = {name: (TRAINED.index(name),) for name in (*TOXICITY, *BIAS)}
+PARTS = {name: (TRAINED.index(name),) for name in FITTED}
 HATE = TRAINED.index("hate")
 PARTS |= {name: (*PARTS[name], HATE) for name in ("toxicity", "identity_attack")}
 FIT_STEPS = 300
@@ -38,21 +40,20 @@ class SafetyLast(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        names = (*TOXICITY, *BIAS)
-        start = torch.full((len(names), len(TRAINED)), -20.0)
-        for row, name in enumerate(names):
+        start = torch.full((len(FITTED), len(TRAINED)), -20.0)
+        for row, name in enumerate(FITTED):
             for column in PARTS[name]:
                 start[row, column] = 0.0
         self.weight = nn.Parameter(start)
-        self.constant = nn.Parameter(torch.zeros(len(names)))
+        self.constant = nn.Parameter(torch.zeros(len(FITTED)))
 
     def forward(self, odds: Tensor) -> Tensor:
-        """Return (rows, nine) from (rows, trained)."""
+        """Return (rows, fitted) from (rows, trained)."""
         return odds @ functional.softplus(self.weight).T + self.constant
 
 
 class ServedSafety(nn.Module):
-    """The tail with calibration: from token states to ten probabilities."""
+    """The tail with calibration: from token states to a probability for each of `LABELS`."""
 
     def __init__(self, tail: nn.Module, last: SafetyLast) -> None:
         super().__init__()
@@ -63,10 +64,10 @@ class ServedSafety(nn.Module):
         self.register_buffer("constant", last.constant.detach().clone())
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return probabilities (batch, 10) in the order of `LABELS`."""
+        """Return probabilities (batch, labels) in the order of `LABELS`."""
         each = torch.sigmoid(self.tail(states, mask) @ self.weight + self.constant)
-        toxicity, bias = each[:, : len(TOXICITY)], each[:, len(TOXICITY) :]
-        return torch.cat([toxicity, combined(bias), bias], dim=-1)
+        toxicity, bias, hate = each.split([len(TOXICITY), len(BIAS), 1], dim=-1)
+        return torch.cat([toxicity, combined(bias), bias, hate], dim=-1)
 
 
 def combined(bias: Tensor) -> Tensor:
@@ -91,7 +92,7 @@ def fit(found: dict[str, tuple[Tensor, Tensor]], sources: dict[str, TextSource])
     """Return calibration fitted on the largest value over each comment's sentences."""
     last = SafetyLast()
     optimizer = torch.optim.Adam(last.parameters(), lr=0.05)
-    names = [TRAINED.index(name) for name in (*TOXICITY, *BIAS)]
+    names = [TRAINED.index(name) for name in FITTED]
     for _ in range(FIT_STEPS):
         loss = torch.zeros(())
         for source, (odds, owner) in zip(sources.values(), found.values(), strict=True):
@@ -110,7 +111,7 @@ def fit(found: dict[str, tuple[Tensor, Tensor]], sources: dict[str, TextSource])
 def shifted(last: SafetyLast) -> SafetyLast:
     """Return the calibration with the constants of `SHIFT` added."""
     with torch.no_grad():
-        for row, name in enumerate((*TOXICITY, *BIAS)):
+        for row, name in enumerate(FITTED):
             last.constant[row] += SHIFT.get(name, 0.0)
     return last
 
@@ -158,7 +159,7 @@ def main() -> None:
         np.savez(path, **arrays)
     last = shifted(fit(found, sources))
     weight = functional.softplus(last.weight.detach())
-    for row, name in enumerate((*TOXICITY, *BIAS)):
+    for row, name in enumerate(FITTED):
         parts = {TRAINED[c]: round(float(weight[row, c]), 3) for c in PARTS[name]}
         print(name, parts, round(float(last.constant[row].detach()), 3), flush=True)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)

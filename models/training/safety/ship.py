@@ -18,7 +18,7 @@ from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.types import Row
 
 NAME = "safety-branch"
-LABELS = [*TOXICITY, "fairness_bias", *BIAS]
+LABELS = [*TOXICITY, "fairness_bias", *BIAS, "hate"]
 ROWS = 60
 TOLERANCE = 0.05
 """Encoders on other processors move their states; the branch and its sigmoid amplify that."""

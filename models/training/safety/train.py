@@ -287,7 +287,8 @@ class SafetyRun:
             else:
                 self.number, self.place = self.number + 1, 0
         self.save()
-        draw_curves(self.history, self.folder / "curves.png")
+        if self.history:  # a run may be ended before its first look at development texts
+            draw_curves(self.history, self.folder / "curves.png")
 
 
 def main() -> None:

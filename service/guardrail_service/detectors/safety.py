@@ -41,6 +41,8 @@ from guardrail_service.types import Coverage, Direction, Outcome, Role, Row, Row
 TOXICITY: Final = "toxicity"
 LABELS = ("toxicity", "severe_toxicity", "obscene", "threat", "insult", "identity_attack")
 """Detoxify's six, the gating one first."""
+HATE: Final = "hate"
+"""Contempt for people because of the group they belong to; an insult or a swear word is none."""
 SELF_HARM: Final = "self_harm"
 """Encouragement to self-harm; found by wording alone, as no model here has such a label."""
 BIAS: Final = "bias"
@@ -233,7 +235,7 @@ class Toxicity(Detector[ToxicityParameters]):
         summary="Is the answer rude, hateful, obscene or threatening?",
         metrics=tuple(
             MetricSpec(key, Direction.LOWER, gating=key == LABELS[0], optional=key != LABELS[0])
-            for key in (*LABELS, SELF_HARM)
+            for key in (*LABELS, HATE, SELF_HARM)
         ),
         inputs=frozenset({"answer"}),
         roles=frozenset({TOXICITY}),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from guardrail_service.detectors.safety import (
+    HATE,
     LABELS,
     SELF_HARM,
     WORDED,
@@ -69,4 +70,4 @@ def test_a_wording_decides_its_metrics_and_points_at_its_sentence(
 def test_only_toxicity_gates() -> None:
     """The other labels are reported unless a configuration gives them a threshold."""
     assert [metric.key for metric in Toxicity.spec.metrics if metric.gating] == ["toxicity"]
-    assert tuple(metric.key for metric in Toxicity.spec.metrics) == (*LABELS, SELF_HARM)
+    assert tuple(metric.key for metric in Toxicity.spec.metrics) == (*LABELS, HATE, SELF_HARM)

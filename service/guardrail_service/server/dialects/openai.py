@@ -23,7 +23,7 @@ SERVED = ("omni-moderation", "text-moderation")
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "harassment": ("toxicity", "severe_toxicity", "insult"),
     "harassment/threatening": ("threat",),
-    "hate": ("identity_attack",),
+    "hate": ("identity_attack", "hate"),
     "hate/threatening": (),
     "illicit": (),
     "illicit/violent": (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from guardrail_service.errors import ConfigurationError, choices
 from guardrail_service.resources import configs_dir, start_cache_dir
+from guardrail_service.types import EVERY, PROVIDERS, Provider, Role
 
 DIALECTS = ("azure", "bedrock", "litellm", "llm_guard", "openai")
 """Other guards' formats that the service can answer in; each has a file in `server/dialects`."""
@@ -144,6 +146,24 @@ def _keys_in(file: Path) -> list[str]:
 
 
 _KEYS_FILE = "GUARDRAIL_API_KEYS_FILE"
+_PROVIDERS = "GUARDRAIL_PROVIDERS"
+
+
+def _providers_by_role(written: str) -> dict[Role, str]:
+    """Return the provider of each named role, and under `EVERY` that of all others."""
+    found: dict[Role, str] = {}
+    for part in filter(None, map(str.strip, written.split(","))):
+        role, equals, name = (piece.strip() for piece in part.rpartition("="))
+        role = role if equals else EVERY
+        if name not in PROVIDERS:
+            raise ConfigurationError(
+                _PROVIDERS, repr(name), choices(name, PROVIDERS, "provider", "docs/models.md")
+            )
+        if not role or role in found:
+            where = f"two for {'every role' if role == EVERY else repr(role)}" if role else part
+            raise ConfigurationError(_PROVIDERS, where, "`PROVIDER` once, and `ROLE=PROVIDER`s")
+        found[role] = name
+    return {EVERY: "cpu", **found}
 
 
 class Settings(BaseSettings):
@@ -178,6 +198,11 @@ class Settings(BaseSettings):
         ge=1,
         le=256,
         description="Model runs at the same time, each on one thread.",
+    )
+    providers: Annotated[Mapping[Role, Provider], NoDecode] = Field(
+        {EVERY: "cpu"},
+        description="Execution providers of onnxruntime that compute: one for all models, `cuda`, "
+        "or some by role, `cpu,grounding=cuda`.",
     )
     processes: int = Field(
         1,
@@ -262,6 +287,22 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("providers", mode="before")
+    @classmethod
+    def _by_role(cls, value: object) -> object:
+        return _providers_by_role(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _only_the_processor_forks(self) -> Settings:
+        used = sorted(set(self.providers.values()) - {"cpu"})
+        if self.processes > 1 and used:
+            raise ConfigurationError(
+                "GUARDRAIL_PROCESSES",
+                f"{self.processes}, with {_PROVIDERS}={','.join(used)}",
+                "1: what another provider than cpu has opened is not shared by several processes",
+            )
+        return self
 
     @field_validator("dialects", mode="before")
     @classmethod

@@ -21,6 +21,12 @@ ROLES: tuple[Role, ...] = (
     "embedding", "grounding", "toxicity", "bias", "nli", "similarity", "causal_lm",
 )  # fmt: skip
 """The roles that our own detectors and evaluators read; those of others come with plug-ins."""
+OtherProvider = Literal["cuda", "openvino", "dnnl", "coreml"]
+Provider = Literal["cpu", OtherProvider]
+PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda", "openvino", "dnnl", "coreml")
+"""The execution providers of onnxruntime that a model may run on."""
+EVERY = "*"
+"""In a choice of providers by role: every role that is not named."""
 
 
 class Direction(StrEnum):

@@ -19,6 +19,7 @@ IN_WORDS = {
     "workers": "cores",
     "config": "shipped files",
     "default_policy": "first loaded",
+    "providers": "cpu",
 }
 """Defaults that depend on the machine or on what is loaded."""
 

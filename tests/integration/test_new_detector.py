@@ -97,6 +97,7 @@ def test_it_is_configured_and_served(copied: Path, tiny: Path, tmp_path: Path) -
         found = {one["id"]: one for one in client.get("/v1/detectors").json()["detectors"]}
         reply = client.post("/v1/check", json={"answer": "Hurry!"}).json()
     assert found["exclaims"]["served"]
+    assert found["groundedness"]["providers"] == {"embedding": "cpu"}
     assert reply["decision"] == "flag"
 
 

@@ -72,6 +72,45 @@ def test_without_configuration_the_shipped_two_are_loaded() -> None:
     assert Settings(config=(Path("mine.json"),)).config_files() == (Path("mine.json"),)
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("", {"*": "cpu"}),
+        ("cuda", {"*": "cuda"}),
+        ("grounding=cuda", {"*": "cpu", "grounding": "cuda"}),
+        (" openvino , toxicity = cpu,", {"*": "openvino", "toxicity": "cpu"}),
+    ],
+)
+def test_providers_are_chosen_whole_and_by_role(
+    written: str, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Roles that are not named run on what stands alone, else on the processor."""
+    monkeypatch.setenv("GUARDRAIL_PROVIDERS", written)
+    assert Settings().providers == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("cudda", "found 'cudda'; expected a known provider; did you mean 'cuda'"),
+        ("grounding=tpu", "found 'tpu'; expected one of 5 known providers, see docs/models.md"),
+        ("cpu,cuda", "two for every role"),
+        ("nli=cpu,nli=cuda", "two for 'nli'"),
+        ("=cuda", "found =cuda; expected `PROVIDER` once"),
+    ],
+)
+def test_a_choice_of_providers_that_is_none_is_refused(written: str, message: str) -> None:
+    """Names, and at most one provider for each role."""
+    with pytest.raises(ConfigurationError, match=f"GUARDRAIL_PROVIDERS: .*{message}"):
+        Settings(providers=written)
+
+
+def test_several_processes_share_what_the_processor_computes_only() -> None:
+    """A GPU's context or another library's threads do not survive a fork."""
+    with pytest.raises(ConfigurationError, match=r"found 2, with GUARDRAIL_PROVIDERS=cuda"):
+        Settings(processes=2, providers="cpu,nli=cuda")
+
+
 def test_keys_are_not_printed() -> None:
     """A log line with the settings must not give them away."""
     settings = Settings(api_keys=("hunter2",))

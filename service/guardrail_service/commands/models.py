@@ -67,7 +67,8 @@ def models_verify(pack: PackOption = None, as_json: AsJson = False) -> None:
     from guardrail_service.server.runtime import run_golden
 
     settings = settings_from(model_pack=pack)
-    loaded = load_pack(resolve(settings.model_pack, packs_dir()))
+    loaded = load_pack(resolve(settings.model_pack, packs_dir())).on(settings.providers)
+    loaded.refuse_unserved()
     sessions = open_sessions(loaded)
     with err.status("running golden rows"):
         reports = run_golden(loaded, sessions, settings.workers)

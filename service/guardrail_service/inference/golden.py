@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -102,6 +102,7 @@ class GoldenPairs(BaseModel):
 
 
 AnyGolden = Golden | GoldenClaims | GoldenTexts | GoldenPairs
+AnyRow = GoldenRow | GoldenClaim | GoldenText | GoldenPair
 GoldenForm = Literal["vectors", "claims", "texts", "pairs", "log_probabilities"]
 """The form of the golden rows of a kind of session.
 
@@ -143,13 +144,21 @@ class GoldenReport(NamedTuple):
 
 SOME_ROWS = 6
 """Rows that run again at a start after one at which all of them passed on the same machine."""
+TOGETHER = 8
+"""Rows of one call where they are run together, in the file's order: short ones beside long."""
+Run = Callable[[Row], RowResult]
+RunMany = Callable[[Sequence[Row]], Sequence[RowResult]]
 
 
 def check_golden(
     path: Path,
-    run: Callable[[Row], RowResult],
+    run: Run,
     form: GoldenForm | None = None,
     most_rows: int | None = None,
+    *,
+    run_many: RunMany | None = None,
+    tolerance: float | None = None,
+    computing: str = "This CPU or runtime",
 ) -> GoldenReport:
     """Run golden rows and compare.
 
@@ -158,70 +167,81 @@ def check_golden(
         run: The session's `run`.
         form: What the rows look like; None: as those of our own role that the file names.
         most_rows: Rows to run, evenly spread over the file; None: all.
+        run_many: The session's `run_many`, where rows will be served several in a call.
+        tolerance: Largest difference allowed, where that is more than the file's own.
+        computing: What computes the scores, for the message.
 
     Returns:
         Number of rows that ran and the largest difference found.
 
     Raises:
-        PackError: If a score is further from its golden value than the file's tolerance, or the
-            file is malformed.
+        PackError: If a score is further from its golden value than the tolerance, or the file is
+            malformed.
     """
     golden, form = _read(path, form)
     if most_rows is not None:
         step = -(-len(golden.rows) // most_rows)
         golden = golden.model_copy(update={"rows": golden.rows[::step]})
+    kept: Sequence[AnyRow] = golden.rows
+    asked = [_asked(row, golden.role) for row in kept]
+    if run_many is not None:
+        run = _known(run_many, [row for rows in asked for row in rows])
+    mean = form == "log_probabilities"
+    found = [
+        _differences(row, [run(one) for one in rows], mean=mean)
+        for row, rows in zip(kept, asked, strict=True)
+    ]
     # np.max, because max() steps over a NaN that is not the first.
-    worst = float(np.max(_all_differences(golden, form, run)))
-    if not worst <= golden.tolerance:
+    worst = float(np.max([difference for row in found for difference in row]))
+    allowed = max(golden.tolerance, tolerance or 0.0)
+    if not worst <= allowed:
         raise PackError(
-            f"{path}: golden rows differ by {worst:.4f}; expected at most {golden.tolerance}. "
-            "This CPU or runtime computes other scores than the thresholds were fitted on"
+            f"{path}: golden rows differ by {worst:.4f}; expected at most {allowed}. "
+            f"{computing} computes other scores than the thresholds were fitted on"
         )
-    return GoldenReport(len(golden.rows), worst, golden.tolerance)
+    return GoldenReport(len(kept), worst, allowed)
 
 
-def _all_differences(
-    golden: AnyGolden, form: GoldenForm, run: Callable[[Row], RowResult]
-) -> list[float]:
-    if isinstance(golden, GoldenClaims):
-        return [d for row in golden.rows for d in _claim_differences(row, golden.role, run)]
-    if isinstance(golden, GoldenTexts):
-        return [found for row in golden.rows for found in _text_differences(row, golden.role, run)]
-    if isinstance(golden, GoldenPairs):
-        mean = form == "log_probabilities"
-        return [d for row in golden.rows for d in _pair_differences(row, golden.role, run, mean)]
-    return [found for row in golden.rows for found in _differences(row, golden.role, run)]
+def _known(run_many: RunMany, rows: Sequence[Row]) -> Run:
+    found: dict[Row, RowResult] = {}
+    for start in range(0, len(rows), TOGETHER):
+        some = rows[start : start + TOGETHER]
+        found |= zip(some, run_many(some), strict=True)
+    return found.__getitem__
 
 
-def _text_differences(row: GoldenText, role: Role, run: Callable[[Row], RowResult]) -> list[float]:
-    found = run(Row(role, row.text, outputs=())).outputs.values()
-    return [abs(float(p) - kept) for p, kept in zip(found, row.probabilities, strict=True)]
+def _asked(row: AnyRow, role: Role) -> list[Row]:
+    """Return what a model is asked for one golden row."""
+    match row:
+        case GoldenRow():
+            return [Row(role, text, outputs=OUTPUTS) for text in (row.text, row.pair)]
+        case GoldenClaim():
+            return [Row(role, row.text, outputs=("probabilities",), evidence=row.evidence)]
+        case GoldenText():
+            return [Row(role, row.text, outputs=())]
+        case GoldenPair():
+            return [Row(role, row.text, row.second, outputs=())]
 
 
-def _pair_differences(
-    row: GoldenPair, role: Role, run: Callable[[Row], RowResult], mean: bool
-) -> list[float]:
-    (found,) = run(Row(role, row.text, row.second, outputs=())).outputs.values()
-    values = [found.mean()] if mean else found
-    return [abs(float(p) - kept) for p, kept in zip(values, row.values, strict=True)]
+def _differences(row: AnyRow, results: Sequence[RowResult], *, mean: bool) -> list[float]:
+    first = results[0].outputs
+    match row:
+        case GoldenRow():
+            second = results[1].outputs
+            cosine = float(np.dot(first["sentence_embedding"], second["sentence_embedding"]))
+            tokens = float(np.abs(first["token_embeddings"]).mean())
+            return [abs(cosine - row.score), abs(tokens - row.token_mean_abs)]
+        case GoldenClaim():
+            return _apart(first["probabilities"], row.probabilities)
+        case GoldenText():
+            return _apart(first.values(), row.probabilities)
+        case GoldenPair():
+            (values,) = first.values()
+            return _apart([values.mean()] if mean else values, row.values)
 
 
-def _differences(
-    row: GoldenRow, role: Role, run: Callable[[Row], RowResult]
-) -> tuple[float, float]:
-    first = run(Row(role, row.text, outputs=OUTPUTS)).outputs
-    second = run(Row(role, row.pair, outputs=OUTPUTS)).outputs
-    cosine = float(np.dot(first["sentence_embedding"], second["sentence_embedding"]))
-    tokens = float(np.abs(first["token_embeddings"]).mean())
-    return abs(cosine - row.score), abs(tokens - row.token_mean_abs)
-
-
-def _claim_differences(
-    row: GoldenClaim, role: Role, run: Callable[[Row], RowResult]
-) -> list[float]:
-    asked = Row(role, row.text, outputs=("probabilities",), evidence=row.evidence)
-    found = run(asked).outputs["probabilities"]
-    return [abs(float(p) - kept) for p, kept in zip(found, row.probabilities, strict=True)]
+def _apart(found: Iterable[Any], kept: Sequence[float]) -> list[float]:
+    return [abs(float(value) - golden) for value, golden in zip(found, kept, strict=True)]
 
 
 def _read(path: Path, form: GoldenForm | None) -> tuple[AnyGolden, GoldenForm]:

@@ -8,15 +8,31 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
-from guardrail_service.errors import PackError
-from guardrail_service.types import ROLES, Role
+from guardrail_service.errors import ConfigurationError, PackError, choices
+from guardrail_service.types import EVERY, ROLES, OtherProvider, Provider, Role
 
 MANIFEST = "manifest.json"
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 BatchRule = Literal["one_row", "token_budget"]
 RoleName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,63}$")]
+ENCODER_ROLE: Role = "embedding"
+"""The role whose model encodes texts for every model that reads states."""
+PROVIDER_TOLERANCE = 0.02
+"""How far a golden row may be off on another provider than the CPU, where the manifest says
+nothing and the golden file allows less: OpenVINO gave 0.016 for the shipped encoder."""
+_GPUS = frozenset({"cuda", "coreml"})
+_PER_CALL = "int8-dynamic"
+"""Precision with one activation scale for a whole call: a row's scores move beside others."""
 
 
 def _inside(path: str) -> str:
@@ -56,6 +72,13 @@ class Padding(_Frozen):
     id: int = Field(ge=0, description="Token that fills up.")
 
 
+class ProviderRule(_Frozen):
+    """Batches and tolerance of a model on one provider."""
+
+    batch_rule: BatchRule
+    tolerance: float = Field(gt=0, lt=1, description="How far a golden row may be off at most.")
+
+
 class ModelFile(PackFile):
     """One ONNX model with everything that decides its scores."""
 
@@ -88,6 +111,42 @@ class ModelFile(PackFile):
     )
     start_token: str | None = Field(None, description="Token a causal model's rows begin with.")
     padding: Padding | None = Field(None, description="Null: rows are never run together.")
+    providers: dict[OtherProvider, ProviderRule] = Field(
+        {}, description="How the model runs elsewhere than on the CPU; see docs/models.md."
+    )
+    _provider: Provider = PrivateAttr("cpu")
+
+    @property
+    def provider(self) -> Provider:
+        """Return which execution provider was chosen for the model."""
+        return self._provider
+
+    def on(self, provider: Provider) -> ModelFile:
+        """Return the same model for another provider."""
+        found = self.model_copy()
+        found._provider = provider
+        return found
+
+    @property
+    def may_batch(self) -> bool:
+        """Return whether rows may run together on the chosen provider.
+
+        By default they do on a GPU, unless a row's scores would move beside others.
+        """
+        rule = self.batch_rule
+        if self._provider in self.providers:
+            rule = self.providers[self._provider].batch_rule
+        elif self._provider in _GPUS and not self.precision.startswith(_PER_CALL):
+            rule = "token_budget"
+        return rule == "token_budget" and self.padding is not None
+
+    @property
+    def tolerance(self) -> float | None:
+        """Return how far golden rows may be off where the model runs; None: as their file says."""
+        if self._provider == "cpu":
+            return None
+        stated = self.providers.get(self._provider)
+        return stated.tolerance if stated else PROVIDER_TOLERANCE
 
     def declared(self) -> dict[str, Any]:
         """Return what the exported graph carries about itself, too, and must agree with."""
@@ -100,6 +159,10 @@ class ModelFile(PackFile):
         if extra := [v for v in (self.activation, self.template, self.start_token) if v]:
             parts.append(extra)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def computed_as(self) -> str:
+        """Return what computed values depend on: the fingerprint, and another provider than CPU."""
+        return self.fingerprint() + ("" if self._provider == "cpu" else f" on {self._provider}")
 
 
 class Manifest(_Frozen):
@@ -126,6 +189,31 @@ class Manifest(_Frozen):
                 raise ValueError(f"{name} reads itself through `encoder`")
         return self
 
+    def on(self, providers: Mapping[Role, Provider]) -> Manifest:
+        """Return the same models, each on the provider of the roles that read it.
+
+        The encoder of all others runs on that of its own role.
+
+        Raises:
+            ConfigurationError: If two roles of different providers are served by one model.
+        """
+        readers: dict[str, Role] = {}
+        models = dict(self.models)
+        for role, name in self.roles.items():
+            wanted = providers.get(role, providers[EVERY])
+            for model in (name, *_below(self.models, name)):
+                if model == self.roles.get(ENCODER_ROLE) and role != ENCODER_ROLE:
+                    continue
+                if model in readers and models[model].provider != wanted:
+                    raise ConfigurationError(
+                        "GUARDRAIL_PROVIDERS",
+                        f"{readers[model]}={models[model].provider} and {role}={wanted}",
+                        f"one provider for both: the model {model} serves them",
+                    )
+                readers.setdefault(model, role)
+                models[model] = models[model].on(wanted)
+        return self.model_copy(update={"models": models})
+
 
 def _below(models: Mapping[str, ModelFile], name: str) -> list[str]:
     """Return the models that a model reads, directly or through others; ends at a cycle."""
@@ -144,13 +232,19 @@ class Pack:
         folder: Where it lies.
         manifest: What it says.
         brought: Other packs that serve roles this one lacks, such as those of plug-ins.
+        providers: What computes, by role.
     """
 
     def __init__(
-        self, folder: Path, manifest: Manifest, brought: Mapping[Role, Pack] | None = None
+        self,
+        folder: Path,
+        manifest: Manifest,
+        brought: Mapping[Role, Pack] | None = None,
+        providers: Mapping[Role, Provider] | None = None,
     ) -> None:
+        self.providers: Mapping[Role, Provider] = providers or {EVERY: "cpu"}
         self.folder = folder
-        self.manifest = manifest
+        self.manifest = manifest.on(self.providers) if providers else manifest
         self.brought = dict(brought or {})
 
     @property
@@ -174,7 +268,44 @@ class Pack:
 
     def joined(self, brought: Mapping[Role, Pack]) -> Pack:
         """Return this pack with other packs' roles beside its own."""
-        return Pack(self.folder, self.manifest, {**self.brought, **brought})
+        found = {role: pack.on(self.providers) for role, pack in brought.items()}
+        return Pack(self.folder, self.manifest, {**self.brought, **found}, self.providers)
+
+    def on(self, providers: Mapping[Role, Provider]) -> Pack:
+        """Return this pack, and what is joined to it now or later, with its models elsewhere.
+
+        Args:
+            providers: By role; under `EVERY` that of all others.
+
+        Raises:
+            ConfigurationError: If two roles of different providers are served by one model.
+        """
+        brought = {role: pack.on(providers) for role, pack in self.brought.items()}
+        return Pack(self.folder, self.manifest, brought, providers)
+
+    def refuse_unserved(self) -> None:
+        """Raise ConfigurationError if a provider is chosen for a role that the pack lacks."""
+        for role in self.providers:
+            if role not in (EVERY, *self.roles):
+                expected = choices(role, self.roles, "role")
+                raise ConfigurationError("GUARDRAIL_PROVIDERS", f"role {role!r}", expected)
+
+    def provider(self, role: Role) -> Provider:
+        """Return what computes the scores of a role."""
+        return self.model(role).provider
+
+    def files(self, role: Role) -> list[ModelFile]:
+        """Return the models that a role's scores depend on, its own first.
+
+        That are the model behind the role, the models whose states it reads, and for grounding by
+        a model that reads text the encoder that chooses its evidence.
+        """
+        manifest = self.owner(role).manifest
+        models, roles = manifest.models, manifest.roles
+        read = [roles[role], *_below(models, roles[role])]
+        if role == "grounding" and len(read) == 1 and ENCODER_ROLE in roles:
+            read.append(roles[ENCODER_ROLE])
+        return [models[name] for name in read]
 
     def golden(self, role: Role) -> Path:
         """Return where the golden rows of a role's model lie."""
@@ -185,17 +316,8 @@ class Pack:
         return self.owner(role).manifest.models[self.model_name(role)]
 
     def fingerprint(self, role: Role) -> str:
-        """Return a hash of everything in the pack that can move a role's scores.
-
-        That is the model behind the role, the models whose states it reads, and for grounding by
-        a model that reads text the encoder that chooses its evidence.
-        """
-        manifest = self.owner(role).manifest
-        models, roles = manifest.models, manifest.roles
-        read = [roles[role], *_below(models, roles[role])]
-        if role == "grounding" and len(read) == 1 and "embedding" in roles:
-            read.append(roles["embedding"])
-        parts = [models[name].fingerprint() for name in read]
+        """Return a hash of everything in the pack that can move a role's scores."""
+        parts = [file.fingerprint() for file in self.files(role)]
         if len(parts) == 1:
             return parts[0]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from guardrail_service.errors import PackError, PluginError, choices
+from guardrail_service.errors import ConfigurationError, PackError, PluginError, choices
 from guardrail_service.inference.golden import GoldenForm
 from guardrail_service.inference.memory import CacheSizes
 from guardrail_service.inference.models.causal_lm import CausalLmSession
@@ -26,12 +26,9 @@ from guardrail_service.inference.models.encoder import (
 )
 from guardrail_service.inference.models.pair import NliSession, PairGroundingSession
 from guardrail_service.inference.models.session import ModelSession, Session
-from guardrail_service.inference.pack import Pack
+from guardrail_service.inference.pack import ENCODER_ROLE, Pack
 from guardrail_service.plugins import SESSIONS, installed, load
-from guardrail_service.types import Role
-
-ENCODER_ROLE: Role = "embedding"
-"""The role whose model encodes texts for every model that reads states."""
+from guardrail_service.types import PROVIDERS, Provider, Role
 
 
 class Opening(NamedTuple):
@@ -76,12 +73,14 @@ class SessionKind(NamedTuple):
         version: Part of the fingerprint of every role that is served by this kind: change it
             whenever the same model gives other outputs. The built-in kinds have their own places
             in the fingerprint.
+        providers: Where such a model can run; `pack.model(role).provider` says what was chosen.
     """
 
     name: str
     open: Callable[[Opening], Session]
     golden: GoldenForm
     version: str = ""
+    providers: tuple[Provider, ...] = ("cpu",)
 
 
 def kind_of(pack: Pack, role: Role) -> SessionKind:
@@ -133,8 +132,13 @@ def open_sessions(pack: Pack, sizes: CacheSizes | None = None) -> dict[Role, Ses
 
     Raises:
         PackError: If a model cannot be opened as its kind.
+        ConfigurationError: If it cannot run on the provider that is chosen for it.
     """
     kinds = {role: kind_of(pack, role) for role in pack.roles}
+    for role, kind in kinds.items():
+        if pack.provider(role) not in kind.providers:
+            found = f"{pack.provider(role)} for {role}"
+            raise ConfigurationError("GUARDRAIL_PROVIDERS", found, _where(role, kind))
     sessions: dict[Role, Session] = {}
     for owner in dict.fromkeys(pack.owner(role) for role in pack.roles):
         encoder = _encoder(owner, sizes or CacheSizes())
@@ -143,6 +147,11 @@ def open_sessions(pack: Pack, sizes: CacheSizes | None = None) -> dict[Role, Ses
             if pack.owner(role) is owner:
                 sessions[role] = kinds[role].open(Opening(owner, role, encoder, branches))
     return {role: sessions[role] for role in pack.roles}
+
+
+def _where(role: Role, kind: SessionKind) -> str:
+    able = " or ".join(f"{role}={name}" for name in kind.providers)
+    return f"{able}, where models of the kind {kind.name!r} run"
 
 
 def _encoder(pack: Pack, sizes: CacheSizes) -> SharedEncoder | None:
@@ -206,7 +215,7 @@ def _open_causal_lm(opening: Opening) -> Session:
 
 
 BUILT_IN: Mapping[str, SessionKind] = {
-    kind.name: kind
+    kind.name: kind._replace(providers=PROVIDERS)
     for kind in (
         SessionKind("encoder", _open_encoder, "vectors"),
         SessionKind("branch", _open_branch, "texts"),

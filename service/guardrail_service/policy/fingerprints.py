@@ -19,7 +19,7 @@ from guardrail_service.inference.session_kinds import kind_of
 from guardrail_service.text.decoding.disguise import DISGUISE_VERSION
 from guardrail_service.text.quotations import QUOTATIONS_VERSION
 from guardrail_service.text.segmentation.sentences import SEGMENTER_VERSION
-from guardrail_service.types import Role
+from guardrail_service.types import Provider, Role
 
 READ_UNDISGUISED = frozenset({"toxicity", "bias"})
 """Roles whose texts are read as `text.disguise` reads them."""
@@ -38,7 +38,8 @@ def fingerprints(pack: Pack, specs: Iterable[DetectorSpec] = ()) -> dict[str, st
         version of a plugged-in kind of session; `detector:ID` for rules with a version of their
         own; `segmenter`;
         `evidence`, the rules that choose what a model is asked;
-        `runtime`, the library and its options, which golden rows check at every start instead.
+        `runtime`, the library, its options and the providers of roles that do not run on the CPU,
+        which golden rows check at every start instead.
     """
     reads_pairs = "grounding" in pack.roles and pack.model("grounding").encoder is None
     how = PAIR_VERSION if reads_pairs else LEXICAL_VERSION
@@ -49,8 +50,14 @@ def fingerprints(pack: Pack, specs: Iterable[DetectorSpec] = ()) -> dict[str, st
         "evidence": " ".join(
             (CLAIMS_VERSION, READING_VERSION, GATE_VERSION, EVIDENCE_VERSION, how)
         ),
-        "runtime": runtime_version(),
+        "runtime": runtime_version(elsewhere(pack)),
     }
+
+
+def elsewhere(pack: Pack) -> dict[Role, Provider]:
+    """Return the provider of each role whose model does not run on the CPU."""
+    chosen = {role: pack.provider(role) for role in pack.roles}
+    return {role: provider for role, provider in chosen.items() if provider != "cpu"}
 
 
 def rule_versions(specs: Iterable[DetectorSpec]) -> dict[str, str]:

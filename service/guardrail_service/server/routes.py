@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Callable, Coroutine
-from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
@@ -19,6 +18,8 @@ from starlette.concurrency import run_in_threadpool
 from guardrail_service import __version__
 from guardrail_service.detectors.registry import REGISTRY, DetectorSpec
 from guardrail_service.errors import InputError, MalformedInput
+from guardrail_service.inference.models.session import library_version
+from guardrail_service.inference.pack import Pack
 from guardrail_service.policy.decide import describe
 from guardrail_service.server.keys import needs
 from guardrail_service.server.schemas import (
@@ -216,8 +217,8 @@ def policies(service: ServiceIn) -> PoliciesReply:
 @router.get("/v1/detectors", responses=_KEYED, tags=["about"])
 def detectors(service: ServiceIn) -> DetectorsReply:
     """List every published detector and whether this service can run it."""
-    roles = service.runtime.serving.roles
-    return DetectorsReply(detectors=[_describe(spec, roles) for spec in REGISTRY.specs()])
+    pack = service.runtime.pack
+    return DetectorsReply(detectors=[_describe(spec, pack) for spec in REGISTRY.specs()])
 
 
 @router.get("/v1/info", responses=_KEYED, tags=["about"])
@@ -230,7 +231,7 @@ def info(service: ServiceIn) -> InfoReply:
         version=__version__,
         runtime={
             "python": platform.python_version(),
-            "onnxruntime": installed_version("onnxruntime"),
+            "onnxruntime": library_version(),
             "machine": platform.machine(),
         },
         pack={"name": manifest.name, "version": manifest.version, "roles": models},
@@ -303,14 +304,16 @@ def metrics(request: Request, service: ServiceIn) -> Response:
     return Response(found, media_type=CONTENT_TYPE_LATEST)
 
 
-def _describe(spec: DetectorSpec, roles: frozenset[str]) -> dict[str, Any]:
+def _describe(spec: DetectorSpec, pack: Pack) -> dict[str, Any]:
+    served = [role for role in pack.roles if role in spec.roles]
     return {
         "id": spec.id,
         "h2o_id": spec.h2o_id,
         "summary": spec.summary,
         "inputs": sorted(spec.inputs),
         "roles": sorted(spec.roles),
-        "served": spec.roles <= roles,
+        "served": len(served) == len(spec.roles),
+        "providers": {role: pack.provider(role) for role in served},
         "metrics": [
             {
                 "key": metric.key,

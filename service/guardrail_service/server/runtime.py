@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
@@ -19,7 +20,7 @@ from guardrail_service.inference.golden import SOME_ROWS, GoldenReport, check_go
 from guardrail_service.inference.memory import Caches, CacheSizes, space
 from guardrail_service.inference.models.session import Session
 from guardrail_service.inference.pack import Pack, load_pack, resolve
-from guardrail_service.inference.queue.batch import Batch, Batches, may_batch
+from guardrail_service.inference.queue.batch import Batch, Batches
 from guardrail_service.inference.queue.cost import CostModel
 from guardrail_service.inference.queue.scheduler import Peeks, Scheduler, Warms
 from guardrail_service.inference.session_kinds import golden_form, open_sessions
@@ -60,11 +61,12 @@ class LoadedService:
     def __init__(self, settings: Settings) -> None:
         started = time.perf_counter()
         self.settings = settings
-        pack = load_pack(resolve(settings.model_pack, packs_dir()))
+        pack = load_pack(resolve(settings.model_pack, packs_dir())).on(settings.providers)
         self.watch = watch_of(settings)  # before they are read: later changes count
         policies = load_set(*policy_sources(settings), serving_for(pack))
         self.pack = with_models_of(pack, {name for p in policies.all() for name in p.rules})
         refuse_unread(self.pack)
+        self.pack.refuse_unserved()
         # No plug-in's model is added while the service runs: what is loaded now is what there is.
         self.serving = dataclasses.replace(serving_for(self.pack), join=None)
         default = settings.default_policy
@@ -193,7 +195,7 @@ def batches(sessions: Mapping[Role, Session], tokens: int) -> dict[Role, Batch]:
     return {
         role: Batch(session.run_many, tokens)
         for role, session in sessions.items()
-        if isinstance(session, Batches) and may_batch(session.file)
+        if isinstance(session, Batches) and session.file.may_batch
     }
 
 
@@ -289,8 +291,9 @@ def run_golden(
     """
 
     def check(role: Role) -> GoldenReport:
-        run = sessions[role].run if costs is None else costs.learning(sessions[role].run)
-        report = _golden_report(pack, role, run, passed or StartCache(None))
+        session = sessions[role]
+        run = session.run if costs is None else costs.learning(session.run)
+        report = _golden_report(pack, role, session, run, passed or StartCache(None))
         progress(role)
         return report
 
@@ -299,16 +302,32 @@ def run_golden(
 
 
 def _golden_report(
-    pack: Pack, role: Role, run: Callable[[Row], RowResult], passed: StartCache
+    pack: Pack,
+    role: Role,
+    session: Session,
+    run: Callable[[Row], RowResult],
+    passed: StartCache,
 ) -> GoldenReport:
-    path, form = pack.golden(role), golden_form(pack, role)
-    rests_on = space(pack.fingerprint(role)) + path.read_bytes()
+    path = pack.golden(role)
+    check = partial(check_golden, path, run, golden_form(pack, role))
+    computed = pack.fingerprint(role)
+    if elsewhere := [file for file in pack.files(role) if file.provider != "cpu"]:
+        names = dict.fromkeys(file.provider for file in elsewhere)
+        together = batches({role: session}, tokens=1)
+        check = partial(
+            check,
+            run_many=together[role].run if together else None,
+            tolerance=max(file.tolerance or 0.0 for file in elsewhere),
+            computing=f"{' and '.join(names)}, which GUARDRAIL_PROVIDERS names,",
+        )
+        computed = " ".join((computed, *(file.computed_as() for file in elsewhere)))
+    rests_on = space(computed) + path.read_bytes()
     before = passed.get("golden", rests_on)
     if before is not None:
-        some = check_golden(path, run, form, SOME_ROWS)
+        some = check(most_rows=SOME_ROWS)
         rows, worst = json.loads(before)
         return some._replace(rows=rows, worst=max(worst, some.worst))
-    report = check_golden(path, run, form)
+    report = check()
     passed.put("golden", rests_on, json.dumps([report.rows, report.worst]).encode())
     return report
 

@@ -149,8 +149,8 @@ def test_golden_rows_that_passed_run_whole_once(
     ran: list[int] = []
     check = runtime_module.check_golden
 
-    def counted(*args: Any) -> Any:
-        report = check(*args)
+    def counted(*args: Any, **options: Any) -> Any:
+        report = check(*args, **options)
         ran.append(report.rows)
         return report
 

@@ -184,7 +184,7 @@ class SharedEncoder:
 
     def memories(self) -> dict[str, Remembered]:
         """Return what is kept. States that only branches read are not worth a disk."""
-        model = self.file.fingerprint()
+        model = self.file.computed_as()
         if self.vectors is self.memory:
             return {"vectors": Remembered(self.vectors, f"{model} {VECTOR}")}
         stored = f"{model} {TOKENS}" if self._outputs == (VECTOR, TOKENS) else None
@@ -279,7 +279,7 @@ class Branch:
 
     def memories(self) -> dict[str, Remembered]:
         """Return what is kept of the branch's outputs, and of the encoder's."""
-        content = f"{self._encoder.file.fingerprint()} {self.file.fingerprint()}"
+        content = f"{self._encoder.file.computed_as()} {self.file.computed_as()}"
         return self._encoder.memories() | {self._name: Remembered(self.memory, content)}
 
     def _compute(self, text: str) -> RowResult:

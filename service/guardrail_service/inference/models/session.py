@@ -22,10 +22,11 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from guardrail_service.errors import PackError, RowFailed
+from guardrail_service.inference.models.providers import execution_providers, refuse_other
 from guardrail_service.inference.pack import ModelFile, Pack
 from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.sample import TokenSpan
-from guardrail_service.types import Role, Row, RowOutput, RowResult
+from guardrail_service.types import Provider, Role, Row, RowOutput, RowResult
 
 _SURROGATES = dict.fromkeys(range(55296, 57344), 65533)
 """Lone surrogates have no UTF-8 form; U+FFFD keeps every offset where it was."""
@@ -310,9 +311,19 @@ def session_options() -> ort.SessionOptions:
     return options
 
 
-def runtime_version() -> str:
-    """Return which library computes, and the options of `session_options` that move scores."""
-    return f"onnxruntime {ort.__version__}, extended optimisation, one thread"
+def library_version() -> str:
+    """Return the version of onnxruntime, whichever package brought it."""
+    return str(ort.__version__)
+
+
+def runtime_version(elsewhere: Mapping[Role, Provider] | None = None) -> str:
+    """Return which library computes, and the options of `session_options` that move scores.
+
+    Args:
+        elsewhere: The providers of the roles that do not run on the CPU.
+    """
+    told = "".join(f" {role}={name}" for role, name in (elsewhere or {}).items())
+    return f"onnxruntime {ort.__version__}{told}, extended optimisation, one thread"
 
 
 class Session(Protocol):
@@ -403,15 +414,18 @@ def _unmasked(tokens: int) -> npt.NDArray[np.int64]:
 
 
 def open_session(path: str, file: ModelFile) -> ort.InferenceSession:
-    """Return a checked ONNX session on one thread.
+    """Return a checked ONNX session on one thread, on the provider that the file is for.
 
     Raises:
         PackError: If it is no ONNX model or has other inputs or outputs than its manifest entry.
+        ConfigurationError: If the provider is missing here or cannot be started.
     """
+    providers = execution_providers(file.provider)
     try:
-        session = ort.InferenceSession(path, session_options(), providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(path, session_options(), providers=providers)
     except Exception as error:
         raise PackError(f"{path}: {type(error).__name__}; expected an ONNX model") from error
+    refuse_other(session.get_providers(), file.provider)
     inputs = {value.name for value in session.get_inputs()}
     outputs = {value.name for value in session.get_outputs()}
     if inputs != set(file.inputs) or not set(file.outputs) <= outputs:

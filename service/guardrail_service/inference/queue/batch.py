@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from guardrail_service.inference.pack import ModelFile
 from guardrail_service.types import Row, RowResult
 
 PADDING = 0.25
@@ -38,8 +37,3 @@ class Batch(NamedTuple):
         """Return whether rows of some lengths may be one call."""
         padded = max(sizes) * len(sizes)
         return padded <= self.tokens and padded - sum(sizes) <= PADDING * padded
-
-
-def may_batch(file: ModelFile) -> bool:
-    """Return whether a file's rows may run together at all, as its manifest says."""
-    return file.batch_rule == "token_budget" and file.padding is not None

@@ -15,7 +15,7 @@ from guardrail_models.verify import BATCH_TOLERANCE
 from guardrail_service.errors import RowFailed
 from guardrail_service.inference.models.session import TextModel
 from guardrail_service.inference.pack import load_pack
-from guardrail_service.inference.queue.batch import Batch, Batches, may_batch
+from guardrail_service.inference.queue.batch import Batch, Batches
 from guardrail_service.inference.queue.scheduler import Scheduler
 from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.server.runtime import batches
@@ -141,9 +141,9 @@ def test_what_may_share_a_call_is_bounded_and_of_one_length() -> None:
 
 def test_only_files_that_say_so_run_rows_together(tiny: Path, pack: Path, tmp_path: Path) -> None:
     """Dynamic INT8 takes one scale for the whole call, so its rows run alone."""
-    assert not may_batch(load_pack(tiny).model("embedding"))
-    assert may_batch(load_pack(pack).model("nli"))
-    assert not may_batch(load_pack(pack).model("nli").model_copy(update={"padding": None}))
+    assert not load_pack(tiny).model("embedding").may_batch
+    assert load_pack(pack).model("nli").may_batch
+    assert not load_pack(pack).model("nli").model_copy(update={"padding": None}).may_batch
     folder = Path(shutil.copytree(tiny, tmp_path / "alone"))
     add_all(folder, batch_rule="one_row")
     assert batches(open_sessions(load_pack(folder)), 512) == {}

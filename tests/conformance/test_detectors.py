@@ -192,7 +192,7 @@ def test_coverage_is_honest(detector: AnyDetector, sample: Sample) -> None:
     assert 0 <= contexts_read <= contexts <= sum(len(p.text) for p in sample.contexts)
 
 
-@pytest.mark.parametrize("detector", [d for d in DETECTORS if d.spec.needs])
+@pytest.mark.parametrize("detector", [p for p in DETECTORS if p.values[0].spec.needs])
 def test_without_what_it_needs_a_detector_has_nothing_to_judge(detector: AnyDetector) -> None:
     """A guard does not ask it then, so it must say the same itself."""
     parameters = detector.parameters()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -23,13 +22,7 @@ FILES = [
 SERVICE = "service/guardrail_service/"
 MOST_FILES = 45
 MOST_MOVES = 500
-"""In version 0.1 a request entered 67 files and moved 964 times. These bounds are for the fourteen
-detectors of then: each further one may enter a file of its own, with twenty-five moves. Exact facts
-have four files: how numbers are written, what a sentence says, what is alike, and the verdict.
-How claims are read, and speech that claims nothing, have left their detectors' files since."""
-FIRST_DETECTORS = 14
-FACTS_FILES, FACTS_MOVES = 3, 20
-CLAIMS_FILES, CLAIMS_MOVES = 2, 20
+"""In version 0.1, with three detectors fewer, a request entered 67 files and moved 964 times."""
 
 
 def tree(path: str) -> ast.Module:
@@ -86,18 +79,10 @@ def test_a_real_request_passes_the_spine_in_order(walk: Walk) -> None:
             assert walk.first(path.removeprefix(SERVICE), name) >= 0
 
 
-def evaluator_ids(policy: str) -> list[str]:
-    """Return the detectors of a shipped policy."""
-    content = json.loads((ROOT / "configs" / f"{policy}.json").read_text("utf-8"))
-    found: list[str] = content["evaluator_ids"]
-    return found
-
-
 def test_a_request_enters_few_files_and_moves_little(walk: Walk) -> None:
     """The bounds only ever go down. Threads take turns a little differently each time."""
-    further = len(evaluator_ids("default")) - FIRST_DETECTORS
-    assert len(walk.files) <= MOST_FILES + further + FACTS_FILES + CLAIMS_FILES
-    assert walk.moves <= MOST_MOVES + 25 * further + FACTS_MOVES + CLAIMS_MOVES
+    assert len(walk.files) <= MOST_FILES
+    assert walk.moves <= MOST_MOVES
 
 
 def test_no_modules_of_the_service_import_each_other_in_a_circle() -> None:

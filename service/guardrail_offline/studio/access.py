@@ -192,7 +192,7 @@ class Door:
                 "sign in first", 401
             )  # fmt: skip
         if writes and not _carries(session.csrf, headers, body or b""):
-            return PlainTextResponse("no token of this session", 403)
+            return PlainTextResponse("no token of this sign-in", 403)
         return None
 
     def _same_origin(self, headers: Headers) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from guardrail_service.detectors.no_answer.detector import claims_nothing
+from guardrail_service.detectors.no_answer.detector import claiming
 from guardrail_service.detectors.registry import (
     Detector,
     DetectorSpec,
@@ -27,7 +27,6 @@ from guardrail_service.detectors.registry import (
 )
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.errors import NotScorable
-from guardrail_service.text.budget import in_time
 from guardrail_service.text.language import has_words
 from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
 from guardrail_service.text.segmentation.sentences import Sentence, merge_short
@@ -97,20 +96,14 @@ def read_with_question(
 
 def _claiming(sample: SegmentedSample) -> tuple[Sentence, ...]:
     """Return the sentences that claim something, each with what leads it in."""
-    return sample.once("claims", lambda: tuple(_with_lead_ins(_claims_of(sample), sample.answer)))
+    return sample.once("claims", lambda: tuple(_led_in(sample)))
 
 
-def _claims_of(sample: SegmentedSample) -> Iterable[Sentence]:
-    question = sample.sample.question
-    for sentence in in_time(sample.raw_answer_sentences, 8):
-        if not claims_nothing(sentence.text, question):
-            yield sentence
-
-
-def _with_lead_ins(sentences: Iterable[Sentence], source: str) -> Iterable[Sentence]:
+def _led_in(sample: SegmentedSample) -> Iterable[Sentence]:
+    source = sample.answer
     start: int | None = None
     last: Sentence | None = None
-    for sentence in sentences:
+    for sentence in claiming(sample.raw_answer_sentences, sample.sample.question):
         start = sentence.start if start is None else start
         last = sentence
         if not sentence.text.rstrip(_LEAD_IN_EDGES).endswith((":", "：")):  # noqa: RUF001

@@ -58,10 +58,11 @@ def _with_passages(sample: SegmentedSample) -> _Compared | Outcome:
 
 
 def _compare(sample: SegmentedSample, part: Literal["answer", "contexts"]) -> _Compared | Outcome:
+    settled = nothing_to_judge(sample) if part == "answer" else None
     question = sample.question_windows(ROLE)
     if not question:
         return Outcome.not_applicable("missing_input")
-    if part == "answer" and (settled := nothing_to_judge(sample)) is not None:
+    if settled is not None:
         return settled
     if (reason := unverifiable(sample, ROLE, "question", part)) is not None:
         return Outcome.unverified(reason)

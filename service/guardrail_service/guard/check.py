@@ -90,8 +90,8 @@ class Check:
         self._rows: dict[str, Sequence[Row]] = {}
         self._latency: dict[str, float] = {}
         self._unique: dict[Row, int] = {}
-        self._ticket = Ticket(())
-        self._cancellation = Cancellation()
+        self._ticket = _NOTHING_QUEUED
+        self._cancellation = _NOBODY_LEFT
 
     def submit(self, scheduler: Scheduler, cancellation: Cancellation, place: QueuePlace) -> None:
         """Encode every detector's rows and queue each distinct row once, not before `place`."""
@@ -249,6 +249,9 @@ class Check:
         raise NotReady("the service is shutting down")
 
 
+_NOTHING_QUEUED = Ticket(())
+_NOBODY_LEFT = Cancellation()
+"""Stand for what a check has only once its rows are queued."""
 _TOO_LATE = Outcome(missing=NoValue(State.NOT_EVALUATED, "deadline"))
 _ABSTAINED = Outcome.not_applicable("abstention")
 _NOTHING_ASKED = Outcome.not_applicable("missing_input")

@@ -118,10 +118,10 @@ class Hallucination(Detector[HallucinationParameters]):
         windows = [reading.window for reading in compared.readings]
         passages = [place.window for place in compared.places]
         chars = sum(len(passage.text) for passage in sample.sample.contexts)
-        read, total = read_chars(len(sample.answer), windows)
         code = compared.code
-        read = max(0, read - code - sum(reading.opaque for reading in compared.readings))
-        coverage = Coverage((read, total), read_chars(chars, passages))
+        left_out = code + sum(reading.opaque for reading in compared.readings)
+        read, total = read_chars(len(sample.answer), windows)
+        coverage = Coverage((max(0, read - left_out), total), read_chars(chars, passages))
         if not windows:
             if code:
                 return Outcome.unverified("unsupported_language", coverage)

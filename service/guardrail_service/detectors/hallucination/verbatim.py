@@ -196,7 +196,8 @@ def _copies(
         QuotedPassage(passage.text, sentences)
         for passage, sentences in zip(sample.sample.contexts, sample.context_sentences, strict=True)
     ]
-    with_question = read_with_question(sample, pieces, role) is not None
+    is_alone = len(pieces) == 1
+    with_question = is_alone and read_with_question(sample, pieces, role) is not None
     begins = _begins(sources)
     before: tuple[int, int] | None = None  # the passage sentence that the claim before ended with
     end = 0

@@ -27,9 +27,10 @@ from guardrail_service.detectors.registry import (
     Parameters,
     detector,
 )
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Outcome, RowOutput, Span
 
 
@@ -240,6 +241,11 @@ def is_courtesy(sentence: str) -> bool:
             return False
         is_polite = True
     return is_polite or (len(sentence) <= MAX_CLAUSE_CHARS and _is_softener(sentence))
+
+
+def claiming(sentences: Iterable[Sentence], question: str | None) -> list[Sentence]:
+    """Return those of an answer's sentences that claim something."""
+    return [one for one in in_time(sentences, 8) if not claims_nothing(one.text, question)]
 
 
 def claims_nothing(sentence: str, question: str | None) -> bool:

@@ -167,8 +167,16 @@ def _chosen(option: str, given: list[str] | None, known: tuple[str, ...]) -> tup
 @command
 def bench_peers(
     python: Annotated[
-        Path, typer.Option(help="Interpreter that has torch and sentence-transformers.")
-    ] = Path(".venv-export/bin/python"),
+        Path | None,
+        typer.Option(
+            help="Interpreter that has torch and sentence-transformers. Unset: .venv-export's; "
+            "none with --against."
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="The `guardrail` command of another version, to compare with."),
+    ] = None,
     scenario: Annotated[str, typer.Option(help="chat, rag or report.")] = "rag",
     samples: Annotated[int, typer.Option(min=1, help="How many; each cold and warm.")] = 20,
     workers: Annotated[int, typer.Option(min=1, help="Model runs at the same time.")] = 2,
@@ -182,7 +190,8 @@ def bench_peers(
     """Measure the service beside the torch pipeline one would otherwise write, as ratios.
 
     Needs requirements/export.txt and peers.txt in the interpreter given by --python. The
-    default 20 samples of typical RAG take about four minutes.
+    default 20 samples of typical RAG take about four minutes; beside another version alone, whose
+    processor time is compared as well, half a minute.
     """
     from guardrail_bench import peers
     from guardrail_bench.samples import SCENARIOS, default_texts_file
@@ -190,15 +199,17 @@ def bench_peers(
     (chosen,) = _chosen("--scenario", [scenario], tuple(SCENARIOS))
     if doc is not None:
         check_page(doc, peers.PART)
+    pipelines = python if python or against else Path(".venv-export/bin/python")
     plan = peers.PeersPlan(
         chosen,
         samples,
-        python,
+        pipelines,
         workers,
         seed,
         texts or default_texts_file(),
         tuple(config or ()),
         pack,
+        against,
     )
     with ended_by_sigterm(), steps_bar(plan.steps()) as note:
         report = peers.run(plan, note)

@@ -1,23 +1,25 @@
-"""The service beside the pipeline one would otherwise write, in one run, as ratios.
+"""The service beside the pipeline one would otherwise write, and beside another version of itself.
 
 Starts the service on all cores, and `peers_pipeline.py` in an interpreter that has torch. They
-take turns on the same texts; neither works while the other is timed.
+take turns on the same texts; neither works while the other is timed. Of services the processor
+time is taken as well: other work on the machine stretches the clock's time more.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
 import httpx
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from rich.table import Table
 
 from guardrail_bench.components import Planner
@@ -33,7 +35,7 @@ from guardrail_bench.output import (
     write_json,
 )
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, read_texts
-from guardrail_bench.server import busy_share, machine, serving
+from guardrail_bench.server import Server, busy_share, machine, serving
 from guardrail_service.commands.console import out
 from guardrail_service.errors import ServiceError
 from guardrail_service.text.sample import Windower
@@ -54,22 +56,24 @@ class PeersPlan(NamedTuple):
     Attributes:
         scenario: Name of a scenario.
         samples: How many samples, each cold and then, with another answer, warm.
-        python: Interpreter that has the peers' libraries.
+        python: Interpreter that has the peers' libraries; None: no pipelines.
         workers: Model runs at the same time; the peers have two threads.
         seed: Another seed gives other samples.
         texts: What samples are made of.
         config: Guardrail JSONs of the service; none: the shipped ones.
         pack: Its model pack.
+        against: The `guardrail` command of another version, to run with its own defaults.
     """
 
     scenario: str
     samples: int
-    python: Path
+    python: Path | None
     workers: int
     seed: int
     texts: Path
     config: tuple[Path, ...]
     pack: str | None
+    against: Path | None = None
 
     def steps(self) -> int:
         """Return how many samples there are to go through, and the start."""
@@ -88,25 +92,29 @@ def run(plan: PeersPlan, note: Callable[[str], None]) -> PeersReport:
     encoder = planner.pack.path(planner.pack.model("embedding"))
     found: list[Timed] = []
     note("starting")
-    with (
-        _peers(plan.python, encoder) as ask,
-        serving(_arguments(plan), None) as server,
-        httpx.Client(base_url=server.address, timeout=120) as client,
-    ):
+    with ExitStack() as stack:
+        ask = stack.enter_context(_peers(plan.python, encoder)) if plan.python else _no_peers
+        servers = {"service": stack.enter_context(serving(_arguments(plan), None))}
+        if plan.against is not None:
+            older = serving(_arguments(plan, own=False), None, guardrail=plan.against)
+            servers["against"] = stack.enter_context(older)
+        client = stack.enter_context(httpx.Client(timeout=120))
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        service = server.get("/v1/info").json()
+        info = {name: server.get("/v1/info").json() for name, server in servers.items()}
         for number in range(WARM_UP + plan.samples):
             note(f"sample {number + 1 - WARM_UP}" if number >= WARM_UP else "warming up")
+            order = dict(sorted(servers.items(), reverse=number % 2 == 1))
             for variant, passages in enumerate(("cold", "warm")):
                 body = source.sample(number, variant)
-                timed = _one(body, job_of(planner, body), client, ask)
+                timed = _one(body, job_of(planner, body), client, order, ask)
                 if number >= WARM_UP:
                     found.append(Timed(passages=passages, **timed))
     return PeersReport(
         started=started,
         machine=machine(),
         busy_before=busy,
-        service=service,
+        service=info["service"],
+        against=info["against"]["version"] if "against" in info else None,
         scenario=plan.scenario,
         workers=plan.workers,
         seed=plan.seed,
@@ -114,8 +122,10 @@ def run(plan: PeersPlan, note: Callable[[str], None]) -> PeersReport:
     )
 
 
-def _arguments(plan: PeersPlan) -> list[str]:
+def _arguments(plan: PeersPlan, *, own: bool = True) -> list[str]:
     arguments = ["--workers", str(plan.workers)]
+    if not own:
+        return arguments
     for path in plan.config:
         arguments += ["--config", str(path)]
     return [*arguments, "--pack", plan.pack] if plan.pack is not None else arguments
@@ -124,22 +134,38 @@ def _arguments(plan: PeersPlan) -> list[str]:
 Ask = Callable[[dict[str, list[Any]]], dict[str, dict[str, float]]]
 
 
+def _no_peers(job: dict[str, list[Any]]) -> dict[str, dict[str, float]]:
+    return {}
+
+
 def _one(
-    body: dict[str, Any], job: dict[str, list[Any]], client: httpx.Client, ask: Ask
+    body: dict[str, Any],
+    job: dict[str, list[Any]],
+    client: httpx.Client,
+    servers: Mapping[str, Server],
+    ask: Ask,
 ) -> dict[str, Any]:
     """Return what one sample took everywhere, and how much there was to do."""
-    began = perf_counter()
-    reply = client.post("/v1/check", json=body)
-    service_ms = (perf_counter() - began) * 1e3
-    if reply.status_code != 200 or reply.json()["status"] != "complete":
-        raise ServiceError(f"the service answered {reply.status_code}; expected a whole verdict")
+    times = {name: _checked(client, server, body) for name, server in servers.items()}
     spent = ask(job)
     return {
-        "service_ms": service_ms,
-        "peers_ms": {name: sum(steps.values()) for name, steps in spent.items()},
+        "service_ms": times["service"][0],
+        "peers_ms": {name: sum(steps.values()) for name, steps in spent.items()}
+        | {name: ms for name, (ms, _) in times.items() if name != "service"},
+        "cpu_ms": {name: cpu_ms for name, (_, cpu_ms) in times.items()},
         "steps_ms": spent,
         "texts": {name: len(texts) for name, texts in job.items()},
     }
+
+
+def _checked(client: httpx.Client, server: Server, body: dict[str, Any]) -> tuple[float, float]:
+    """Return a check's milliseconds by the caller's clock, and of the service's processor time."""
+    before, began = server.cpu_s(), perf_counter()
+    reply = client.post(f"{server.address}/v1/check", json=body)
+    took_s = perf_counter() - began
+    if reply.status_code != 200 or reply.json()["status"] != "complete":
+        raise ServiceError(f"the service answered {reply.status_code}; expected a whole verdict")
+    return took_s * 1e3, (server.cpu_s() - before) * 1e3
 
 
 def job_of(planner: Planner, body: dict[str, Any]) -> dict[str, list[Any]]:
@@ -234,12 +260,18 @@ def _started(command: Sequence[str], errors: Any) -> Iterator[subprocess.Popen[s
 
 LIMITS: dict[Passages, float] = {"cold": 0.6, "warm": 0.25}
 """Of the torch pipeline's p50, promised for typical RAG."""
+CPU_LIMITS: dict[Passages, float] = {"cold": 0.6, "warm": 0.8}
+"""Of another version's processor time, promised for typical RAG beside 0.1.0."""
+PROMISED_AGAINST = "0.1.0"
 HEADINGS = ("passages", "pipeline", "p50 ms", "p95 ms", "worst ms", "service / it", "work")
+DRAWS = 1_000
+CPU_HEADINGS = ("passages", "the service: CPU ms", "it: CPU ms", "service / it", "95 % interval")
 PLOT = "performance-peers.png"
 NAMES = {
     "service": "the service",
     "torch": "torch: sentence-transformers, CrossEncoder, classifier",
     "onnx": "ONNX Runtime loop, INT8 file, batches of 32",
+    "against": "another version of the service",
 }
 
 
@@ -250,6 +282,9 @@ class Timed(BaseModel):
     passages: Literal["cold", "warm"]
     service_ms: float
     peers_ms: dict[str, float]
+    cpu_ms: dict[str, float] = Field(
+        default_factory=dict, description="Processor time of each service, in steps of 10 ms."
+    )
     steps_ms: dict[str, dict[str, float]]
     texts: dict[str, int]
 
@@ -263,6 +298,7 @@ class PeersReport(BaseModel):
     machine: dict[str, Any]
     busy_before: float
     service: dict[str, Any]
+    against: str | None = Field(None, description="The other version that took part.")
     scenario: str
     workers: int
     seed: int
@@ -271,19 +307,78 @@ class PeersReport(BaseModel):
     def times(self, name: str, passages: Passages) -> Percentiles | None:
         """Return one side's times on cold or warm samples; None if there are none."""
         chosen = [t for t in self.timed if t.passages == passages]
-        return percentiles(
-            [t.service_ms if name == "service" else t.peers_ms[name] for t in chosen]
-        )
+        if name == "service":
+            return percentiles([t.service_ms for t in chosen])
+        return percentiles([t.peers_ms[name] for t in chosen if name in t.peers_ms])
 
     def ratio(self, name: str, passages: Passages) -> float | None:
         """Return the service's p50 over a peer's p50 on the same samples."""
         ours, theirs = self.times("service", passages), self.times(name, passages)
         return ours.p50 / theirs.p50 if ours and theirs else None
 
+    def cpu(self, passages: Passages) -> CpuShare | None:
+        """Return both versions' processor time on the same samples; None if there is one only.
+
+        The interval is over draws of samples: 95 %.
+        """
+        pairs = [
+            (t.cpu_ms["service"], t.cpu_ms["against"])
+            for t in self.timed
+            if t.passages == passages and "against" in t.cpu_ms
+        ]
+        if not pairs:
+            return None
+        rng = random.Random(0)  # noqa: S311 - reproducible draws, no secret
+        drawn = sorted(_share(rng.choices(pairs, k=len(pairs))) for _ in range(DRAWS))
+        ours, theirs = (sum(part) / len(pairs) for part in zip(*pairs, strict=True))
+        edge = DRAWS // 40
+        return CpuShare(ours, theirs, ours / theirs, (drawn[edge], drawn[-1 - edge]))
+
+
+class CpuShare(NamedTuple):
+    """Two versions' mean milliseconds of processor time, and their ratio with its interval."""
+
+    ours: float
+    theirs: float
+    ratio: float
+    interval: tuple[float, float]
+
+
+def _share(pairs: Sequence[tuple[float, float]]) -> float:
+    ours, theirs = (sum(part) for part in zip(*pairs, strict=True))
+    return float(ours / max(theirs, 1e-9))
+
+
+def cpu_targets(report: PeersReport) -> list[Target]:
+    """Return the promises about an older version's processor time."""
+    found = []
+    for passages, limit in CPU_LIMITS.items():
+        share = report.cpu(passages)
+        if share is None or report.against != PROMISED_AGAINST or report.scenario != "rag":
+            continue
+        name = f"CPU time over that of version {PROMISED_AGAINST}"
+        met = share.ratio <= limit
+        where = f"{report.scenario}, {passages}"
+        found.append(Target(name, where, f"<= {limit}", f"{share.ratio:.2f}", met))
+    return found
+
+
+def cpu_rows(report: PeersReport) -> list[tuple[str, ...]]:
+    """Return a row per kind of passages: both versions' processor time and its ratio."""
+    rows: list[tuple[str, ...]] = []
+    for passages in CPU_LIMITS:
+        if (share := report.cpu(passages)) is not None:
+            low, high = share.interval
+            numbers = (f"{share.ours:.0f}", f"{share.theirs:.0f}", f"{share.ratio:.2f}")
+            rows.append((passages, *numbers, f"{low:.2f} to {high:.2f}"))
+    return rows
+
 
 def peers_targets(report: PeersReport) -> list[Target]:
     """Return the promises about the torch pipeline."""
-    found = []
+    found: list[Target] = []
+    if report.times("torch", "cold") is None and report.against is not None:
+        return found
     for passages, limit in LIMITS.items():
         name, where = "p50 over the torch pipeline's p50", f"{report.scenario}, {passages}"
         ratio = report.ratio("torch", passages)
@@ -312,8 +407,8 @@ def peers_rows(report: PeersReport) -> list[tuple[str, ...]]:
 
 def _work(name: str, texts: list[dict[str, int]]) -> str:
     """Return how much a peer had to read per sample, on average."""
-    if name == "service":
-        return "every detector of the default policy, over HTTP"
+    if name in ("service", "against"):
+        return "every detector of its default policy, over HTTP"
     means = {key: sum(t[key] for t in texts) / len(texts) for key in texts[0]}
     return ", ".join(f"{mean:.0f} {key}" for key, mean in means.items())
 
@@ -322,15 +417,19 @@ def peers_markdown(report: PeersReport, images: str) -> str:
     """Return the report for a page."""
     machine = report.machine
     samples = f"{len(report.timed) // 2} samples ({SCENARIOS[report.scenario].title})"
+    targets = [*peers_targets(report), *cpu_targets(report)]
     parts = [
         f"Measured {report.started} on {machine['cpu']}, {machine['cores']} cores: {samples}, each "
         f"with cold and then, with another answer, with warm passages. {report.workers} workers.",
         markdown_table(HEADINGS, peers_rows(report)),
         markdown_table(
             ("target", "samples", "limit", "found", ""),
-            [(t.name, t.where, t.limit, t.found, verdict(t.met)) for t in peers_targets(report)],
+            [(t.name, t.where, t.limit, t.found, verdict(t.met)) for t in targets],
         ),
     ]
+    if rows := cpu_rows(report):
+        parts.insert(2, f"Processor time beside version {report.against}, means:")
+        parts.insert(3, markdown_table(CPU_HEADINGS, rows))
     if (busy := busy_warning(report.busy_before)) is not None:
         parts.append(f"**Caution.** {busy}")
     return "\n\n".join([*parts, f"![{PLOT}]({images}/{PLOT})"])
@@ -365,7 +464,12 @@ def publish(report: PeersReport, json_file: Path | None, doc: Path | None) -> No
         for row in peers_rows(report):
             table.add_row(*row)
         out.print(table)
-        for target in peers_targets(report):
+        if rows := cpu_rows(report):
+            cpu = Table(*CPU_HEADINGS, title=f"processor time beside version {report.against}")
+            for row in rows:
+                cpu.add_row(*row)
+            out.print(cpu)
+        for target in [*peers_targets(report), *cpu_targets(report)]:
             found = f"{target.found} ({target.limit}) {shown(target.met)}"
             out.print(f"{target.where}: {target.name}: {found}")
     if doc is not None:

@@ -115,6 +115,7 @@ def serving(
     arguments: Sequence[str],
     cores: Collection[int] | None,
     environment: Mapping[str, str] | None = None,
+    guardrail: Path | None = None,
 ) -> Iterator[Server]:
     """Run `guardrail serve` on a free port until the block ends.
 
@@ -122,6 +123,7 @@ def serving(
         arguments: Further options of `guardrail serve`.
         cores: Where it may run; None leaves it to the system.
         environment: Variables of its own.
+        guardrail: The command of another installation; None: this one.
 
     Raises:
         MissingExtra: If psutil is not installed.
@@ -131,15 +133,9 @@ def serving(
         import psutil
     except ImportError as error:
         raise MissingExtra("psutil") from error
-    command = [
-        sys.executable,
-        "-m",
-        "guardrail_service.commands.main",
-        "serve",
-        "--port",
-        "0",
-        *arguments,
-    ]
+    own = [sys.executable, "-m", "guardrail_service.commands.main"]
+    command = [*(own if guardrail is None else [str(guardrail)]), "serve", "--port", "0"]
+    command += arguments
     with tempfile.TemporaryDirectory(prefix="guardrail-bench-") as folder:
         log = Path(folder) / "serve.log"
         # A file, not a pipe: a pipe that nobody empties stops the service, and log lines are

@@ -135,6 +135,8 @@ def _end_of_markup(text: str, at: int) -> int:
 
 def is_foreign(text: str) -> bool:
     """Return whether most of a text is in letters that no language with a Latin alphabet has."""
+    if text.isascii():
+        return False
     latin = foreign = 0
     for char in "".join(_words(text)):
         if not char.isalpha():

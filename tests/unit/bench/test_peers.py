@@ -17,6 +17,7 @@ from guardrail_bench.peers import (
     PeersReport,
     Timed,
     _peers,
+    cpu_targets,
     packed,
     peers_markdown,
     peers_plot,
@@ -97,6 +98,31 @@ def test_the_promises_are_a_quarter_warm_and_six_tenths_cold() -> None:
 def test_the_promises_are_about_typical_rag() -> None:
     """Another scenario neither keeps nor breaks them."""
     assert [t.met for t in peers_targets(report(scenario="chat"))] == [None, None]
+
+
+def beside(passages: str, service: float, older: float) -> Timed:
+    """Return a sample's times beside another version; nothing else took part."""
+    return Timed(
+        passages=passages,  # type: ignore[arg-type]
+        service_ms=service,
+        peers_ms={"against": older},
+        cpu_ms={"service": service, "against": older},
+        steps_ms={},
+        texts={"sentences": 60},
+    )
+
+
+def test_processor_time_is_compared_with_the_other_version() -> None:
+    """Sums, not medians: the clock of a process has steps of 10 ms. Only 0.1.0 was promised."""
+    times = (beside("cold", 50, 100), beside("cold", 90, 100), beside("warm", 90, 100))
+    found = report(timed=times, against="0.1.0")
+    share = found.cpu("cold")
+    assert share is not None
+    assert (share.ours, share.theirs, share.ratio, share.interval) == (70, 100, 0.7, (0.5, 0.9))
+    assert [(t.found, t.met) for t in cpu_targets(found)] == [("0.70", False), ("0.90", False)]
+    assert cpu_targets(report(timed=times, against="0.1.1")) == []
+    assert peers_targets(found) == []
+    assert "| cold | 70 | 100 | 0.70 | 0.50 to 0.90 |" in peers_markdown(found, "x")
 
 
 def test_the_page_shows_times_ratios_and_what_was_to_do(tmp_path: Path) -> None:

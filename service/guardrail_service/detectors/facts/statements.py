@@ -161,9 +161,10 @@ def contradicted(claim: ReadSentence, source: PassageFacts) -> Iterator[Contradi
 
 def _shares(claim: ReadSentence, one: ReadSentence) -> bool:
     """Return whether a word of one is the opposite of a word of the other."""
-    shared = len(claim.content & one.content)
-    turned = any(t.low in words.OPPOSITES for t in (*claim.tokens, *one.tokens))
-    return shared >= 1 and turned
+    if claim.content.isdisjoint(one.content):
+        return False
+    may_turn = (read for read in (claim, one) if "denial" in read.signals)
+    return any(t.low in words.OPPOSITES for read in may_turn for t in read.tokens)
 
 
 def _difference(part: Part, other: Part) -> str:

@@ -64,9 +64,10 @@ def read(text: str, start: int = 0, language: str = "") -> ReadSentence:
     return (_kept if len(text) <= KEPT_CHARS else _read)(text, start, language)
 
 
-KEPT_SENTENCES = 512
+KEPT_SENTENCES = 1_024
 KEPT_CHARS = 1_000
-"""Claims are compared one by one with the same passages; 512 of 25 words take about 4 MB."""
+"""Claims are compared one by one with the same passages, and passages repeat across requests; 1,024
+sentences of 25 words take about 8 MB."""
 
 
 def _read(text: str, start: int, language: str) -> ReadSentence:

@@ -27,7 +27,7 @@ for name in runtime demo dev grammar vendors litellm ray; do
 	pin --excludes without.txt "$name.in" --output-file "$name.txt" "$@"
 done
 pin --excludes without.txt --overrides despite.txt adapters.in --output-file adapters.txt "$@"
-for name in load browser databases pandas providers suites wheels; do
+for name in load browser databases pandas providers resolution suites wheels; do
 	pin "$name.in" --output-file "$name.txt" "$@"
 done
 pin --excludes without-gpu.txt export.in --output-file export.txt "$@"

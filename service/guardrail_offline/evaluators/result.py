@@ -81,7 +81,8 @@ class Result:
     @classmethod
     def without(cls, keys: Iterable[str], why: NoValue) -> Result:
         """Return a result in which no metric has a number, for one reason."""
-        return cls({key: Score(None, why) for key in keys})
+        missing = Score(None, why)
+        return cls(dict.fromkeys(keys, missing))
 
 
 def result_json(result: Result) -> dict[str, Any]:

@@ -117,6 +117,8 @@ class Memory:
         Texts that another thread is computing come last: by then they are most likely there, and
         where one is not, computing it twice is shorter than waiting.
         """
+        if (known := self._all_kept(texts)) is not None:
+            return known
         found: dict[str, RowResult] = {}
         left = list(dict.fromkeys(texts))
         while left:
@@ -124,6 +126,16 @@ class Memory:
             left.remove(text)
             found[text] = self.get(text, lambda text=text: compute(text))  # type: ignore[misc]
         return [found[text] for text in texts]
+
+    def _all_kept(self, texts: Sequence[str]) -> list[RowResult] | None:
+        """Return the outputs of several texts if all of them are here, else None."""
+        keys = list(map(_key, texts))
+        with self._lock:
+            if not all(key in self._kept for key in keys):
+                return None
+            for key in dict.fromkeys(keys):
+                self._find(key)
+            return [RowResult(self._kept[key], 0.0, 0.0) for key in keys]
 
     def stats(self) -> MemoryStats:
         """Return counts since the start and what is kept now."""

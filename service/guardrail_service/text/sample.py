@@ -270,7 +270,7 @@ class SegmentedSample:
     @cached_property
     def context_sentences(self) -> tuple[tuple[Sentence, ...], ...]:
         """Return each passage's sentences, very short ones merged into a neighbour."""
-        return tuple(_passage_sentences(passage.text) for passage in self.sample.contexts)
+        return tuple(passage_sentences(passage.text) for passage in self.sample.contexts)
 
     def answer_windows(self, role: Role) -> tuple[Window, ...]:
         """Return the answer's sentences as windows the role's model can read whole."""
@@ -375,7 +375,7 @@ def unverifiable(sample: SegmentedSample, role: Role, *parts: Part) -> str | Non
     return None
 
 
-def _passage_sentences(text: str) -> tuple[Sentence, ...]:
+def passage_sentences(text: str) -> tuple[Sentence, ...]:
     """Return a passage's sentences, very short ones merged into a neighbour."""
     return _known_sentences(text) if len(text) <= KEPT_CHARS else _cut(text)
 
@@ -391,7 +391,7 @@ def _cut(text: str) -> tuple[Sentence, ...]:
 
 
 def _windows(windower: Windower, text: str) -> tuple[Window, ...]:
-    return tuple(w for sentence in _passage_sentences(text) for w in windows(sentence, windower))
+    return tuple(w for sentence in passage_sentences(text) for w in windows(sentence, windower))
 
 
 _known_sentences = lru_cache(KEPT_PASSAGES)(_cut)

@@ -434,6 +434,8 @@ def _initials(text: str) -> str:
 
 
 def _items(expected: str, actual: str, question: str) -> AnswerMatch | None:
+    if min(len(_pieces(expected)), len(_pieces(actual))) < 2:
+        return None
     wanted, given = items_of(expected), items_of(actual)
     if len(wanted) < 2 or len(wanted) != len(given) or sorted(wanted) != sorted(given):
         return None
@@ -443,9 +445,13 @@ def _items(expected: str, actual: str, question: str) -> AnswerMatch | None:
 @lru_cache(maxsize=512)
 def items_of(text: str) -> tuple[tuple[str, ...], ...]:
     """Return the words of each item of a list: lines, or what commas and "and" keep apart."""
-    plain = encodable(text)
-    pieces = _BETWEEN_ITEMS.split(_BULLET.sub("", plain))
-    return tuple(found for piece in pieces if piece and (found := canonical(piece)))
+    return tuple(found for piece in _pieces(text) if (found := canonical(piece)))
+
+
+@lru_cache(maxsize=512)
+def _pieces(text: str) -> tuple[str, ...]:
+    """Return what commas, lines and "and" keep apart, with words or without."""
+    return tuple(filter(None, _BETWEEN_ITEMS.split(_BULLET.sub("", encodable(text)))))
 
 
 def _same_words(expected: str, actual: str, question: str) -> AnswerMatch | None:

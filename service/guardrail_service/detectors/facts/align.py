@@ -65,6 +65,21 @@ class PassageFacts:
             for fact in one.facts
         ]
 
+    @cached_property
+    def signals(self) -> frozenset[str]:
+        """Return the signals of all passage sentences."""
+        return frozenset[str]().union(*(one.signals for _, one in self.sentences))
+
+    @cached_property
+    def bases(self) -> list[Fact]:
+        """Return the amounts that others are told for: "per 100 g"."""
+        return [
+            held.fact
+            for held in self.held
+            if held.fact.token
+            and held.read.tokens[held.fact.token - 1].low in ("per", "for", "serves")
+        ]
+
     def agreeing(self, fact: Fact) -> list[Held]:
         """Return the passage facts that may be one value with a claim's."""
         found = [held for held in in_time(self.comparable(fact)) if agrees(fact, held.fact)]

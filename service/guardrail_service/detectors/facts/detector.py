@@ -6,6 +6,7 @@ Each fact of a claim is supported, contradicted or not mentioned by the passages
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
@@ -56,7 +57,7 @@ from guardrail_service.detectors.registry import (
 from guardrail_service.detectors.shared.remedies import STAY_WITH_PASSAGES
 from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.cached import cached_property
-from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.sample import SegmentedSample, passage_sentences
 from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Coverage, Direction, Evidence, Outcome, RowOutput, Span
 
@@ -157,12 +158,11 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     asked = sample.sample.question or ""
     code = _language(sample)
     is_told = not code or code in LATIN
-    claims, question, *passages = read_all(
-        pieces, [Sentence(0, len(asked), asked)], *sample.context_sentences, language=code
-    )
-    source = PassageFacts(passages, question[0] if asked else None)
-    told = frozenset().union(*(one.signals for part in passages for one in part))
-    shares = _shares_of_bases([*claims, *([question[0]] if asked else [])], source)
+    (claims,) = read_all(pieces, language=code)
+    texts = tuple(passage.text for passage in sample.sample.contexts)
+    source = (_kept if sum(map(len, texts)) <= KEPT_CHARS else _source)(texts, asked, code)
+    told = source.signals
+    shares = _shares_of_bases([*claims, *([source.question] if source.question else [])], source)
     found: list[FactVerdict] = []
     before: list[ReadSentence] = []
     for claim in claims:
@@ -177,6 +177,19 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     if any("order" in one.signals for one in claims):
         found += [_whole(one.claim, "order", one.place) for one in disorders(claims, source)]
     return found
+
+
+def _source(texts: tuple[str, ...], asked: str, language: str) -> PassageFacts:
+    """Return what passages and a question hold, "" for none."""
+    question, *passages = read_all(
+        [Sentence(0, len(asked), asked)], *map(passage_sentences, texts), language=language
+    )
+    return PassageFacts(passages, question[0] if asked else None)
+
+
+KEPT_SOURCES, KEPT_CHARS = 16, 10_000
+"""Evaluators ask about claims one by one, and about several answers to one question."""
+_kept = lru_cache(KEPT_SOURCES)(_source)
 
 
 def _whole(claim: ReadSentence, kind: str, place: Place) -> FactVerdict:
@@ -197,16 +210,10 @@ def _shares_of_bases(
     said: Sequence[ReadSentence], source: PassageFacts
 ) -> list[tuple[float, float, str]]:
     """Return what portions answer and question speak of, as shares of the passages' "per 100 g"."""
-    bases = [
-        fact
-        for _, one in source.sentences
-        for fact in one.facts
-        if fact.token and one.tokens[fact.token - 1].low in ("per", "for", "serves")
-    ]
-    if not bases:
+    if not source.bases:
         return []
     asked = [fact for one in said for fact in one.facts if fact.kind in ("measure", "number")]
-    return portions(asked, bases)
+    return portions(asked, source.bases)
 
 
 def _statements(claim: ReadSentence, source: PassageFacts) -> list[FactVerdict]:

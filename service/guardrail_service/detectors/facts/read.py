@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any, TypeVar
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import (
@@ -29,6 +30,7 @@ from guardrail_service.detectors.facts.languages import Token, in_language, with
 from guardrail_service.text.budget import check_time
 from guardrail_service.text.segmentation.sentences import Sentence
 
+T = TypeVar("T")
 _CLAUSE = frozenset(';:()[]|!?"–—')
 
 
@@ -57,6 +59,19 @@ class ReadSentence:
     numbers: frozenset[float]
     content: frozenset[str] = field(default_factory=frozenset)
     signals: frozenset[str] = frozenset()
+    _known: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def once(self, key: str, compute: Callable[[ReadSentence], T]) -> T:
+        """Return what `compute` gave the first time: a sentence is compared with many others."""
+        if key not in self._known:
+            self._known[key] = compute(self)
+        known: T = self._known[key]
+        return known
+
+    @property
+    def lows(self) -> frozenset[str]:
+        """Return its words and signs in small letters."""
+        return self.once("lows", _lows)
 
 
 def read(text: str, start: int = 0, language: str = "") -> ReadSentence:
@@ -67,7 +82,7 @@ def read(text: str, start: int = 0, language: str = "") -> ReadSentence:
 KEPT_SENTENCES = 1_024
 KEPT_CHARS = 1_000
 """Claims are compared one by one with the same passages, and passages repeat across requests; 1,024
-sentences of 25 words take about 8 MB."""
+sentences of 25 words take about 8 MB, and more with what is worked out of them."""
 
 
 def _read(text: str, start: int, language: str) -> ReadSentence:
@@ -88,6 +103,10 @@ def _read(text: str, start: int, language: str) -> ReadSentence:
 
 
 _kept = lru_cache(KEPT_SENTENCES)(_read)
+
+
+def _lows(one: ReadSentence) -> frozenset[str]:
+    return frozenset(token.low for token in one.tokens)
 
 
 def _signals(tokens: Sequence[Token]) -> frozenset[str]:

@@ -70,8 +70,12 @@ def _verb(stem: str) -> str:
     return words.SAME_DEED.get(stem, stem)
 
 
-def _names(read: ReadSentence) -> list[tuple[int, int]]:
+def _names(read: ReadSentence) -> Sequence[tuple[int, int]]:
     """Return the runs of capitalised words as tokens [first, last)."""
+    return read.once("names", _runs_of_capitals)
+
+
+def _runs_of_capitals(read: ReadSentence) -> Sequence[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for at, token in enumerate(read.tokens):
         if token.kind != "w" or not token.text[0].isupper() or token.low in _NO_NAMES:
@@ -129,6 +133,10 @@ def _deeds(read: ReadSentence) -> Iterator[Deed]:
         yield Deed(whom, verb, who) if passive else Deed(who, verb, whom)
 
 
+def _all_deeds(read: ReadSentence) -> tuple[Deed, ...]:
+    return tuple(_deeds(read))
+
+
 def misattributed(
     claim: ReadSentence, source: PassageFacts, language: str = ""
 ) -> Misattributed | None:
@@ -140,14 +148,14 @@ def misattributed(
         language: Its code of two letters where it is not English. There a name of two words that
             no passage has is compared, too: no model judges it.
     """
-    own = list(_deeds(claim))
+    own = claim.once("deeds", _all_deeds)
     wrong: Misattributed | None = None
     for context, one in source.sentences:
         if not own or len(claim.content & one.content) < _LEAST:
             continue
         check_time()
         for ours in own:
-            for theirs in _deeds(one):
+            for theirs in one.once("deeds", _all_deeds):
                 if ours.what != theirs.what:
                     continue
                 straight = bool(ours.who & theirs.who), bool(ours.whom & theirs.whom)
@@ -271,12 +279,20 @@ def _has(
 
 
 def _plain(read: ReadSentence) -> bool:
-    lows = {token.low for token in read.tokens}
-    return lows.isdisjoint(words.NEGATORS | words.CONTRACTED | {"?", "if", "or", "|"})
+    return read.lows.isdisjoint(words.NEGATORS | words.CONTRACTED | {"?", "if", "or", "|"})
 
 
-def _said(read: ReadSentence, context: int) -> Iterator[_Said]:
-    """Yield each name of a sentence with what its clause says besides."""
+def _said(read: ReadSentence, context: int) -> tuple[_Said, ...]:
+    """Return each name of a sentence with what its clause says besides."""
+    found = read.once("said", _said_of_names)
+    return tuple(one._replace(context=context) for one in found) if context else found
+
+
+def _said_of_names(read: ReadSentence) -> tuple[_Said, ...]:
+    return tuple(_clauses_of_names(read))
+
+
+def _clauses_of_names(read: ReadSentence) -> Iterator[_Said]:
     for start, end in _names(read):
         clause = read.clauses[start]
         name = _stems(read, start, end)
@@ -288,7 +304,7 @@ def _said(read: ReadSentence, context: int) -> Iterator[_Said]:
         )
         behind = read.tokens[end].text if end < len(read.tokens) else ""
         if name and behind != "-":
-            yield _Said(name, place, rest, read, context, (start, end))
+            yield _Said(name, place, rest, read, 0, (start, end))
 
 
 def _position(read: ReadSentence, start: int) -> tuple[str, int]:
@@ -463,6 +479,10 @@ def _speaks_of_it_apart(ours: _Said, one: ReadSentence, best: _Said) -> bool:
 
 def _named(read: ReadSentence) -> Stems:
     """Return the stems of all names of a sentence."""
+    return read.once("named", _stems_of_names)
+
+
+def _stems_of_names(read: ReadSentence) -> Stems:
     return frozenset().union(*(_stems(read, *run) for run in _names(read)))
 
 

@@ -32,6 +32,8 @@ class Part(NamedTuple):
     is_open: bool
     placed: frozenset[str]
     amount: tuple[float, str] | None
+    first: str = ""
+    """Its first word."""
 
     def place(self, context: int) -> Place:
         """Return where it stands in a passage."""
@@ -50,6 +52,10 @@ class ContradictedStatement(NamedTuple):
 
 def parts(read: ReadSentence) -> tuple[Part, ...]:
     """Return a sentence's clauses; a clause of a word or two belongs to the one before."""
+    return read.once("parts", _parts)
+
+
+def _parts(read: ReadSentence) -> tuple[Part, ...]:
     cuts = [0]
     for at, token in enumerate(read.tokens):
         if token.text in _BREAKS or token.low in _LINKS:
@@ -108,10 +114,12 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
         and not any(_next(tokens, at) for at in range(denied_at, len(tokens)))
     ):
         is_open = True  # "The party shall not,"
-    if denials and (tokens[-1].low in _ANEW | _UNFINISHED or tokens[0].low == "why"):
+    if denials and (tokens[-1].low in _OPEN_ENDS or tokens[0].low == "why"):
         is_open = True  # "no information that (a) ..."
     amount = amounts[0] if len(amounts) == 1 else None
-    return Part(read, tokens, frozenset(content), denials, is_open, frozenset(placed), amount)
+    first = next((t.low for t in tokens if t.kind == "w"), "")
+    said = frozenset(content)
+    return Part(read, tokens, said, denials, is_open, frozenset(placed), amount, first)
 
 
 def _is_prefix(tokens: Sequence[Token], place: int) -> bool:
@@ -139,6 +147,7 @@ def _next(tokens: Sequence[Token], place: int) -> str:
 def contradicted(claim: ReadSentence, source: PassageFacts) -> Iterator[ContradictedStatement]:
     """Yield the clauses of a claim that a passage contradicts."""
     own = parts(claim)
+    is_firm, is_total = claim.once("firm", _is_firm), claim.once("total", _is_total)
     for context, one in source.sentences:
         if len(claim.content & one.content) < _LEAST and not _shares(claim, one):
             continue
@@ -152,7 +161,11 @@ def contradicted(claim: ReadSentence, source: PassageFacts) -> Iterator[Contradi
                     yield ContradictedStatement(
                         claim.start + start, claim.start + end, kind, other.place(context)
                     )
-        for kind in (_excepted(claim, one), _excluded(claim, one)):
+        found = (
+            _excepted(claim, one) if is_total else "",
+            _excluded(claim, one) if is_firm else "",
+        )
+        for kind in found:
             if kind:
                 place = Place(context, one.start, one.start + len(one.text))
                 end = claim.start + len(claim.text)
@@ -211,8 +224,7 @@ _FURTHER = 6
 
 def _speak_of_others(part: Part, other: Part) -> bool:
     """Return whether two clauses begin with "I" and "you"."""
-    pronouns = [next((t.low for t in one.tokens if t.kind == "w"), "") for one in (part, other)]
-    return pronouns[0] != pronouns[1] and set(pronouns) <= _PERSONS
+    return part.first != other.first and part.first in _PERSONS and other.first in _PERSONS
 
 
 _PERSONS = frozenset(("i", "you", "we"))
@@ -276,14 +288,13 @@ _ANEW = words.listed("it they he she this that these those which who")
 
 
 _BEHIND_NO = words.listed(". , : you i we it the that this they there he she")
-_UNFINISHED = words.listed("include includes mean means :")
+_OPEN_ENDS = _ANEW | words.listed("include includes mean means :")
 _WITHOUT_SUBJECT = words.listed("is are was were has had will would could should")
 
 
 def _begins_anew(part: Part) -> bool:
     """Return whether a clause leaves its subject to another one."""
-    first = next((t.low for t in part.tokens if t.kind == "w"), "")
-    return first in _ANEW or first in _WITHOUT_SUBJECT
+    return part.first in _ANEW or part.first in _WITHOUT_SUBJECT
 
 
 def _said_elsewhere(part: Part, other: Part, source: PassageFacts) -> bool:
@@ -305,8 +316,8 @@ _EXCEPT = frozenset(("except", "unless", "excepted", "excluding"))
 _UNIVERSAL = frozenset(("all", "every", "both", "each", "everyone", "always", "any"))
 
 
-def _excepted(claim: ReadSentence, one: ReadSentence) -> str:
-    """Return "quantifier" if a claim allows of no exception where a passage names one."""
+def _is_total(claim: ReadSentence) -> bool:
+    """Return whether a claim allows of no exception."""
     lows = [token.low for token in claim.tokens]
     firm = any(
         tuple(lows[at : at + len(phrase)]) == phrase
@@ -314,9 +325,12 @@ def _excepted(claim: ReadSentence, one: ReadSentence) -> str:
         if phrase[0] in lows
         for at in range(len(lows))
     )
-    if not firm or not _EXCEPT.isdisjoint(lows) or claim.tokens[-1].text == "?":
-        return ""
-    if _EXCEPT.isdisjoint(token.low for token in one.tokens):
+    return firm and _EXCEPT.isdisjoint(lows) and claim.tokens[-1].text != "?"
+
+
+def _excepted(claim: ReadSentence, one: ReadSentence) -> str:
+    """Return "quantifier" if a passage names an exception to a claim that allows of none."""
+    if _EXCEPT.isdisjoint(one.lows):
         return ""
     return "quantifier" if len(claim.content & one.content) >= _LEAST else ""
 
@@ -326,17 +340,17 @@ def _excluded(claim: ReadSentence, one: ReadSentence) -> str:
 
     "Quantifier" if it says so of all of them.
     """
-    lows = [token.low for token in one.tokens]
-    at, size = next(((k, n) for k in range(len(lows)) if (n := _leaves_out(lows, k))), (0, 0))
-    if not size or claim.tokens[-1].text == "?" or not _is_firm(claim):
+    at, size = one.once("exclusion", _exclusion)
+    if not size:
         return ""
+    lows = [token.low for token in one.tokens]
     end = next((k for k in range(at + size, len(lows)) if lows[k] in _BREAKS or lows[k] == "."), -1)
     main = frozenset(one.stems[:at]) - {""}
     left_out = frozenset(one.stems[at + size : end]) - main - {""}
     shared = claim.content & main
     if not left_out or len(shared) < _LEAST:
         return ""
-    said = {token.low for token in claim.tokens}
+    said = claim.lows
     if words.PLACED & set(lows[at:end]) != words.PLACED & said - set(lows[:at]):
         return ""
     if left_out <= claim.content:
@@ -347,6 +361,12 @@ def _excluded(claim: ReadSentence, one: ReadSentence) -> str:
 
 
 _INFIRM = words.listed("if unless whether except excluding although but only hardly without nor")
+
+
+def _exclusion(one: ReadSentence) -> tuple[int, int]:
+    """Return where a sentence begins to exclude something, and in how many tokens; or 0, 0."""
+    lows = [token.low for token in one.tokens]
+    return next(((k, n) for k in range(len(lows)) if (n := _leaves_out(lows, k))), (0, 0))
 
 
 def _leaves_out(lows: Sequence[str], at: int) -> int:
@@ -374,6 +394,10 @@ _PREPOSITIONS = words.listed("by in on at for with to from during under")
 
 
 def _is_firm(claim: ReadSentence) -> bool:
-    """Return whether a claim denies nothing and makes no exception."""
+    """Return whether a claim denies nothing, makes no exception and does not ask."""
     lows = {token.low.replace("\u2019", "'") for token in claim.tokens}
-    return lows.isdisjoint(words.NEGATORS | words.CONTRACTED | _INFIRM)
+    return (
+        claim.tokens[-1:] != ()
+        and claim.tokens[-1].text != "?"
+        and lows.isdisjoint(words.NEGATORS | words.CONTRACTED | _INFIRM)
+    )

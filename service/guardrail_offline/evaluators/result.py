@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from guardrail_service.types import NoValue, State
@@ -121,5 +122,10 @@ def json_number(value: float | None) -> float | str | None:
 def score_from_json(value: float | str | None, why: Mapping[str, Any]) -> Score:
     """Return a value that was written as JSON, or what its row says about its absence."""
     if value is None:
-        return Score.missing(State(why["state"]), why["reason"])
+        return _known_missing(why["state"], why["reason"])
     return Score(float(value))
+
+
+@lru_cache(maxsize=256)
+def _known_missing(state: str, reason: str) -> Score:
+    return Score.missing(State(state), reason)

@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from threading import Lock
 from typing import NamedTuple
 
+import numpy as np
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from guardrail_service.text.budget import in_time
@@ -286,7 +287,7 @@ def _read_model() -> LanguageIdentifier:
     keep = [i for i, code in enumerate(full.nb_classes) if _is_wanted(code)]
     # Built anew: set_languages() would keep the table of all languages beside the smaller one.
     return LanguageIdentifier(
-        full.nb_ptc[:, keep],
+        np.take(full.nb_ptc, keep, axis=1),  # row by row in memory: a text reads some rows
         full.nb_pc[keep],
         [full.nb_classes[i] for i in keep],
         full.tk_nextmove,

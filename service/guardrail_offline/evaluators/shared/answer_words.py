@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
 import re2
@@ -35,8 +36,11 @@ def squad_words(text: str) -> list[str]:
         P. Rajpurkar et al., "SQuAD", 2016, evaluate-v1.1.py; P. Lewis et al., "MLQA", 2020,
         `mixed_segmentation`.
     """
-    kept = "".join(c for c in text.lower() if not _is_punctuation(c))
-    spaced = _SIGN.sub(r" \g<0> ", encodable(kept)) if has_signs(kept) else kept
+    if text.isascii():
+        spaced = text.lower().translate(_ASCII_PUNCTUATION)
+    else:
+        kept = "".join(c for c in text.lower() if not _is_punctuation(c))
+        spaced = _SIGN.sub(r" \g<0> ", encodable(kept)) if has_signs(kept) else kept
     return [word for word in spaced.split() if word not in _ARTICLES]
 
 
@@ -44,6 +48,9 @@ def _is_punctuation(character: str) -> bool:
     if character.isascii():
         return character.isprintable() and not character.isalnum() and character != " "
     return unicodedata.category(character).startswith("P")
+
+
+_ASCII_PUNCTUATION = {code: None for code in range(128) if _is_punctuation(chr(code))}
 
 
 @lru_cache(maxsize=512)
@@ -54,12 +61,27 @@ def words(text: str) -> tuple[str, ...]:
     sign of "$5" and of "5 %". Case, punctuation and English articles go; "U.S." is one word.
     """
     plain = encodable(unicodedata.normalize("NFKC", text)).casefold().replace("\u2019", "'")
-    plain = _INITIALS.sub(lambda found: found[0].replace(".", ""), plain)
-    cut = []
+    if plain.count(".") > 1:
+        plain = _INITIALS.sub(lambda found: found[0].replace(".", ""), plain)
+    cut: list[str] = []
+    for piece in plain.split() if plain.isascii() else [plain]:
+        if piece.isascii() and piece.isalpha():
+            cut.append(piece)
+        elif piece[-1] in _CLOSING and piece.isascii() and piece[:-1].isalpha():
+            cut.append(piece[:-1])
+        else:
+            cut += _words_of(piece)
+    return tuple(word for word in cut if word not in _ARTICLES)
+
+
+_CLOSING = frozenset(".,;:!?)\"'")
+
+
+def _words_of(plain: str) -> Iterator[str]:
+    """Yield the words of a text in small letters, or of a part of it between blanks."""
     for found in _WORD.finditer(plain):
         word, start = found[0], found.start()
         before = plain[start - 2 : start - 1] if start > 1 else ""
         if word[0].isdigit() and plain[start - 1 : start] in _MINUS and not before.isalnum():
             word = "-" + word
-        cut.append(word)
-    return tuple(word for word in cut if word not in _ARTICLES)
+        yield word

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from functools import lru_cache
 
 CHRF_ORDER, CHRF_BETA = 6, 2.0
 """M. Popović, "chrF: character n-gram F-score", 2015, and sacrebleu's defaults (chrF2)."""
+
+
+_KEPT_RUNS = 32
+"""The answers to one question are compared with the same expected one."""
 
 
 def edit_distance(left: str, right: str) -> int:
@@ -91,5 +96,7 @@ def chrf(expected: str, actual: str) -> float:
     return (1 + weight) * precision * recall / (weight * precision + recall)
 
 
+@lru_cache(_KEPT_RUNS)
 def _runs(text: str, order: int) -> Counter[str]:
+    """Return how often each run stands in a text; nobody may write to it."""
     return Counter(text[at : at + order] for at in range(len(text) - order + 1))

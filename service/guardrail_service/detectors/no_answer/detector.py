@@ -128,6 +128,8 @@ def _any(alternatives: Iterable[str]) -> Any:
     return re2.compile(joined.replace("…", "((?: .*)?)").replace("§", "(.*)"), options)
 
 
+_KEPT_CLAUSES = 256
+"""An answer's clauses are looked at for abstention and again for claims."""
 _CHUNK = 20
 """Phrases in one automaton; RE2 gives each 8 MiB and is ten times slower where they do not do."""
 
@@ -140,9 +142,13 @@ class _Phrases:
             _any(alternatives[start : start + _CHUNK])
             for start in range(0, len(alternatives), _CHUNK)
         ]
+        self._kept = lru_cache(_KEPT_CLAUSES)(self._found)
 
     def fullmatch(self, clause: str) -> Any:
         """Return the match of the first chunk that has one, or None."""
+        return (self._kept if len(clause) <= MAX_CLAUSE_CHARS else self._found)(clause)
+
+    def _found(self, clause: str) -> Any:
         found = (chunk.fullmatch(clause) for chunk in self._chunks)
         return next((match for match in found if match is not None), None)
 
@@ -171,9 +177,9 @@ _BREAK = re2.compile(
     r"ma|però|mas|porém|maar|echter|omdat)\s"
 )
 _READ_AS = (
-    (re2.compile(r"\b(i|we|i can|we can|i could|i'd|i would) only\b"), r"\1 just"),
-    (re2.compile(r"\b(nie|czy) ma\b"), r"\1 jest"),
-    (re2.compile(r"\b(em|há|tem|tiver) mais\b"), r"\1 outra"),
+    (" only", re2.compile(r"\b(i|we|i can|we can|i could|i'd|i would) only\b"), r"\1 just"),
+    (" ma", re2.compile(r"\b(nie|czy) ma\b"), r"\1 jest"),
+    (" mais", re2.compile(r"\b(em|há|tem|tiver) mais\b"), r"\1 outra"),
 )
 """Words that begin another clause elsewhere ("only", Italian "ma", French "mais") and not here."""
 _EMBEDDED = _any(
@@ -390,8 +396,9 @@ def _joined_clauses(text: str) -> Iterator[str]:
 
 
 def _unbroken(text: str) -> str:
-    for words, other in _READ_AS:
-        text = words.sub(other, text)
+    for part, words, other in _READ_AS:
+        if part in text:
+            text = words.sub(other, text)
     return text
 
 

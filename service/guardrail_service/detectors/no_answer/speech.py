@@ -77,8 +77,9 @@ def _all(words: Sequence[str]) -> list[str]:
 def _spelled_out(clause: str) -> str:
     """Return a clause without contractions and without clauses that only name a source."""
     text = clause
-    for short, long in _SHORT_FORMS:
-        text = short.sub(long, text)
+    if "'" in text or "cannot" in text:
+        for short, long in _SHORT_FORMS:
+            text = short.sub(long, text)
     for where, instead in _OF_SOURCES:
         text = where.sub(instead, text)
     return " ".join(text.split())

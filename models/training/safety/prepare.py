@@ -48,16 +48,20 @@ class Reader:
 
     def sentences(self, text: str) -> list[str]:
         """Return a text's windows as the model reads them, repeated ones once."""
+        found = merge_short(split_sentences(text), text)
+        return list(dict.fromkeys(piece for one in found for piece in self.pieces(one.text)))
+
+    def pieces(self, text: str) -> list[str]:
+        """Return a text in as few windows as the model reads, disguises undone, in order."""
         found = []
-        for sentence in merge_short(split_sentences(text), text):
-            for window in windows(sentence, self.tokenizer):
-                plain = undisguised(window.text, self.is_word)
-                if plain == window.text:
-                    found.append(plain)
-                else:
-                    again = windows(Sentence(0, len(plain), plain), self.tokenizer)
-                    found += [piece.text for piece in again]
-        return list(dict.fromkeys(found))
+        for window in windows(Sentence(0, len(text), text), self.tokenizer):
+            plain = undisguised(window.text, self.is_word)
+            if plain == window.text:
+                found.append(plain)
+            else:
+                again = windows(Sentence(0, len(plain), plain), self.tokenizer)
+                found += [piece.text for piece in again]
+        return found
 
     def ids(self, sentence: str, most: int = MAX_ROW) -> list[int]:
         """Return a sentence's tokens, cut to `most`."""

@@ -12,7 +12,7 @@ from guardrail_offline.datasets.cases import Case, Lab
 from guardrail_offline.datasets.h2o_labs import lab_json, read_json
 from guardrail_offline.evaluators.catalogue import CATALOGUE, EvaluatorSpec
 from guardrail_offline.evaluators.configured import Configured, configure
-from guardrail_offline.h2o_client.client_folder import ClientFolder
+from guardrail_offline.h2o_client.client_folder import ClientFolder, KeptObject, KeptObjects
 from guardrail_offline.h2o_client.client_work import OPEN, ClientWork, EvaluationFailed
 from guardrail_offline.hosts.asking import Journal, ask_cases
 from guardrail_offline.hosts.opening import HostChoice
@@ -72,21 +72,12 @@ class AskedHost:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(KeptObject):
     """A run of evaluators over a lab, which fills by itself: H2O's leaderboard or dashboard.
 
     It is kept in the client's folder. When the process that runs it is gone, whoever waits for it
     goes on; answers that a host has given already are not asked again.
     """
-
-    key: str
-    pack: str = field(repr=False, compare=False)
-    _folder: ClientFolder = field(repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        """Return what it is called."""
-        return str(self._record["name"])
 
     @property
     def finished(self) -> bool:
@@ -143,10 +134,6 @@ class Evaluation:
     @property
     def _place(self) -> Path:
         return self._folder.place(self.key)
-
-    @property
-    def _record(self) -> dict[str, Any]:
-        return self._folder.get(self.key)
 
     def _work(self) -> None:
         record = self._record
@@ -224,25 +211,13 @@ def begin(
 
 
 @dataclass(frozen=True)
-class _Evaluations:
+class _Evaluations(KeptObjects[Evaluation]):
     """The evaluations of a client."""
 
-    _folder: ClientFolder
-    _pack: str
+    _kind = "evaluation"
 
-    def get(self, key: str) -> Evaluation:
-        """Return an evaluation; KeyError if there is none with this key."""
-        if not key.startswith("evaluation-"):
-            raise KeyError(key)
-        return Evaluation(self._folder.get(key)["key"], self._pack, self._folder)
-
-    def list(self) -> list[Evaluation]:
-        """Return all evaluations, in the order they were made."""
-        return [self.get(found["key"]) for found in self._folder.all("evaluation")]
-
-    def delete(self, key: str) -> None:
-        """Take an evaluation away; KeyError if there is none with this key."""
-        self.get(key).delete()
+    def _opened(self, record: Mapping[str, Any]) -> Evaluation:
+        return Evaluation(record["key"], self._pack, self._folder)
 
 
 def _boards(lab: Lab, chosen: Sequence[Configured], pack: str) -> list[dict[str, Any]]:

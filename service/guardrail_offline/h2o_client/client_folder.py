@@ -15,11 +15,13 @@ import logging
 import shutil
 import tempfile
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from guardrail_offline.runs.shards import whole_file
 from guardrail_service.errors import ConfigurationError
@@ -180,6 +182,68 @@ class ClientFolder:
             found = "nothing"
         if found != FORMAT:
             raise ConfigurationError(str(head), f"format {found!r:.40}", f"format {FORMAT}")
+
+
+class Deletable(Protocol):
+    """An object that can be taken away."""
+
+    def delete(self) -> None:
+        """Take it away for good."""
+        ...
+
+
+T = TypeVar("T", bound=Deletable)
+
+
+@dataclass(frozen=True)
+class KeptObject:
+    """An object of a client. Attributes are read from the folder: other processes change them."""
+
+    key: str
+    pack: str = field(repr=False, compare=False)
+    _folder: ClientFolder = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """Return what it is called."""
+        return str(self._record["name"])
+
+    @property
+    def description(self) -> str:
+        """Return what it is for."""
+        return str(self._record["description"])
+
+    @property
+    def _record(self) -> dict[str, Any]:
+        return self._folder.get(self.key)
+
+
+@dataclass(frozen=True)
+class KeptObjects(ABC, Generic[T]):
+    """The objects of one kind that a client keeps."""
+
+    _kind: ClassVar[Kind]
+
+    _folder: ClientFolder
+    _pack: str
+
+    @abstractmethod
+    def _opened(self, record: Mapping[str, Any]) -> T:
+        """Return the object of a record."""
+
+    def get(self, key: str) -> T:
+        """Return an object; KeyError if there is none of this kind with this key."""
+        if not key.startswith(f"{self._kind}-"):
+            raise KeyError(key)
+        return self._opened(self._folder.get(key))
+
+    def list(self) -> list[T]:
+        """Return all, in the order they were made."""
+        return [self._opened(record) for record in self._folder.all(self._kind)]
+
+    def delete(self, key: str) -> None:
+        """Take an object away; KeyError if there is none with this key."""
+        self.get(key).delete()
 
 
 def moment(record: Mapping[str, Any], name: str) -> datetime:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from guardrail_offline.datasets.cases import (
 from guardrail_offline.datasets.columns import RowPlace, case_of
 from guardrail_offline.datasets.h2o_labs import lab_json, lab_of_json
 from guardrail_offline.h2o_client.client_evaluations import Evaluation, EvaluatorsGiven, begin
-from guardrail_offline.h2o_client.client_folder import ClientFolder
+from guardrail_offline.h2o_client.client_folder import KeptObject, KeptObjects
 from guardrail_service.types import Passage
 
 
@@ -115,24 +115,10 @@ class LabModel:
 
 
 @dataclass(frozen=True)
-class TestLab:
+class TestLab(KeptObject):
     """Cases with answers that were computed elsewhere. Made by `Client().test_labs`."""
 
     __test__ = False  # the name is H2O's; it is no test of pytest's
-
-    key: str
-    pack: str = field(repr=False, compare=False)
-    _folder: ClientFolder = field(repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        """Return what it is called."""
-        return str(self._record["name"])
-
-    @property
-    def description(self) -> str:
-        """Return what it is for."""
-        return str(self._record["description"])
 
     @property
     def models(self) -> list[LabModel]:
@@ -220,10 +206,6 @@ class TestLab:
         """Take the lab away with its cases."""
         self._folder.delete(self.key)
 
-    @property
-    def _record(self) -> dict[str, Any]:
-        return self._folder.get(self.key)
-
 
 def lab_of_text(text: str) -> Lab:
     """Return a test lab in H2O's JSON.
@@ -241,30 +223,18 @@ def _keyed(case: Case, number: int) -> Case:
 
 
 @dataclass(frozen=True)
-class _TestLabs:
+class _TestLabs(KeptObjects[TestLab]):
     """The test labs of a client."""
 
-    _folder: ClientFolder
-    _pack: str
+    _kind = "lab"
 
     def create(self, name: str, description: str = "") -> TestLab:
         """Return an empty lab."""
         record = {"name": name, "description": description or "", "models": [], "made": 0}
         return TestLab(self._folder.add("lab", record)["key"], self._pack, self._folder)
 
-    def get(self, key: str) -> TestLab:
-        """Return a lab; KeyError if there is none with this key."""
-        if not key.startswith("lab-"):
-            raise KeyError(key)
-        return TestLab(self._folder.get(key)["key"], self._pack, self._folder)
-
-    def list(self) -> list[TestLab]:
-        """Return all labs, in the order they were made."""
-        return [self.get(found["key"]) for found in self._folder.all("lab")]
-
-    def delete(self, key: str) -> None:
-        """Take a lab away; KeyError if there is none with this key."""
-        self.get(key).delete()
+    def _opened(self, record: Mapping[str, Any]) -> TestLab:
+        return TestLab(record["key"], self._pack, self._folder)
 
     def import_test_lab(self, test_lab: str) -> TestLab:
         """Return a new lab with the models and cases of one in H2O's JSON.

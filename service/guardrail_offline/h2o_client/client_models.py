@@ -18,7 +18,7 @@ from guardrail_offline.h2o_client.client_evaluations import (
     EvaluatorsGiven,
     begin,
 )
-from guardrail_offline.h2o_client.client_folder import LOG, ClientFolder, moment
+from guardrail_offline.h2o_client.client_folder import LOG, ClientFolder, KeptObjects, moment
 from guardrail_offline.h2o_client.client_generation import with_passages
 from guardrail_offline.h2o_client.client_labs import lab_of_text
 from guardrail_offline.h2o_client.client_tests import Test
@@ -200,11 +200,10 @@ class ModelHost:
 
 
 @dataclass(frozen=True)
-class _Models:
+class _Models(KeptObjects[ModelHost]):
     """The hosts of a client."""
 
-    _folder: ClientFolder
-    _pack: str
+    _kind = "model"
 
     def create_model(
         self,
@@ -269,9 +268,7 @@ class _Models:
     ) -> ModelHost:
         """Keep an h2oGPT, asked over its OpenAI-compatible API."""
         key = _variable("api_key", api_key, "H2OGPT_API_KEY")
-        return self.create_model(
-            name, _under(url, "/v1"), description, False, key, (), model_parameters
-        )
+        return self._compatible(name, url, description, key, model_parameters)
 
     def create_h2o_llmops_model(
         self,
@@ -283,9 +280,19 @@ class _Models:
     ) -> ModelHost:
         """Keep a deployment of H2O LLMOps."""
         key = _variable("api_key", api_key, "H2O_LLMOPS_API_KEY")
-        return self.create_model(
-            name, _under(url, "/v1"), description, False, key, (), model_parameters
-        )
+        return self._compatible(name, url, description, key, model_parameters)
+
+    def _compatible(
+        self,
+        name: str,
+        url: str,
+        description: str,
+        key: str,
+        model_parameters: Mapping[str, Any] | str | None,
+    ) -> ModelHost:
+        """Keep a host that answers without passages of its own under `/v1`."""
+        address = _under(url, "/v1")
+        return self.create_model(name, address, description, False, key, (), model_parameters)
 
     def create_openai_model(
         self,
@@ -362,24 +369,20 @@ class _Models:
             model_parameters,
         )
 
-    def get(self, key: str) -> ModelHost:
-        """Return a host; KeyError if there is none with this key."""
-        if not key.startswith("model-"):
-            raise KeyError(key)
-        found = self._folder.get(key)
+    def _opened(self, record: Mapping[str, Any]) -> ModelHost:
         return ModelHost(
-            found["key"],
-            found["name"],
-            found["description"],
-            found["url"],
-            found["is_rag"],
-            found["api_key_env"],
-            found["model_parameters"],
+            record["key"],
+            record["name"],
+            record["description"],
+            record["url"],
+            record["is_rag"],
+            record["api_key_env"],
+            record["model_parameters"],
             self._pack,
-            tuple(found["base_models"]),
+            tuple(record["base_models"]),
             self._folder,
-            moment(found, "create_time"),
-            moment(found, "update_time"),
+            moment(record, "create_time"),
+            moment(record, "update_time"),
         )
 
     def get_default_rag(self) -> ModelHost:
@@ -389,14 +392,6 @@ class _Models:
     def get_default_llm(self) -> ModelHost:
         """Return the first host that is given passages; KeyError if there is none."""
         return self._first(is_rag=False)
-
-    def list(self) -> list[ModelHost]:
-        """Return all hosts, in the order they were made."""
-        return [self.get(found["key"]) for found in self._folder.all("model")]
-
-    def delete(self, key: str) -> None:
-        """Take a host away; KeyError if there is none with this key."""
-        self.get(key).delete()
 
     def _first(self, *, is_rag: bool) -> ModelHost:
         found = next((one for one in self.list() if one.is_rag is is_rag), None)

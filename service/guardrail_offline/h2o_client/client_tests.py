@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from guardrail_offline.datasets.columns import RowPlace, case_of
 from guardrail_offline.datasets.h2o_labs import lab_of_json
 from guardrail_offline.datasets.suite_files import h2o_suite
 from guardrail_offline.h2o_client.client_documents import TestDocument, _Documents
-from guardrail_offline.h2o_client.client_folder import ClientFolder, moment
+from guardrail_offline.h2o_client.client_folder import KeptObject, KeptObjects, moment
 from guardrail_offline.h2o_client.client_generation import (
     TestCaseGenerator,
     generated_cases,
@@ -78,27 +78,13 @@ class TestCase:
 
 
 @dataclass(frozen=True)
-class Test:
+class Test(KeptObject):
     """Test cases that nobody has answered yet. Made by `Client().tests`.
 
     Each attribute is read from the client's folder, so another process sees changes.
     """
 
     __test__ = False
-
-    key: str
-    pack: str = field(repr=False, compare=False)
-    _folder: ClientFolder = field(repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        """Return what it is called."""
-        return str(self._record["name"])
-
-    @property
-    def description(self) -> str:
-        """Return what it is for."""
-        return str(self._record["description"])
 
     @property
     def create_time(self) -> datetime:
@@ -288,10 +274,6 @@ class Test:
             _append(record, cases)
             record["generation"]["state"] = "finished"
 
-    @property
-    def _record(self) -> dict[str, Any]:
-        return self._folder.get(self.key)
-
 
 def suite_text(tests: Iterable[Test], name: str = "", description: str = "") -> str:
     """Return tests as one of H2O's test suites, which `import_test_suite` reads."""
@@ -340,11 +322,10 @@ def _test_case(record: dict[str, Any], corpus: tuple[str, ...], test: str) -> Te
 
 
 @dataclass(frozen=True)
-class _Tests:
+class _Tests(KeptObjects[Test]):
     """The tests of a client."""
 
-    _folder: ClientFolder
-    _pack: str
+    _kind = "test"
 
     def create(
         self,
@@ -361,16 +342,6 @@ class _Tests:
             "made": 0,
         }
         return Test(self._folder.add("test", record)["key"], self._pack, self._folder)
-
-    def get(self, key: str) -> Test:
-        """Return a test; KeyError if there is none with this key."""
-        if not key.startswith("test-"):
-            raise KeyError(key)
-        return Test(self._folder.get(key)["key"], self._pack, self._folder)
-
-    def delete(self, key: str) -> None:
-        """Take a test away; KeyError if there is none with this key."""
-        self.get(key).delete()
 
     def clone(self, key: str, name: str | None = "", description: str | None = "") -> Test:
         """Return a new test with the documents and cases of another one."""
@@ -415,6 +386,5 @@ class _Tests:
             made.append(test)
         return made
 
-    def list(self) -> list[Test]:
-        """Return all tests, in the order they were made."""
-        return [Test(found["key"], self._pack, self._folder) for found in self._folder.all("test")]
+    def _opened(self, record: Mapping[str, Any]) -> Test:
+        return Test(record["key"], self._pack, self._folder)

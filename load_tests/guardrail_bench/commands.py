@@ -198,7 +198,7 @@ def bench_peers(
 
     (chosen,) = _chosen("--scenario", [scenario], tuple(SCENARIOS))
     if doc is not None:
-        check_page(doc, peers.PART)
+        check_page(doc, peers.PART if python or not against else peers.AGAINST_PART)
     pipelines = python if python or against else Path(".venv-export/bin/python")
     plan = peers.PeersPlan(
         chosen,

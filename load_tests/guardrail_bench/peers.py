@@ -47,6 +47,8 @@ the peers cut nothing either."""
 _SPECIAL = 3  # [CLS] claim [SEP] window [SEP]
 WARM_UP = 2
 PART = "bench peers"
+AGAINST_PART = "bench against"
+"""The part of a page about another version alone, without pipelines."""
 SCRIPT_PART = "peers script"
 
 
@@ -413,23 +415,42 @@ def _work(name: str, texts: list[dict[str, int]]) -> str:
     return ", ".join(f"{mean:.0f} {key}" for key, mean in means.items())
 
 
-def peers_markdown(report: PeersReport, images: str) -> str:
-    """Return the report for a page."""
+def _measured(report: PeersReport) -> str:
     machine = report.machine
     samples = f"{len(report.timed) // 2} samples ({SCENARIOS[report.scenario].title})"
-    targets = [*peers_targets(report), *cpu_targets(report)]
-    parts = [
+    return (
         f"Measured {report.started} on {machine['cpu']}, {machine['cores']} cores: {samples}, each "
-        f"with cold and then, with another answer, with warm passages. {report.workers} workers.",
-        markdown_table(HEADINGS, peers_rows(report)),
-        markdown_table(
-            ("target", "samples", "limit", "found", ""),
-            [(t.name, t.where, t.limit, t.found, verdict(t.met)) for t in targets],
-        ),
-    ]
-    if rows := cpu_rows(report):
-        parts.insert(2, f"Processor time beside version {report.against}, means:")
-        parts.insert(3, markdown_table(CPU_HEADINGS, rows))
+        f"with cold and then, with another answer, with warm passages. {report.workers} workers."
+    )
+
+
+def _processor_time(report: PeersReport) -> str:
+    table = markdown_table(CPU_HEADINGS, cpu_rows(report))
+    return f"Processor time beside version {report.against}, means:\n\n{table}"
+
+
+def _promises(targets: Sequence[Target]) -> str:
+    headings = ("target", "samples", "limit", "found", "")
+    rows = [(t.name, t.where, t.limit, t.found, verdict(t.met)) for t in targets]
+    return markdown_table(headings, rows)
+
+
+def against_markdown(report: PeersReport) -> str:
+    """Return for a page what another version's processor time is, where no pipeline took part."""
+    parts = [_measured(report), _processor_time(report)]
+    if targets := cpu_targets(report):
+        parts.append(_promises(targets))
+    if (busy := busy_warning(report.busy_before)) is not None:
+        parts.append(f"**Caution.** {busy}")
+    return "\n\n".join(parts)
+
+
+def peers_markdown(report: PeersReport, images: str) -> str:
+    """Return the report for a page."""
+    parts = [_measured(report), markdown_table(HEADINGS, peers_rows(report))]
+    if report.against is not None:
+        parts.append(_processor_time(report))
+    parts.append(_promises([*peers_targets(report), *cpu_targets(report)]))
     if (busy := busy_warning(report.busy_before)) is not None:
         parts.append(f"**Caution.** {busy}")
     return "\n\n".join([*parts, f"![{PLOT}]({images}/{PLOT})"])
@@ -472,7 +493,9 @@ def publish(report: PeersReport, json_file: Path | None, doc: Path | None) -> No
         for target in [*peers_targets(report), *cpu_targets(report)]:
             found = f"{target.found} ({target.limit}) {shown(target.met)}"
             out.print(f"{target.where}: {target.name}: {found}")
-    if doc is not None:
+    if doc is not None and report.times("torch", "cold") is None:
+        replace_part(doc, AGAINST_PART, against_markdown(report))
+    elif doc is not None:
         peers_plot(report, doc.parent / "images")
         replace_part(doc, PART, peers_markdown(report, "images"))
         replace_part(doc, SCRIPT_PART, peers_script())

@@ -11,7 +11,7 @@ import math
 import time
 import timeit
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, read_text
 from guardrail_bench.server import busy_share, machine
 from guardrail_service.commands.console import out
 from guardrail_service.detectors import relevancy
-from guardrail_service.detectors.registry import REGISTRY, AnyDetector, CostClass
+from guardrail_service.detectors.registry import REGISTRY, AnyDetector, CostClass, Registry
 from guardrail_service.guard import check as check_module
 from guardrail_service.guard import guard as guard_module
 from guardrail_service.guard.guard import Guard
@@ -144,6 +144,13 @@ class _Clocked:
         self.reduce = watch.around(_REDUCED[detector.spec.cost], detector.reduce)
 
 
+def _clocked_detectors(names: Iterable[str], watch: Stopwatch) -> Registry:
+    found = Registry()
+    for name in names:
+        found.detectors[name] = _Clocked(REGISTRY[name], watch)  # type: ignore[assignment]
+    return found
+
+
 class Inline(Scheduler):
     """Runs rows at once on the thread that submits them; those that read others come last."""
 
@@ -183,7 +190,7 @@ class StageBench:
             REGISTRY[name].load()
         self._guard = Guard(
             {planner.policy.ref.name: planner.policy},
-            {name: _Clocked(REGISTRY[name], self.watch) for name in rules},  # type: ignore[arg-type]
+            _clocked_detectors(rules, self.watch),
             Inline(planner.sessions, self.watch),
             planner.windowers,
             planner.languages,

@@ -17,6 +17,7 @@ from guardrail_bench.peers import (
     PeersReport,
     Timed,
     _peers,
+    against_markdown,
     cpu_targets,
     packed,
     peers_markdown,
@@ -122,7 +123,8 @@ def test_processor_time_is_compared_with_the_other_version() -> None:
     assert [(t.found, t.met) for t in cpu_targets(found)] == [("0.70", False), ("0.90", False)]
     assert cpu_targets(report(timed=times, against="0.1.1")) == []
     assert peers_targets(found) == []
-    assert "| cold | 70 | 100 | 0.70 | 0.50 to 0.90 |" in peers_markdown(found, "x")
+    for page in (peers_markdown(found, "x"), against_markdown(found)):
+        assert "| cold | 70 | 100 | 0.70 | 0.50 to 0.90 |" in page
 
 
 def test_the_page_shows_times_ratios_and_what_was_to_do(tmp_path: Path) -> None:

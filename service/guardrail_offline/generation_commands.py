@@ -27,6 +27,9 @@ from guardrail_service.commands.console import (
 )
 from guardrail_service.errors import ConfigurationError
 
+NOT_ASKED = ("timeout", "rate_limited", "budget", "error")
+"""Nobody answered the judge's questions; another run asks them again."""
+
 if TYPE_CHECKING:
     from guardrail_offline.generation.lab import GeneratedLab
     from guardrail_offline.judge.results import Asks
@@ -112,7 +115,8 @@ def generate(
     files = write_generated(lab, out_file, queries_only=queries_only)
     _show(lab, files, as_json=as_json)
     unread = any(document.state not in ("read", "unknown_kind") for document in lab.documents)
-    raise typer.Exit(EXIT_INCOMPLETE if unread or not lab.cases else 0)
+    silent = not set(lab.manifest["judge_failed"]).isdisjoint(NOT_ASKED)
+    raise typer.Exit(EXIT_INCOMPLETE if unread or silent or not lab.cases else 0)
 
 
 def _opened(asked: Any) -> Asks | None:
@@ -152,6 +156,10 @@ def _show(lab: GeneratedLab, files: list[Path], *, as_json: bool) -> None:
             out.print(f"[yellow]note[/yellow] {plain(f'{document.id}: {note}')}", soft_wrap=True)
     for id, reason in manifest["short"].items():
         out.print(f"[yellow]note[/yellow] {id}: {plain(reason)}", soft_wrap=True)
+    failed = ", ".join(f"{n} {why}" for why, n in manifest["judge_failed"].items())
+    if failed:
+        line = f"the judge's questions without a usable answer: {failed}"
+        out.print(f"[yellow]note[/yellow] {plain(line)}", soft_wrap=True)
     rejected = ", ".join(f"{n} {check}" for check, n in manifest["validation"]["rejected"].items())
     found = manifest["coverage"]["chunks"]
     out.print(

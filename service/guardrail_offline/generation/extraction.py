@@ -258,10 +258,13 @@ def html(data: bytes, found: Extracted) -> None:
 
     text, found.encoding = decoded(data, declared=True)
     text = _DECLARATION.sub("", text)
+    parser = pages.HTMLParser(huge_tree=True)  # else all behind 256 nested elements is left out
     try:
-        root = pages.document_fromstring(text)
+        root = pages.document_fromstring(text, parser=parser)
     except (etree.LxmlError, ValueError) as error:
         raise Unreadable("no_text", "no element of it holds text") from error
+    if any("Excessive depth" in one.message for one in parser.error_log):
+        found.notes.append("what comes behind over 2048 nested elements is left out")
     title = root.find(".//title")
     found.title = " ".join((title.text or "").split())[:200] if title is not None else ""
     for element in list(root.iter(*_NO_TEXT)):
@@ -299,7 +302,9 @@ def markdown(data: bytes, found: Extracted) -> None:
     text, found.encoding = decoded(data)
     if text.startswith("---\n") and "\n---\n" in text[4:4_000]:
         text = text[text.index("\n---\n", 4) + 5 :]
-    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    tokens = MarkdownIt("commonmark", {"maxNesting": _NESTED}).enable("table").parse(text)
+    if any(token.level >= _NESTED - 1 for token in tokens):
+        found.notes.append(f"what is nested over {_NESTED} deep is left out")
     kinds = ["paragraph"]
     row: list[str] | None = None
     in_head = False
@@ -325,6 +330,10 @@ def markdown(data: bytes, found: Extracted) -> None:
             row = None
         elif token.type in ("thead_open", "thead_close"):
             in_head = token.type == "thead_open"
+
+
+_NESTED = 100
+"""Quotations and lists in one another."""
 
 
 def _shown(children: Iterable[Any]) -> str:

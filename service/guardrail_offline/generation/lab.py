@@ -166,8 +166,11 @@ def _short(
     if options.count is None:
         return {}
     share = options.count // max(1, len(options.generators))
+    told = "the documents have nothing more of this form"
+    if drawn.failed:
+        told += ", or the judge failed (judge_failed)"
     return {
-        id: f"{counts.get(id, 0)} of {share}: the documents have nothing more of this form"
+        id: f"{counts.get(id, 0)} of {share}: {told}"
         for id in drawn.candidates
         if counts.get(id, 0) < share
     }

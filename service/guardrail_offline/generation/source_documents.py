@@ -120,43 +120,77 @@ def read_documents(
     """
     allowed = limits or ReadLimits()
     found = []
-    for name, path in _named(paths):
-        found.append(_read(name, path, allowed))
+    for name, path, leads_out in _named(paths):
+        found.append(_read(name, path, allowed, leads_out=leads_out))
         advance(1)
     return found
 
 
-def _named(paths: Iterable[Path]) -> list[tuple[str, Path]]:
-    """Return files with names that are unique: longer ones where two files share a name."""
+def files_in(folder: Path) -> list[Path]:
+    """Return what lies in a folder and those below, in order: files, links to any, special files.
+
+    Dot files are left out, and linked folders are not followed. A folder that cannot be listed
+    stands for what is in it.
+    """
+    shut: list[Path] = []
+
+    def note(error: OSError) -> None:
+        shut.append(Path(error.filename))
+
+    found = [Path(at, name) for at, _, names in os.walk(folder, onerror=note) for name in names]
+    inside = (one.relative_to(folder).parts for one in (*found, *shut))
+    kept = [one for one in inside if not any(part.startswith(".") for part in one)]
+    return sorted(folder.joinpath(*parts) for parts in kept)
+
+
+def leads_out(file: Path, folder: Path) -> bool:
+    """Return whether a file of a folder is a link to what lies elsewhere: it may be a secret."""
+    if not file.is_symlink():
+        return False
+    return not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
+
+
+def _named(paths: Iterable[Path]) -> list[tuple[str, Path, bool]]:
+    """Return files with names that are unique: longer ones where two files share a name.
+
+    With each stands whether it is a link that leads out of its folder. Signs of a name that only
+    steer a terminal, and bytes that are no text, are replaced.
+    """
     files: dict[Path, str] = {}
+    outside: set[Path] = set()
     for path in paths:
         if not path.exists():
             raise ConfigurationError(str(path), "no file", "a document or a folder of documents")
         if not path.is_dir():
             files.setdefault(path, path.name)
             continue
-        for file in sorted(path.rglob("*")):
-            inside = file.relative_to(path)
-            if not file.is_dir() and not any(part.startswith(".") for part in inside.parts):
-                files.setdefault(file, inside.as_posix())
+        for file in files_in(path):
+            files.setdefault(file, file.relative_to(path).as_posix())
+            if leads_out(file, path):
+                outside.add(file)
     taken: set[str] = set()
     named = []
-    for file, name in files.items():
+    for file, told in files.items():
+        name = "".join(sign if sign.isprintable() else "\ufffd" for sign in told)
         unique, number = name, 2
         while unique in taken:
             unique, number = f"{name} ({number})", number + 1
         taken.add(unique)
-        named.append((unique, file))
+        named.append((unique, file, file in outside))
     return named
 
 
-def _read(name: str, path: Path, limits: ReadLimits) -> SourceDocument:
+def _read(name: str, path: Path, limits: ReadLimits, *, leads_out: bool) -> SourceDocument:
     kind = KINDS.get(path.suffix.lower(), "")
 
     def failed(state: str, reason: str, digest: str = "", size: int = 0) -> SourceDocument:
         return SourceDocument(name, str(path), kind, state, reason, digest, size)
 
+    if leads_out:
+        return failed("no_access", "it is a link that leads out of its folder")
     try:
+        if path.is_dir():
+            return failed("no_access", "a folder that cannot be listed")
         if not path.is_file():
             return failed("no_access", "it is no ordinary file")
         size = path.stat().st_size

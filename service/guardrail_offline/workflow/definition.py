@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from guardrail_offline.datasets.labs import file_sha256
+from guardrail_offline.generation.source_documents import files_in, leads_out
 from guardrail_offline.runs.shards import write_json
 from guardrail_offline.workflow.folder import (
     DEFINITION,
@@ -396,14 +397,28 @@ def copied_documents(folder: WorkflowFolder, paths: Iterable[Path]) -> tuple[Sto
         if not path.exists():
             raise ConfigurationError(str(path), "no such file", "a document")
         root = path if path.is_dir() else path.parent
-        parts = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-        for part in parts:
+        for part in files_in(path) if path.is_dir() else [path]:
             place = f"{DOCUMENTS}/{part.relative_to(root).as_posix()}"
+            _refuse_unsafe(part, path, place)
+            if not part.is_file():
+                continue
             if place in found:
                 raise ConfigurationError(str(part), f"a second {place}", "each name once")
             _copy(part, folder.root / place)
             found[place] = StoredFile(path=place, sha256=file_sha256(folder.root / place))
     return tuple(found[place] for place in sorted(found))
+
+
+def _refuse_unsafe(part: Path, given: Path, place: str) -> None:
+    """Raise if a document is none that can lie in the folder, which may be shared."""
+    if given.is_dir() and leads_out(part, given):
+        found, expected = "a link that leads out of its folder", "files; copy it there to use it"
+        raise ConfigurationError(str(part), found, expected)
+    if part.is_dir():
+        raise ConfigurationError(str(part), "a folder that cannot be listed", "documents")
+    if not place.isprintable():
+        expected = "a name of printable signs in UTF-8"
+        raise ConfigurationError(ascii(place)[:80], "other signs in a file's name", expected)
 
 
 def copied(folder: WorkflowFolder, path: Path | None, name: str) -> str | None:

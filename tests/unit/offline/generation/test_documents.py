@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,55 @@ def test_names_stay_apart_and_pages_are_kept(tmp_path: Path) -> None:
     chunks = chunks_of([found], chars=40)
     assert [chunk.page for chunk in chunks] == [1, 3]
     assert all(found.text[c.start : c.end] == c.text for c in chunks)
+
+
+def test_links_that_lead_out_and_odd_files_are_told(tmp_path: Path) -> None:
+    """Somebody else's folder cannot have the reader's own files read; links inside of it may."""
+    secret = write(tmp_path, "secret.txt", "The code of the safe is 1234.")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    write(docs, "rules.txt", "The pool opened in 1974.")
+    (docs / "again.txt").symlink_to("rules.txt")
+    (docs / "loop.txt").symlink_to("loop.txt")
+    (docs / "out.txt").symlink_to(secret)
+    (docs / "up").symlink_to(tmp_path)
+    os.mkfifo(docs / "pipe.txt")
+    found = {one.id: (one.state, one.reason) for one in read_documents([docs])}
+    assert found == {
+        "again.txt": ("read", ""),
+        "loop.txt": ("no_access", "it is no ordinary file"),
+        "out.txt": ("no_access", "it is a link that leads out of its folder"),
+        "pipe.txt": ("no_access", "it is no ordinary file"),
+        "rules.txt": ("read", ""),
+    }
+
+
+def test_a_name_that_is_no_text_is_shown_as_one(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8, and signs that steer a terminal: the id can be written anywhere."""
+    for name in (b"\xff.txt", b"\xfe.txt", "a\n\x1b[2J\u202e.txt".encode()):
+        write(tmp_path, os.fsdecode(name), "The pool opened in 1974.")
+    ids = [one.id for one in read_documents([tmp_path])]
+    assert ids == ["a\ufffd\ufffd[2J\ufffd.txt", "\ufffd.txt", "\ufffd.txt (2)"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "note"),
+    [
+        ("html", "<p>Before.</p>" + "<div>" * 1500 + "Inside.", None),
+        ("html", "<p>Before.</p>" + "<div>" * 3000 + "Inside.", "nested elements"),
+        ("markdown", "Before.\n\n" + ">" * 60 + " Inside.", None),
+        ("markdown", "Before.\n\n" + ">" * 3000 + " Inside.", "nested over 100 deep"),
+    ],
+    ids=["html", "deeper html", "markdown", "deeper markdown"],
+)
+def test_what_is_nested_too_deep_is_not_left_out_silently(
+    kind: str, text: str, note: str | None
+) -> None:
+    """It is read, or a note says that it is not."""
+    told = extract(text.encode(), kind, 100_000)
+    assert "Before." in told["text"]
+    assert ("Inside." in told["text"]) is (note is None)
+    assert (note in told["notes"][0]) if note else told["notes"] == []
 
 
 def test_a_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -74,6 +74,21 @@ def test_what_the_judge_does_not_answer_is_counted(chunks: list[DocumentChunk]) 
     assert drawn.failed == {"timeout": len(chunks)}
 
 
+def test_a_judge_that_nobody_answers_for_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the output, beside what that leaves short, and by the exit code 3."""
+    judge = FakeJudge(lambda *_: FakeJudge.failing("timeout"))
+    monkeypatch.setattr("guardrail_offline.generation_commands._opened", lambda _: judge)
+    words = ["generate", str(HANDBOOK), "-o", str(tmp_path / "lab.json"), "--no-validate"]
+    ran = CliRunner().invoke(app, [*words, "--generators", "yes_or_no,cloze", "--count", "6"])
+    assert ran.exit_code == 3
+    told = " ".join(ran.output.split())
+    assert "questions without a usable answer:" in told
+    assert "yes_or_no: 0 of 3" in told
+    assert "or the judge failed" in told
+
+
 def test_a_judge_makes_only_what_it_is_named_for(chunks: list[DocumentChunk]) -> None:
     """Other generators stay with their rules."""
     judge = FakeJudge({QUESTIONS.id: {"questions": []}})

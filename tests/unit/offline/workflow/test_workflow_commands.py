@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -125,6 +126,26 @@ def test_delete_asks_first(guardrail: Guardrail, tmp_path: Path) -> None:
     assert (tmp_path / "w").exists()
     assert guardrail("delete", "DIR/w", "--yes").exit_code == 0
     assert not (tmp_path / "w").exists()
+
+
+def test_documents_of_a_folder_that_would_leak_are_refused(
+    guardrail: Guardrail, tmp_path: Path
+) -> None:
+    """A link that leads out would have its file shared; dot files stay where they are."""
+    docs = tmp_path / "docs"
+    (docs / ".git").mkdir(parents=True)
+    (docs / ".git" / "config").write_text("token")
+    (docs / "rules.md").write_text("The pool opened in 1974.")
+    assert guardrail("init", "DIR/x", "DIR/docs").exit_code == 0
+    assert [one.name for one in (tmp_path / "x/documents").iterdir()] == ["rules.md"]
+    (docs / "guide.md").symlink_to(tmp_path / "guide.md")
+    refused = guardrail("init", "DIR/y", "DIR/docs")
+    assert (refused.exit_code, "leads out" in " ".join(refused.output.split())) == (2, True)
+    (docs / "guide.md").unlink()
+    (docs / os.fsdecode(b"\xff.md")).write_text("x")
+    refused = guardrail("edit", "DIR/w", "--add", "DIR/docs")
+    assert refused.exit_code == 2
+    assert "printable" in refused.output
 
 
 def test_share_and_report_before_anything_has_run(guardrail: Guardrail, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from guardrail_offline.model_risk import write_mrm_report
 from guardrail_offline.model_risk.mrm_report import mrm_report
-from guardrail_offline.model_risk.report_blocks import ReportSection, numbers_in
+from guardrail_offline.model_risk.report_blocks import ReportChart, ReportSection, numbers_in
 from guardrail_offline.model_risk.step_data import WorkflowData
 from guardrail_service.commands.main import app
+from guardrail_service.errors import MissingExtra
 from tests.unit.offline.model_risk.made_workflow import HOSTILE, make_workflow
 from tests.unit.offline.model_risk.test_mrm_report import DAY, follow
 
@@ -53,6 +54,25 @@ def test_word_has_every_heading_and_text(root: Path, document: Any) -> None:
     told = "\n".join(p.text for p in document.paragraphs)
     assert HOSTILE in told
     assert "\x00" not in told
+
+
+def test_word_has_the_charts_with_their_descriptions(
+    root: Path, document: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One picture for each; without matplotlib a line says that it is left out."""
+    blocks = mrm_report(WorkflowData(root), DAY).blocks
+    charts = [one for one in blocks if isinstance(one, ReportChart)]
+    assert len(charts) == 4
+    said = [shape._inline.docPr.get("descr") for shape in document.inline_shapes]
+    assert said == [one.alt for one in charts]
+
+    def missing(_: object) -> bytes:
+        raise MissingExtra("rag-guardrail-offline[plots]")
+
+    monkeypatch.setattr("guardrail_offline.model_risk.docx_writer.png_of", missing)
+    bare = docx.Document(str(write_mrm_report(root, "docx", tmp_path / "bare.docx", day=DAY)))
+    assert len(bare.inline_shapes) == 0
+    assert "\n".join(p.text for p in bare.paragraphs).count("This chart is left out") == 4
 
 
 def test_every_number_of_word_can_be_followed(root: Path, document: Any) -> None:
@@ -110,6 +130,13 @@ def test_the_pdf_serves_screen_readers(root: Path) -> None:
     assert reader.metadata is not None
     assert reader.metadata.title == "Model risk report: Guest desk assistant"
     assert len(reader.outline) >= 15
+    described = [
+        told
+        for number in range(1, len(reader.xref[0]) + len(reader.xref_objStm))
+        if isinstance(one := reader.get_object(number), dict) and (told := one.get("/Alt"))
+    ]
+    assert len(described) >= 4
+    assert any(str(told).startswith("A row for each metric") for told in described)
 
 
 @pytest.mark.parametrize("kind", ["html", "docx", "pdf"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from guardrail_offline.model_risk.drawings import png_of
 from guardrail_offline.model_risk.frameworks import in_words
 from guardrail_offline.model_risk.report_blocks import (
     Bullets,
@@ -17,6 +19,7 @@ from guardrail_offline.model_risk.report_blocks import (
     Form,
     Notes,
     Paragraph,
+    ReportChart,
     ReportDocument,
     ReportSection,
     ReportTable,
@@ -31,6 +34,7 @@ FONT = "Arial"
 INK, QUIET, ACT, HEAD, EDGE = "16202C", "4C5967", "0B4A8F", "E9EEF4", "B9C3CE"
 SHADES = ("F3F8F3", "FDF3D8", "FBE0BB", "F6C0A4", "EE9A86")
 WIDTH_CM = 17.4
+_CM_PER_PX = 2.54 / 96
 LONG_NAME = 18
 """Characters of a name that hardly fits into a column."""
 CONVERT_S = 180.0
@@ -144,6 +148,8 @@ class _DocxWriting:
                     self._runs(self.file.add_paragraph(style="List Bullet"), item)
             case ReportTable():
                 self._table(block)
+            case ReportChart():
+                self._chart(block)
             case Form():
                 self._form(block)
 
@@ -264,6 +270,23 @@ class _DocxWriting:
             self._small(f"Fields under each row's source: {text}")
         else:
             self._gap()
+
+    def _chart(self, block: ReportChart) -> None:
+        """Add a picture with its description; without matplotlib a line says what is missing."""
+        from docx.shared import Cm
+
+        self._caption(block.caption)
+        try:
+            picture = io.BytesIO(png_of(block.drawing))
+        except MissingExtra as error:
+            self._small(f"This chart is left out, the table has its numbers: {error}")
+            return
+        line = self.file.add_paragraph()
+        line.paragraph_format.keep_with_next = True
+        wide = min(WIDTH_CM, block.drawing.wide * _CM_PER_PX)
+        shape = line.add_run().add_picture(picture, width=Cm(wide))
+        shape._inline.docPr.set("descr", _clean(block.alt))
+        self._small(f"Drawn from {block.source}")
 
     def _form(self, block: Form) -> None:
         from docx.shared import Cm

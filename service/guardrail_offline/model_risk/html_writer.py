@@ -13,11 +13,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from guardrail_offline.model_risk.corpus_patch import CorpusPatch
+from guardrail_offline.model_risk.drawings import svg_of
 from guardrail_offline.model_risk.frameworks import in_words
 from guardrail_offline.model_risk.report_blocks import (
     Block,
     Cell,
     Notes,
+    ReportChart,
     ReportDocument,
     ReportRow,
     ReportSection,
@@ -88,6 +90,8 @@ class _Writing:
             return {}
         if isinstance(block, ReportTable):
             return self._table(block)
+        if isinstance(block, ReportChart):
+            return {"picture": svg_of(block.drawing, block.alt)}
         if hasattr(block, "runs"):
             return {"text": self.cell(block.runs)}
         if hasattr(block, "items"):

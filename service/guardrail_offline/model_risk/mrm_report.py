@@ -83,7 +83,7 @@ def _blocks(data: WorkflowData, found: Conclusion, tolerated: float) -> Iterator
     yield from data_section(data)
     yield from tests_section(data)
     yield from results_section(data)
-    yield from calibration_section(data)
+    yield from calibration_section(data, tolerated)
     yield from weaknesses_section(data)
     yield from robustness_section(data)
     yield from _conclusions(found)

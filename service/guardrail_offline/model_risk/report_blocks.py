@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from guardrail_offline.model_risk.drawings import Drawing
 from guardrail_offline.model_risk.step_data import JsonPlace, ReportNumber, Run
 
 Cell = tuple[Run, ...]
@@ -86,7 +87,24 @@ class Form:
     labels: tuple[str, ...]
 
 
-Block = ReportSection | Subsection | Paragraph | Bullets | ReportTable | Form
+@dataclass(frozen=True)
+class ReportChart:
+    """A picture of numbers that a table beside it has.
+
+    Attributes:
+        caption: Its subject.
+        alt: The same for whoever does not see it.
+        drawing: The picture.
+        source: File and fields that it was drawn from.
+    """
+
+    caption: str
+    alt: str
+    drawing: Drawing
+    source: str
+
+
+Block = ReportSection | Subsection | Paragraph | Bullets | ReportTable | ReportChart | Form
 
 
 @dataclass(frozen=True)

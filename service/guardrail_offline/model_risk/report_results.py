@@ -18,6 +18,13 @@ from guardrail_offline.model_risk.report_blocks import (
     row,
     sentence,
 )
+from guardrail_offline.model_risk.report_charts import (
+    adversarial_chart,
+    agreement_chart,
+    failing_chart,
+    grid_chart,
+    means_chart,
+)
 from guardrail_offline.model_risk.report_front import clipped, mean_cell, skipped
 from guardrail_offline.model_risk.step_data import MISSING, JsonPlace, WorkflowData
 
@@ -54,6 +61,7 @@ def results_section(data: WorkflowData) -> Iterator[Block]:
         " cases. Means and shares are over questions, with 95 % intervals; shares have exact ones "
         "(Clopper and Pearson). A missing value is never a number: it is counted beside the mean.",
     )
+    yield from means_chart(found["metrics"])
     yield ReportTable(
         "Metrics of the automated evaluation",
         ("Metric", "Better", "Judged", "Mean (95 % interval)", "Threshold", "Fail (95 % interval)"),
@@ -78,7 +86,7 @@ def _metric_row(one: JsonPlace) -> ReportRow:
     return row(metric_name(one), direction, one["n"].number("int"), *cells, base=one)
 
 
-def calibration_section(data: WorkflowData) -> Iterator[Block]:
+def calibration_section(data: WorkflowData, tolerated: float) -> Iterator[Block]:
     """Yield who labelled, how far people and checks agree, and what the thresholds promise."""
     yield ReportSection(
         "6 Human calibration", ("sr11-7:outcomes-analysis", "sr11-7:backtesting", "nist:govern")
@@ -98,6 +106,7 @@ def calibration_section(data: WorkflowData) -> Iterator[Block]:
         )
     else:
         yield sentence(*_labelled(labels))
+    yield from failing_chart(found["thresholds"], tolerated)
     yield ReportTable(
         "Thresholds",
         ("Metric", "Decides", "Before", "Now", "Origin", "Promise"),
@@ -106,6 +115,7 @@ def calibration_section(data: WorkflowData) -> Iterator[Block]:
     )
     judged = [one for one in found["agreement"] if one["after"]["agree"].value]
     if judged:
+        yield from agreement_chart(judged)
         yield ReportTable(
             "Agreement of checks and people, before and after calibration",
             ("Metric", "Before (95 % interval)", "Kappa", "After (95 % interval)", "Kappa after"),
@@ -242,6 +252,7 @@ def _grid(grid: JsonPlace) -> Iterator[Block]:
     elif len(grid["columns"].value) <= MOST_COLUMNS:
         yield _grid_table(grid)
     else:
+        yield from grid_chart(grid)
         failing.sort(key=lambda one: -one[2]["failing"].value / one[2]["n"].value)
         yield ReportTable(
             f"{name}: topics and kinds of questions with cases that fail",
@@ -367,6 +378,7 @@ def robustness_section(data: WorkflowData) -> Iterator[Block]:
             "section 5: the distance of the distributions by Kolmogorov and Smirnov and by "
             "Wasserstein, and the shares that fail.",
         )
+        yield from adversarial_chart(metrics)
         yield ReportTable(
             "Scores of adversarial questions against the baseline",
             (

@@ -12,8 +12,10 @@ import pytest
 
 from guardrail_offline.model_risk import write_mrm_report
 from guardrail_offline.model_risk.conclusions import conclude
+from guardrail_offline.model_risk.drawings import Drawing, Shape, png_of, shown, svg_of
 from guardrail_offline.model_risk.mrm_report import mrm_report
-from guardrail_offline.model_risk.report_blocks import ReportSection
+from guardrail_offline.model_risk.report_blocks import ReportChart, ReportSection
+from guardrail_offline.model_risk.report_charts import LEFT, RIGHT
 from guardrail_offline.model_risk.step_data import (
     STEP_FILES,
     WorkflowData,
@@ -87,6 +89,42 @@ def test_every_number_of_the_page_stands_where_it_says(root: Path, page: Page) -
         assert follow(root, place, form) == text, place
 
 
+def marks_of(page: Page) -> list[tuple[str, dict[str, str | None]]]:
+    """Return the parts of a page's charts that stand for values."""
+    return [(tag, about) for tag, about in page.tags if about.get("data-places")]
+
+
+def test_every_mark_of_a_chart_stands_for_a_value(root: Path, page: Page) -> None:
+    """Files and pointers are there, and the mark is where the value belongs on its axis."""
+    pictures = [about for tag, about in page.tags if tag == "svg"]
+    assert len(pictures) == 4
+    assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
+    marks = marks_of(page)
+    assert {tag for tag, _ in marks} == {"line", "circle"}
+    for tag, about in marks:
+        file, _, pointer = str(about["data-places"]).partition(" ")
+        value = resolve(json.loads((root / file).read_text("utf-8")), pointer)
+        ends = value if isinstance(value, list) else [value]
+        names = ("cx",) if tag == "circle" else ("x1", "x2")[: len(ends)]
+        for name, end in zip(names, ends, strict=True):  # every axis of these is from 0 to 1
+            at = LEFT + (RIGHT - LEFT) * min(1.0, max(0.0, end))
+            assert float(about[name] or "nan") == pytest.approx(at, abs=0.01), pointer
+
+
+def test_the_pictures_of_word_are_those_of_the_page(root: Path) -> None:
+    """The same bytes for the same drawing, whatever its labels say."""
+    blocks = mrm_report(WorkflowData(root), DAY).blocks
+    charts = [one for one in blocks if isinstance(one, ReportChart)]
+    hostile = Shape("text", 1, 20, text=shown("$\\frac{$ \u202e\x00 {{7*7}} </svg><b>漢", 99))
+    drawing = Drawing(100, 30, (*charts[0].drawing.shapes[:3], hostile))
+    first = png_of(drawing)
+    assert first.startswith(b"\x89PNG")
+    assert png_of(drawing) == first
+    assert "<b>" not in svg_of(drawing, '"><script>')
+    assert "<script>" not in svg_of(drawing, '"><script>')
+    assert not {"\u202e", "\x00"} & set(hostile.text)
+
+
 def test_every_step_that_was_run_is_a_source(page: Page) -> None:
     """No step is only told about."""
     files = {place.split(" ")[0] for _, place, _ in page.numbers}
@@ -143,11 +181,16 @@ def test_a_grid_that_is_too_wide_becomes_a_list(tmp_path: Path) -> None:
     step.write_text(json.dumps(content), "utf-8")
     found = Page()
     found.feed(write_mrm_report(root, day=DAY).read_text("utf-8"))
-    assert found.text.index("kind 8") < found.text.index("kind 1")
-    assert "kind 0" not in found.text
+    assert found.text.rindex("kind 8") < found.text.rindex("kind 1")
+    assert found.text.count("kind 0") == 1  # in the picture, and not in the table
     assert "a.b: no case that has both a topic and a kind of question fails." in found.text
     assert "c.d" not in found.text
     assert all(follow(root, place, form) == text for text, place, form in found.numbers)
+    cells = [str(about["data-places"]) for tag, about in marks_of(found) if tag == "text"]
+    assert len(cells) == 9  # the other grids have nothing that fails
+    places = [one.partition(" ")[2] for both in cells for one in both.split("; ")]
+    known = json.loads(step.read_text("utf-8"))
+    assert all(isinstance(resolve(known, pointer), int) for pointer in places)
 
 
 def test_the_same_workflow_gives_the_same_page(root: Path) -> None:

@@ -24,7 +24,7 @@ DPI = 200
 FONT_PX = 12
 
 
-class Shape(NamedTuple):
+class ChartShape(NamedTuple):
     """One part of a picture.
 
     Attributes:
@@ -53,7 +53,7 @@ class Drawing:
 
     wide: int
     high: int
-    shapes: tuple[Shape, ...]
+    shapes: tuple[ChartShape, ...]
 
 
 def shown(text: str, longest: int) -> str:
@@ -72,7 +72,7 @@ def svg_of(drawing: Drawing, alt: str) -> Markup:
     return head + Markup("").join(map(_tag, drawing.shapes)) + Markup("</svg>")
 
 
-def _tag(shape: Shape) -> Markup:
+def _tag(shape: ChartShape) -> Markup:
     said: dict[str, Any]
     inner: Markup | None = None
     if shape.kind == "line":
@@ -133,7 +133,7 @@ def png_of(drawing: Drawing) -> bytes:
     return out.getvalue()
 
 
-def _draw(axes: Axes, shape: Shape, order: int) -> None:
+def _draw(axes: Axes, shape: ChartShape, order: int) -> None:
     from matplotlib.patches import Circle, Rectangle
 
     if shape.kind == "line":

@@ -15,7 +15,7 @@ from guardrail_offline.model_risk.drawings import (
     QUIET,
     SECOND,
     Drawing,
-    Shape,
+    ChartShape,
     shown,
 )
 from guardrail_offline.model_risk.report_blocks import ReportChart, metric_name
@@ -136,13 +136,13 @@ def grid_chart(grid: JsonPlace) -> Iterator[ReportChart]:
     if not any(cell["failing"].value for cell in known):
         return
     shapes = [
-        Shape("upward", _GRID_LEFT + _CELL_WIDE * place + 16, _GRID_TOP - 8, colour=INK,
+        ChartShape("upward", _GRID_LEFT + _CELL_WIDE * place + 16, _GRID_TOP - 8, colour=INK,
               text=shown(one.text.replace("_", " "), 22))
         for place, one in enumerate(columns)
     ]  # fmt: skip
     for place, (name, line) in enumerate(rows):
         y = _GRID_TOP + _CELL_HIGH * place
-        shapes.append(Shape("text", 2, y + 16, text=shown(name.text, 34)))
+        shapes.append(ChartShape("text", 2, y + 16, text=shown(name.text, 34)))
         for column, cell in zip(range(len(columns)), line, strict=False):
             shapes += _cell(cell, _GRID_LEFT + _CELL_WIDE * column, y)
     wide = max(WIDE, _GRID_LEFT + _CELL_WIDE * len(columns) + 80)
@@ -158,15 +158,15 @@ def grid_chart(grid: JsonPlace) -> Iterator[ReportChart]:
     )
 
 
-def _cell(cell: JsonPlace, x: float, y: float) -> list[Shape]:
+def _cell(cell: JsonPlace, x: float, y: float) -> list[ChartShape]:
     failing, n = _number(cell["failing"]), _number(cell["n"])
     if failing is None or not n:
         return []
     places = (_place(cell["failing"]), _place(cell["n"]))
     level = sum(failing / n > bound for bound in (0.0, 0.05, 0.2, 0.5))
     return [
-        Shape("box", x + 1, y + 1, x + _CELL_WIDE - 1, y + _CELL_HIGH - 1, SHADES[level]),
-        Shape("text", x + 5, y + 16, text=f"{failing:g}/{n:g}", places=places),
+        ChartShape("box", x + 1, y + 1, x + _CELL_WIDE - 1, y + _CELL_HIGH - 1, SHADES[level]),
+        ChartShape("text", x + 5, y + 16, text=f"{failing:g}/{n:g}", places=places),
     ]
 
 
@@ -192,29 +192,29 @@ def _chart(
         return
     high = 34 + ROW * len(kept)
     shapes = [
-        Shape("text", LEFT, 14, colour=INK, text=ends[0]),
-        Shape("text", RIGHT - 44, 14, colour=INK, text=ends[1]),
-        Shape("dot", LEFT + 120, 10, 4.5, colour=FIRST),
-        Shape("text", LEFT + 130, 14, text=legend[0]),
+        ChartShape("text", LEFT, 14, colour=INK, text=ends[0]),
+        ChartShape("text", RIGHT - 44, 14, colour=INK, text=ends[1]),
+        ChartShape("dot", LEFT + 120, 10, 4.5, colour=FIRST),
+        ChartShape("text", LEFT + 130, 14, text=legend[0]),
     ]
     if legend[1]:
         shapes += [
-            Shape("ring", LEFT + 220, 10, 4.5, colour=SECOND),
-            Shape("text", LEFT + 230, 14, text=legend[1]),
+            ChartShape("ring", LEFT + 220, 10, 4.5, colour=SECOND),
+            ChartShape("text", LEFT + 230, 14, text=legend[1]),
         ]
     for place, one in enumerate(kept):
         shapes += _row(one, 40.0 + ROW * place)
     if fixed_cut is not None:
         x = _at(fixed_cut, (0.0, 1.0))
-        shapes.append(Shape("line", x, 22, x, high - 4, CUT, width=2))
+        shapes.append(ChartShape("line", x, 22, x, high - 4, CUT, width=2))
     left_out = "; the first of them" if len(kept) < len(rows) else ""
     source = f"{kept[0].marks[0].value.file} {fields}"
     yield ReportChart(caption + left_out, alt, Drawing(WIDE, high, tuple(shapes)), source)
 
 
-def _row(row: ChartRow, y: float) -> Iterator[Shape]:
-    yield Shape("text", 2, y + 4, text=shown(row.name, LONGEST))
-    yield Shape("line", LEFT, y, RIGHT, y, QUIET)
+def _row(row: ChartRow, y: float) -> Iterator[ChartShape]:
+    yield ChartShape("text", 2, y + 4, text=shown(row.name, LONGEST))
+    yield ChartShape("line", LEFT, y, RIGHT, y, QUIET)
     apart = 5 * (len(row.marks) - 1)
     for number, mark in enumerate(row.marks):
         value, at = _number(mark.value), y - apart + 10 * number
@@ -224,14 +224,14 @@ def _row(row: ChartRow, y: float) -> Iterator[Shape]:
         if low is not None and high is not None:
             ends = _at(low, row.ends), _at(high, row.ends)
             places = (_place(mark.interval),)
-            yield Shape("line", ends[0], at, ends[1], at, mark.colour, places=places, width=3)
+            yield ChartShape("line", ends[0], at, ends[1], at, mark.colour, places=places, width=3)
         kind: Literal["ring", "dot"] = "ring" if mark.is_hollow else "dot"
         places = (_place(mark.value),)
-        yield Shape(kind, _at(value, row.ends), at, 4.5, colour=mark.colour, places=places)
+        yield ChartShape(kind, _at(value, row.ends), at, 4.5, colour=mark.colour, places=places)
     cut = None if row.cut is None else _number(row.cut)
     if cut is not None and row.cut is not None:
         x = _at(cut, row.ends)
-        yield Shape("line", x, y - 10, x, y + 10, CUT, places=(_place(row.cut),), width=2)
+        yield ChartShape("line", x, y - 10, x, y + 10, CUT, places=(_place(row.cut),), width=2)
 
 
 def _at(value: float, ends: tuple[float, float]) -> float:

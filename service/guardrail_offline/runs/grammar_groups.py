@@ -16,6 +16,7 @@ from guardrail_offline.evaluators.shared.grammar_scores import (
     cluster_intervals,
     group_scores,
 )
+from guardrail_offline.runs.leaderboards import in_cell
 from guardrail_offline.runs.model_figures import KEPT_CASES
 from guardrail_offline.runs.shards import ScoredCase
 from guardrail_offline.runs.totals import is_unanswered
@@ -215,17 +216,17 @@ def grammar_markdown(content: Mapping[str, Any]) -> str:
             f"{_number(one['knowledge_accuracy'])} {_ends(one, 'knowledge_accuracy')}",
             f"{_number(one['retrieval']['robustness'])} {_ends(one['retrieval'], 'robustness')}",
         ]
-        lines.append(_row([_cell(one["name"]), str(one["groups"]), *values]))
+        lines.append(_row([in_cell(one["name"]), str(one["groups"]), *values]))
     lines += ["", *_head(("model", "style", "cases", "accuracy", "robustness"))]
     for one in judged:
         for style in one["styles"]:
             values = [f"{_number(style[k])} {_ends(style, k)}" for k in ("accuracy", "robustness")]
-            lines.append(_row([_cell(one["name"]), style["style"], str(style["cases"]), *values]))
+            lines.append(_row([in_cell(one["name"]), style["style"], str(style["cases"]), *values]))
     lines += ["", *_head(("model", "wrong answers in", *BLAMES))]
     for one in judged:
         for kind, counts in one["blame"].items():
             cells = [str(counts[blame]) for blame in BLAMES]
-            lines.append(_row([_cell(one["name"]), kind.replace("_", "-"), *cells]))
+            lines.append(_row([in_cell(one["name"]), kind.replace("_", "-"), *cells]))
     return "\n".join(lines) + "\n"
 
 
@@ -242,10 +243,6 @@ def _head(names: Sequence[str]) -> list[str]:
 
 def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def _number(value: float | None) -> str:

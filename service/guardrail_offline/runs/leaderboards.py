@@ -103,7 +103,7 @@ def _headlines(boards: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for model in sorted(names, key=lambda key: (places[key], names[key])):
         cells = [_headline(board, model) for board in judged]
         lines.append(
-            f"| {_escaped(names[model])} | {places[model]:.1f} | " + " | ".join(cells) + " |"
+            f"| {in_cell(names[model])} | {places[model]:.1f} | " + " | ".join(cells) + " |"
         )
     yield "\n".join(lines) + "\n"
 
@@ -212,7 +212,7 @@ def _table(board: Mapping[str, Any]) -> str:
             )
             for key in keys
         ]
-        lines.append(f"| {_escaped(row['name'])} | {_count(row)} | " + " | ".join(cells) + " |")
+        lines.append(f"| {in_cell(row['name'])} | {_count(row)} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -239,5 +239,9 @@ def _cell(cell: Mapping[str, Any], direction: Direction, threshold: float | None
     return f"{_SHADES[min(3, int(4 * share))]} {text}"
 
 
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+_MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*[]<>|!"} | dict.fromkeys("\n\r", " "))
+
+
+def in_cell(text: str) -> str:
+    """Return a text for a cell of a Markdown table: without markup, links or pictures of its own."""
+    return text.translate(_MARKS)

@@ -19,6 +19,7 @@ from guardrail_offline.datasets.sampled_labs import QuestionSample
 from guardrail_offline.evaluators.configured import Configured
 from guardrail_offline.evaluators.result import Result
 from guardrail_offline.intervals import exact_interval
+from guardrail_offline.runs.leaderboards import in_cell
 from guardrail_offline.runs.paired import CONFIDENCE, Numbers
 from guardrail_offline.runs.shards import ScoredCase
 from guardrail_offline.runs.totals import is_unanswered
@@ -225,7 +226,7 @@ def sample_markdown(content: Mapping[str, Any], primary: Mapping[str, str]) -> s
             interval = one["adjusted_interval"]
             between = f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "no spread seen"
             cells = (f"{one['evaluator']}.{one['metric']}", one["model"] or "(no model)")
-            told = " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
+            told = " | ".join(map(in_cell, cells))
             lines.append(f"| {told} | {one['adjusted']:.3f} | {between} | {one['questions']} |")
     return "\n".join(lines) + "\n"
 

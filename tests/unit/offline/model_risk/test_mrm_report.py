@@ -12,7 +12,7 @@ import pytest
 
 from guardrail_offline.model_risk import write_mrm_report
 from guardrail_offline.model_risk.conclusions import conclude
-from guardrail_offline.model_risk.drawings import Drawing, Shape, png_of, shown, svg_of
+from guardrail_offline.model_risk.drawings import Drawing, ChartShape, png_of, shown, svg_of
 from guardrail_offline.model_risk.mrm_report import mrm_report
 from guardrail_offline.model_risk.report_blocks import ReportChart, ReportSection
 from guardrail_offline.model_risk.report_charts import LEFT, RIGHT
@@ -115,7 +115,7 @@ def test_the_pictures_of_word_are_those_of_the_page(root: Path) -> None:
     """The same bytes for the same drawing, whatever its labels say."""
     blocks = mrm_report(WorkflowData(root), DAY).blocks
     charts = [one for one in blocks if isinstance(one, ReportChart)]
-    hostile = Shape("text", 1, 20, text=shown("$\\frac{$ \u202e\x00 {{7*7}} </svg><b>漢", 99))
+    hostile = ChartShape("text", 1, 20, text=shown("$\\frac{$ \u202e\x00 {{7*7}} </svg><b>漢", 99))
     drawing = Drawing(100, 30, (*charts[0].drawing.shapes[:3], hostile))
     first = png_of(drawing)
     assert first.startswith(b"\x89PNG")

@@ -10,7 +10,7 @@ import pytest
 from guardrail_offline.datasets.cases import Model
 from guardrail_offline.evaluators.configured import configure
 from guardrail_offline.evaluators.result import Result, Score
-from guardrail_offline.runs.leaderboards import leaderboard, markdown
+from guardrail_offline.runs.leaderboards import in_cell, leaderboard, markdown
 from guardrail_offline.runs.totals import EvaluatorTally, Missing
 from guardrail_service.types import State
 
@@ -111,3 +111,11 @@ def test_headlines_are_the_first_table_where_models_can_be_compared() -> None:
     for model in ("better", "worse"):
         close.add(model, Result.of(dict.fromkeys(close.evaluator.spec.keys, 1.0)))
     assert "Headline" not in markdown([leaderboard(close, models)])
+
+
+def test_a_model_is_named_without_markup_of_its_own() -> None:
+    """A board may be shown in a wiki, which would run or fetch what it names."""
+    told = in_cell("a|b\n<script>x</script>[y](javascript:1)![z](http://h/i.png) `c` gpt_4")
+    assert told == (
+        "a\\|b \\<script\\>x\\</script\\>\\[y\\](javascript:1)\\!\\[z\\](http://h/i.png) \\`c\\` gpt_4"
+    )

@@ -14,8 +14,8 @@ from guardrail_offline.model_risk.drawings import (
     INK,
     QUIET,
     SECOND,
-    Drawing,
     ChartShape,
+    Drawing,
     shown,
 )
 from guardrail_offline.model_risk.report_blocks import ReportChart, metric_name

@@ -243,5 +243,5 @@ _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*[]<>|!"} | dict.fromk
 
 
 def in_cell(text: str) -> str:
-    """Return a text for a cell of a Markdown table: without markup, links or pictures of its own."""
+    """Return a text for a cell of a Markdown table: without markup or links of its own."""
     return text.translate(_MARKS)

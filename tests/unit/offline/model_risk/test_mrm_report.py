@@ -12,7 +12,7 @@ import pytest
 
 from guardrail_offline.model_risk import write_mrm_report
 from guardrail_offline.model_risk.conclusions import conclude
-from guardrail_offline.model_risk.drawings import Drawing, ChartShape, png_of, shown, svg_of
+from guardrail_offline.model_risk.drawings import ChartShape, Drawing, png_of, shown, svg_of
 from guardrail_offline.model_risk.mrm_report import mrm_report
 from guardrail_offline.model_risk.report_blocks import ReportChart, ReportSection
 from guardrail_offline.model_risk.report_charts import LEFT, RIGHT

@@ -117,5 +117,6 @@ def test_a_model_is_named_without_markup_of_its_own() -> None:
     """A board may be shown in a wiki, which would run or fetch what it names."""
     told = in_cell("a|b\n<script>x</script>[y](javascript:1)![z](http://h/i.png) `c` gpt_4")
     assert told == (
-        "a\\|b \\<script\\>x\\</script\\>\\[y\\](javascript:1)\\!\\[z\\](http://h/i.png) \\`c\\` gpt_4"
+        "a\\|b \\<script\\>x\\</script\\>"
+        "\\[y\\](javascript:1)\\!\\[z\\](http://h/i.png) \\`c\\` gpt_4"
     )

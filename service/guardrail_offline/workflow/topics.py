@@ -92,7 +92,7 @@ def reduced(vectors: Array, parameters: TopicParameters) -> tuple[Array, float |
     most = min(parameters.umap_components, len(vectors) - 1, vectors.shape[1])
     if most < 1 or not np.ptp(vectors, axis=0).any():
         return np.zeros((len(vectors), 1)), None
-    if parameters.reduction == "umap":
+    if parameters.reduction == "umap" and len(vectors) >= _LEAST_CHUNKS:
         return _umap(vectors, most, parameters), None
     try:
         from sklearn.decomposition import PCA
@@ -216,6 +216,7 @@ def _umap(vectors: Array, components: int, parameters: TopicParameters) -> Array
         n_neighbors=min(parameters.umap_neighbors, len(vectors) - 1),
         n_components=components,
         min_dist=parameters.umap_min_distance,
+        init="spectral" if components + 1 < len(vectors) else "random",  # which few points lack
         random_state=parameters.seed,
         n_jobs=1,
     )

@@ -85,3 +85,10 @@ def test_words_that_are_everywhere_name_no_topic() -> None:
     assert [[word for word, _ in words] for words in found.values()] == [
         ["hafen"], ["garten"], ["bahnhof"],
     ]  # fmt: skip
+
+
+def test_few_passages_need_no_umap() -> None:
+    """It has no neighbourhoods to look at there; they are one topic anyway."""
+    points, _ = reduced(np.eye(3), TopicParameters(reduction="umap"))
+    assert points.shape == (3, 2)
+    assert np.isfinite(points).all()

@@ -23,6 +23,7 @@ from guardrail_service.types import Provider, Role
 
 READ_UNDISGUISED = frozenset({"toxicity", "bias"})
 """Roles whose texts are read as `text.disguise` reads them."""
+FIRST_RULES = "rules/1"
 
 
 def fingerprints(pack: Pack, specs: Iterable[DetectorSpec] = ()) -> dict[str, str]:
@@ -61,8 +62,16 @@ def elsewhere(pack: Pack) -> dict[Role, Provider]:
 
 
 def rule_versions(specs: Iterable[DetectorSpec]) -> dict[str, str]:
-    """Return the versions of the detectors' own rules, where they state one."""
-    return {rules_key(spec): spec.version for spec in specs if spec.version}
+    """Return the versions of the detectors' own rules, where they state one.
+
+    The first version of built-in rules stands for those that had none noted, and is left out: what
+    was stored, fitted or half judged with them stays valid.
+    """
+    return {
+        rules_key(spec): spec.version
+        for spec in specs
+        if spec.version and spec.version != FIRST_RULES
+    }
 
 
 def rules_key(spec: DetectorSpec) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, false, func, select
 
 from guardrail_decisions import upkeep
 from guardrail_decisions.chain import ChainReport, verify
@@ -68,6 +68,8 @@ class Filters:
         table = DECISIONS.c
         same = ("policy", "policy_hash", "caller", "route", "decision", "action", "status")
         wanted = {name: getattr(self, name) for name in (*same, "request_id")}
+        if not all(map(_can_be_kept, (*wanted.values(), self.detector))):
+            return [false()]
         found = [table[name] == value for name, value in wanted.items() if value is not None]
         if self.since is not None:
             found.append(table.time >= iso(self.since))
@@ -79,6 +81,11 @@ class Filters:
             said = select(FEEDBACK.c.seq).where(FEEDBACK.c.decision_seq == table.seq).exists()
             found.append(said if self.labelled else ~said)
         return found
+
+
+def _can_be_kept(text: str | None) -> bool:
+    """Return whether every database can hold a text; PostgreSQL fails when asked for others."""
+    return text is None or not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text)
 
 
 @dataclass(frozen=True, slots=True)

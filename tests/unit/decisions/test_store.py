@@ -57,6 +57,9 @@ def test_filters_pages_and_counts(url: str) -> None:
         assert stored.count(Filters(since=NOON + timedelta(minutes=20))) == 10
         assert stored.count(Filters(until=NOON + timedelta(minutes=5), caller="app")) == 5
         assert stored.count(Filters(labelled=True)) == 1
+        for odd in ("app\0", "app\ud800"):
+            assert stored.count(Filters(caller=odd)) == stored.count(Filters(detector=odd)) == 0
+            assert stored.delete(Filters(request_id=odd)) == 0
         newest = [f.key for f in stored.decisions(newest_first=True, limit=3)]
         assert newest == [30, 29, 28]
         assert [f.key for f in stored.decisions(after=10, limit=2)] == [11, 12]

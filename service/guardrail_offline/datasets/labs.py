@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from guardrail_offline.datasets.cases import Case, Lab, Model
 from guardrail_offline.datasets.columns import RowPlace
-from guardrail_offline.datasets.h2o_labs import read_json
-from guardrail_offline.datasets.images import located_image
+from guardrail_offline.datasets.h2o_labs import lab_of_json, read_json
+from guardrail_offline.datasets.images import located_image, read_image
 from guardrail_offline.datasets.suites import RecordReader
 from guardrail_offline.datasets.tables import read_records
 from guardrail_service.errors import ConfigurationError
@@ -97,6 +97,26 @@ def open_lab(path: Path, reader: RecordReader | None = None) -> LabSource:
         name = lab.name or path.stem
         return LabSource(name, lambda: iter(located), lab.models, digest, reader)
     return LabSource(path.stem, lambda: _rows(path, reader), (), digest, reader)
+
+
+def lab_of_text(name: str, text: str) -> Lab:
+    """Return a lab, suite or list of records in JSON that lies in no folder.
+
+    Args:
+        name: For messages.
+        text: Of somebody else, perhaps: it names no file of this machine.
+
+    Raises:
+        ConfigurationError: If it is none, or names artifacts or images that are files.
+    """
+    lab = lab_of_json(Path(name), text)
+    for row, case in enumerate(lab.cases, start=1):
+        for one in case.images:
+            read_image(one, None, f"{name}: row {row}: images")
+        if case.artifacts is not None:
+            where, expected = f"{name}: row {row}: artifacts", "none, or a lab on disk beside them"
+            raise ConfigurationError(where, "a folder", expected)
+    return lab
 
 
 def lab_source(lab: Lab) -> LabSource:

@@ -10,7 +10,10 @@ from guardrail_offline.h2o_client.client_folder import ClientFolder, moment
 
 @dataclass(frozen=True)
 class TestDocument:
-    """A document that questions are about; `url` is how test cases name it."""
+    """A document that questions are about; `url` is how test cases name it.
+
+    `received` says that an imported suite names it: if it is a file here, it is not read.
+    """
 
     __test__ = False  # the name is H2O's; it is no test of pytest's
 
@@ -21,6 +24,7 @@ class TestDocument:
     create_time: datetime | None = field(default=None, compare=False)
     update_time: datetime | None = field(default=None, compare=False)
     _folder: ClientFolder | None = field(default=None, repr=False, compare=False)
+    received: bool = False
 
     def delete(self) -> None:
         """Take it away for good, from the tests that are linked to it, too."""
@@ -35,15 +39,18 @@ class _Documents:
 
     _folder: ClientFolder
 
-    def create(self, name: str, url: str, description: str = "") -> TestDocument:
+    def create(
+        self, name: str, url: str, description: str = "", *, received: bool = False
+    ) -> TestDocument:
         """Keep a document that no test is linked to yet.
 
         Args:
             name: What to call it.
             url: Its address, or the path of a file here: only files here are read.
             description: Free text.
+            received: Whether somebody else's suite names it, so that no file is read for it.
         """
-        record = {"name": name, "url": url, "description": description or ""}
+        record = {"name": name, "url": url, "description": description or "", "received": received}
         return self.get(self._folder.add("document", record)["key"])
 
     def get(self, key: str) -> TestDocument:
@@ -57,6 +64,7 @@ class _Documents:
             moment(found, "create_time"),
             moment(found, "update_time"),
             self._folder,
+            bool(found.get("received")),
         )
 
     def list(self) -> list[TestDocument]:

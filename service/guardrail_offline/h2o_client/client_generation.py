@@ -69,8 +69,14 @@ def sources_of(
         ConfigurationError: If there is no file here: addresses are not fetched.
     """
     found = [] if collection is None else [*_Collections(folder).files(collection)]
-    paths = (_path_of(document.url) for document in documents)
-    found += [path for path in paths if path is not None and path.is_file()]
+    for document in documents:
+        path = _path_of(document.url)
+        if path is None or not path.is_file():
+            continue
+        if document.received:
+            expected = "unlink_document, then create_document with its path if it may be read"
+            raise ConfigurationError("documents", "a file that an imported suite names", expected)
+        found.append(path)
     if not found:
         expected = "a linked document that is a file here, or existing_collection"
         raise ConfigurationError("generate_test_cases", "nothing to read", expected)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from guardrail_offline.datasets.cases import (
@@ -20,7 +19,8 @@ from guardrail_offline.datasets.cases import (
     model_json,
 )
 from guardrail_offline.datasets.columns import RowPlace, case_of
-from guardrail_offline.datasets.h2o_labs import lab_json, lab_of_json
+from guardrail_offline.datasets.h2o_labs import lab_json
+from guardrail_offline.datasets.labs import lab_of_text
 from guardrail_offline.h2o_client.client_evaluations import Evaluation, EvaluatorsGiven, begin
 from guardrail_offline.h2o_client.client_folder import KeptObject, KeptObjects
 from guardrail_service.types import Passage
@@ -207,15 +207,6 @@ class TestLab(KeptObject):
         self._folder.delete(self.key)
 
 
-def lab_of_text(text: str) -> Lab:
-    """Return a test lab in H2O's JSON.
-
-    Raises:
-        ConfigurationError: If it is none; messages name the place.
-    """
-    return lab_of_json(Path("test lab"), text)
-
-
 def _keyed(case: Case, number: int) -> Case:
     """Return the case of a line under its key: an imported one has its own."""
     key = case.key or f"{case.model}-{number}"
@@ -242,7 +233,7 @@ class _TestLabs(KeptObjects[TestLab]):
         Raises:
             ConfigurationError: If it is none; messages name the place.
         """
-        found = lab_of_text(test_lab)
+        found = lab_of_text("test lab", test_lab)
         made = self.create(found.name, found.description)
         with self._folder.change(made.key) as record:
             record["models"] = [model_json(model) for model in found.models]

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from guardrail_offline.datasets.cases import Case, Lab, Model
+from guardrail_offline.datasets.labs import lab_of_text
 from guardrail_offline.h2o_client.client_collections import _Collections
 from guardrail_offline.h2o_client.client_evaluations import (
     AskedHost,
@@ -20,7 +21,6 @@ from guardrail_offline.h2o_client.client_evaluations import (
 )
 from guardrail_offline.h2o_client.client_folder import LOG, ClientFolder, KeptObjects, moment
 from guardrail_offline.h2o_client.client_generation import with_passages
-from guardrail_offline.h2o_client.client_labs import lab_of_text
 from guardrail_offline.h2o_client.client_tests import Test
 from guardrail_offline.hosts.endpoint import Endpoint
 from guardrail_offline.hosts.opening import parse_address
@@ -186,7 +186,7 @@ class ModelHost:
         Raises:
             ConfigurationError: If it is no lab.
         """
-        lab = lab_of_text(test_lab)
+        lab = lab_of_text("test lab", test_lab)
         return begin(self._folder, self.pack, name, lab, evaluator, description=description or "")
 
     def delete(self) -> None:

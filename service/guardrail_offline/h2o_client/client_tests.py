@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from guardrail_offline.datasets.cases import Case, case_from_json, case_json
 from guardrail_offline.datasets.columns import RowPlace, case_of
-from guardrail_offline.datasets.h2o_labs import lab_of_json
+from guardrail_offline.datasets.labs import lab_of_text
 from guardrail_offline.datasets.suite_files import h2o_suite
 from guardrail_offline.h2o_client.client_documents import TestDocument, _Documents
 from guardrail_offline.h2o_client.client_folder import KeptObject, KeptObjects, moment
@@ -371,18 +370,19 @@ class _Tests(KeptObjects[Test]):
         Raises:
             ConfigurationError: If it is no suite; messages name the place.
         """
-        where = Path("test suite")
-        lab = lab_of_json(where, test_suite)
+        where = "test suite"
+        lab = lab_of_text(where, test_suite)
         content = json.loads(test_suite)
         parts = content.get("tests", ()) if isinstance(content, dict) else ()
         made = []
         for number, part in enumerate(parts, start=1):
-            cases = lab_of_json(where, json.dumps({**content, "tests": [part]})).cases
+            cases = lab_of_text(where, json.dumps({**content, "tests": [part]})).cases
             name = f"{name_prefix or ''}{lab.name} {number}".strip()
             test = self.create(name, lab.description)
             test.add_cases(cases)
             for url in dict.fromkeys(url for case in cases for url in case.corpus):
-                test.create_document(url.rsplit("/", 1)[-1], url)
+                named = url.rsplit("/", 1)[-1]
+                test.link_document(_Documents(self._folder).create(named, url, received=True))
             made.append(test)
         return made
 

@@ -57,6 +57,8 @@ _QUERIES: Mapping[HostKind, frozenset[str]] = {
 _AWS = ("bedrock", "bedrock-rag")
 KEYLESS: tuple[HostKind, ...] = ("bedrock", "bedrock-rag", "python")
 """Kinds that take no key of ours."""
+SERVERS: tuple[HostKind, ...] = tuple(kind for kind in KINDS if kind not in (*KEYLESS, "template"))
+"""Kinds whose opening runs nothing and reads no file; the others do before anybody is asked."""
 _WITHOUT_SETTINGS = ("template", "python")
 
 

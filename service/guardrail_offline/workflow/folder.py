@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
 from guardrail_offline.datasets.labs import file_sha256
@@ -175,6 +175,12 @@ class WorkflowFolder:
                 leftover.unlink()
 
 
+def leads_elsewhere(name: str) -> bool:
+    """Return whether a name of a file in the folder leads out of it."""
+    path = PurePosixPath(name)
+    return path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name
+
+
 def file_of(step: StepName) -> str:
     """Return the name of a step's file."""
     return f"{STEPS.index(step) + 1}-{step}.json"
@@ -228,7 +234,7 @@ def locked(folder: WorkflowFolder) -> Iterator[None]:
 
 def _record(path: Path, content: Any) -> StepRecord:
     try:
-        return StepRecord(
+        found = StepRecord(
             step=step_named(content["step"]),
             parameters=content["parameters"],
             depends_on=tuple(
@@ -243,5 +249,9 @@ def _record(path: Path, content: Any) -> StepRecord:
             notes=tuple(content["notes"]),
             timings=content["timings"],
         )
+        outward = any(map(leads_elsewhere, found.files))
     except (KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(str(path), "another shape", "the file of a step") from error
+    if outward:
+        raise ConfigurationError(f"{path}: files", "a path that leads elsewhere", "names in it")
+    return found

@@ -13,15 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from guardrail_offline.workflow.definition import read_definition, write_definition
+from guardrail_offline.workflow.definition import Definition, read_definition, write_definition
 from guardrail_offline.workflow.folder import (
     DEFINITION,
     STEPS,
     WorkflowFolder,
     file_of,
+    leads_elsewhere,
     locked,
 )
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.inference.pack import MANIFEST
+from guardrail_service.resources import packs_dir
 
 MOST_FILES = 20_000
 MOST_BYTES = 2 * 2**30
@@ -215,7 +218,15 @@ def _refuse_no_workflow(archive: Path, folder: WorkflowFolder) -> None:
         named += [name for name in (target.answers, target.template) if name]
     if definition.judge is not None:
         named.append(definition.judge.store)
-    for name in named:
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or "\\" in name:
-            raise ConfigurationError(str(archive), "a path that leads elsewhere", "names in it")
+    if any(map(leads_elsewhere, named)):
+        raise ConfigurationError(str(archive), "a path that leads elsewhere", "names in it")
+    if not _is_shipped(definition.pack):
+        raise ConfigurationError(f"{archive}: pack", "a folder", "the name of a shipped model pack")
+    for step in STEPS:
+        folder.record(step)
+
+
+def _is_shipped(pack: str) -> bool:
+    """Return whether a model pack is ours, and no folder that somebody else chose."""
+    is_name = len(PurePosixPath(pack).parts) == 1 and not leads_elsewhere(pack)
+    return is_name and (pack == Definition().pack or (packs_dir() / pack / MANIFEST).is_file())

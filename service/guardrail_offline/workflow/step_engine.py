@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from guardrail_offline.evaluators.pack_models import PackModels, load_models
+from guardrail_offline.hosts.opening import SERVERS, parse_address
 from guardrail_offline.judge.judge_settings import JudgeSettings
 from guardrail_offline.runs.shards import write_json
 from guardrail_offline.workflow.definition import Definition, read_definition, refuse_received
@@ -131,7 +132,8 @@ class StepContext:
         chosen = self.definition.judge
         if chosen is None:
             return None
-        if chosen.mode != "replay":
+        kind = parse_address(chosen.url, chosen.kind, "--judge").kind
+        if chosen.mode != "replay" or kind not in SERVERS:
             refuse_received(self.definition, "judge")
         return JudgeSettings(
             chosen.url,

@@ -15,7 +15,7 @@ from guardrail_offline.h2o_client import (
     TestCaseGenerator,
     suite_text,
 )
-from guardrail_offline.h2o_client.client_generation import with_passages
+from guardrail_offline.h2o_client.client_generation import sources_of, with_passages
 from guardrail_service.errors import ConfigurationError
 
 
@@ -225,3 +225,46 @@ def test_a_lab_goes_out_and_comes_in_again(client: Client) -> None:
         client.test_labs.get(lab.key)
     with pytest.raises(ConfigurationError, match="test lab"):
         client.test_labs.import_test_lab("{}")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("images", ["/home/owner/passport.png"]),
+        ("images", ["../passport.png"]),
+        ("images", ["http://169.254.169.254/latest"]),
+        ("actual_output_artifacts", "/etc"),
+    ],
+    ids=["image", "image-above", "private-network", "artifacts"],
+)
+def test_what_comes_in_names_no_file_of_this_machine(
+    client: Client, field: str, value: object
+) -> None:
+    """A picture would be sent to whoever is asked, and a folder's texts judged."""
+    case = {"key": "a", "prompt": "Q?", "actual_output": "A.", "expected_output": "A."}
+    lab = json.dumps({"dataset": {"inputs": [case | {field: value}]}, "models": []})
+    suite = json.dumps({"tests": [{"test_cases": [case | {field: value}]}]})
+    model = client.models.create_model("m", "http://127.0.0.1:9/v1", base_models=["m"])
+    for take in (
+        lambda: client.test_labs.import_test_lab(lab),
+        lambda: client.tests.import_test_suite(suite),
+        lambda: model.create_leaderboard_from_testlab("x", "looping", lab),
+    ):
+        with pytest.raises(ConfigurationError, match=r"row 1: (images|artifacts): found a"):
+            take()
+
+
+def test_a_file_that_a_suite_names_is_not_read(client: Client, tmp_path: Path) -> None:
+    """Questions made from it would go to whoever is asked; the owner may name it himself."""
+    secret = tmp_path / "secret.md"
+    secret.write_text("The key is under the third stone of the old wall.\n", "utf-8")
+    suite = {"tests": [{"documents": [str(secret)], "test_cases": [{"prompt": "Q?"}]}]}
+    (test,) = client.tests.import_test_suite(json.dumps(suite))
+    copy = client.tests.clone(test.key)
+    for one in (test, copy):
+        assert [document.url for document in one.documents] == [str(secret)]
+        with pytest.raises(ConfigurationError, match="a file that an imported suite names"):
+            one.generate_test_cases(3)
+    test.unlink_document(test.documents[0])
+    agreed = test.create_document("Mine", str(secret))
+    assert sources_of(client.tests._folder, [agreed], None) == [str(secret)]

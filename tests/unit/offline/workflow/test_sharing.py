@@ -20,7 +20,7 @@ from guardrail_offline.workflow.definition import (
     refuse_received,
     write_definition,
 )
-from guardrail_offline.workflow.folder import WorkflowFolder, locked
+from guardrail_offline.workflow.folder import StepRecord, WorkflowFolder, locked
 from guardrail_offline.workflow.sharing import (
     absolute_paths,
     delete,
@@ -97,6 +97,22 @@ def test_a_judge_that_somebody_else_chose_is_not_asked(
                 context.judge()
 
 
+@pytest.mark.parametrize(
+    "url", ["python:evil:judge", "settings.json", "bedrock:eu-west-1"], ids=["code", "file", "aws"]
+)
+def test_no_code_of_a_judge_that_somebody_else_chose_runs(
+    folder: WorkflowFolder, tmp_path: Path, url: str
+) -> None:
+    """Opening one imports a module or reads a file even where only kept answers are used."""
+    judge = JudgeChoice(url=url, model="m", mode="replay")
+    write_definition(folder, read_definition(folder).model_copy(update={"judge": judge}))
+    share(folder, tmp_path / "w.zip")
+    there = receive(tmp_path / "w.zip", tmp_path / "there")
+    context = StepContext(there, read_definition(there), "generation", None, pytest.fail, Effort())
+    with pytest.raises(ConfigurationError, match=r"judge: found chosen by whoever"):
+        context.judge()
+
+
 def test_a_shared_workflow_is_the_same_elsewhere(folder: WorkflowFolder, tmp_path: Path) -> None:
     """Every file, and no path of this machine; the same workflow gives the same zip."""
     archive = tmp_path / "w.zip"
@@ -147,6 +163,12 @@ def _outward(archive: zipfile.ZipFile) -> None:
     archive.writestr("workflow.json", json.dumps({"target": target}))
 
 
+def _endless(archive: zipfile.ZipFile) -> None:
+    record = StepRecord("topics", {}, (), {}, files={"/dev/zero": "0" * 64})
+    archive.writestr("workflow.json", "{}")
+    archive.writestr("1-topics.json", json.dumps(record.as_json()))
+
+
 @pytest.mark.parametrize(
     ("fill", "message"),
     [
@@ -160,8 +182,25 @@ def _outward(archive: zipfile.ZipFile) -> None:
         (_crowd, "at most 20"),
         (lambda z: z.writestr("readme.txt", "x"), r"no workflow.json"),
         (_outward, "a path that leads elsewhere"),
+        (_endless, "files: found a path that leads elsewhere"),
+        (lambda z: z.writestr("workflow.json", '{"pack": "/home/x/pack"}'), "pack: found a folder"),
+        (lambda z: z.writestr("workflow.json", '{"pack": "w"}'), "pack: found a folder"),
     ],
-    ids=["up", "root", "backslash", "hidden", "twice", "link", "bomb", "crowd", "other", "outward"],
+    ids=[
+        "up",
+        "root",
+        "backslash",
+        "hidden",
+        "twice",
+        "link",
+        "bomb",
+        "crowd",
+        "other",
+        "outward",
+        "endless",
+        "pack",
+        "pack-here",
+    ],
 )
 def test_a_zip_that_means_harm_is_refused_whole(
     tmp_path: Path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,14 @@ def test_the_command_writes_each_format(root: Path, tmp_path: Path, kind: str) -
     begins = {"html": b"<!doctype html>", "docx": b"PK", "pdf": b"%PDF-"}
     assert out.read_bytes().startswith(begins[kind])
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+def test_a_long_name_is_whole_on_the_page(tmp_path: Path) -> None:
+    """A property of a document holds 255 code points; the title does not end there."""
+    long = make_workflow(tmp_path / "w")
+    content = json.loads((long / "workflow.json").read_text("utf-8"))
+    content["name"] = "x" * 20_000
+    (long / "workflow.json").write_text(json.dumps(content), "utf-8")
+    found = docx.Document(str(write_mrm_report(long, "docx", day=DAY)))
+    assert len(found.core_properties.title) == 255
+    assert any("x" * 20_000 in one.text.replace("\u200b", "") for one in found.paragraphs)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from guardrail_offline.model_risk.drawings import png_of
+from guardrail_offline.model_risk.drawings import png_of, shown
 from guardrail_offline.model_risk.frameworks import in_words
 from guardrail_offline.model_risk.report_blocks import (
     Bullets,
@@ -36,6 +36,8 @@ SHADES = ("F3F8F3", "FDF3D8", "FBE0BB", "F6C0A4", "EE9A86")
 WIDTH_CM = 17.4
 _CM_PER_PX = 2.54 / 96
 LONG_NAME = 18
+LONGEST_PROPERTY = 255
+"""Code points that a property of a document holds; the title on its page is whole."""
 """Characters of a name that hardly fits into a column."""
 CONVERT_S = 180.0
 """LibreOffice begins in seconds; one that takes minutes hangs."""
@@ -158,7 +160,9 @@ class _DocxWriting:
         from docx.shared import Cm, Pt, RGBColor
 
         file = self.file
-        file.core_properties.title = _clean(f"{document.title}: {document.subtitle}")
+        file.core_properties.title = shown(
+            _clean(f"{document.title}: {document.subtitle}"), LONGEST_PROPERTY
+        )
         file.core_properties.author = "rag-guardrail"
         file.core_properties.language = "en-GB"
         page = file.sections[0]

@@ -19,7 +19,14 @@ from guardrail_offline.studio.label_files import (
     Unwritable,
     checked_mark,
 )
-from guardrail_offline.studio.studio_pages import Fields, Person, StudioIn, page, studio_of
+from guardrail_offline.studio.studio_pages import (
+    Fields,
+    Person,
+    StudioIn,
+    escaped_json,
+    page,
+    studio_of,
+)
 from guardrail_service.errors import ConfigurationError
 
 router = APIRouter(prefix="/label")
@@ -127,14 +134,16 @@ def progress_json(progress: Progress) -> dict[str, Any]:
 @router.get("/{name}/case/{place}")
 def case(
     labelling: LabellingIn, task: Task, person: Person, adjudicating: bool = False
-) -> dict[str, Any]:
+) -> Response:
     """Return one case and this person's word; for an adjudicator also the others', unnamed."""
-    return {
-        "question": task.question,
-        "answer": task.answer,
-        "contexts": list(task.contexts),
-        **_word_json(labelling, task.case, person, adjudicating=adjudicating),
-    }
+    return escaped_json(
+        {
+            "question": task.question,
+            "answer": task.answer,
+            "contexts": list(task.contexts),
+            **_word_json(labelling, task.case, person, adjudicating=adjudicating),
+        }
+    )
 
 
 def _word_json(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -132,7 +134,7 @@ def studio_templates() -> Environment:
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a page."""
+    """Return a page; a lone surrogate in a text is shown escaped."""
     session: StudioSession | None = request.state.session
     studio = studio_of(request)
     return HTMLResponse(
@@ -148,9 +150,15 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
             parts=PARTS,
             has_store=studio.workspace.store is not None,
             **values,
-        ),
+        )
+        .encode("utf-8", "backslashreplace"),
         status,
     )
+
+
+def escaped_json(content: Mapping[str, Any]) -> Response:
+    """Return texts for a script; a lone surrogate, for which UTF-8 has no form, comes escaped."""
+    return Response(json.dumps(content), media_type="application/json")
 
 
 async def fields_of(request: Request) -> dict[str, str]:

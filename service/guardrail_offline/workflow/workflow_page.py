@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jinja2 import UndefinedError
 from markupsafe import Markup
 
 from guardrail_offline.report.page import environment, frame
@@ -20,6 +21,7 @@ from guardrail_offline.workflow.step_pictures import (
     topic_map,
     weak_grid,
 )
+from guardrail_service.errors import ConfigurationError
 
 _MOST_ROWS = 30
 
@@ -28,14 +30,27 @@ def write_page(folder: WorkflowFolder, out: Path) -> None:
     """Write the page of a workflow, whole or not at all.
 
     Raises:
-        ConfigurationError: If a file of the workflow is not readable.
+        ConfigurationError: If a file of the workflow is not readable, or has another shape.
     """
+    page = workflow_page(folder)
     with whole_file(out) as stream:
-        stream.write(workflow_page(folder))
+        stream.write(page)
 
 
 def workflow_page(folder: WorkflowFolder) -> str:
-    """Return the page; the same files give the same bytes."""
+    """Return the page; the same files give the same bytes.
+
+    Raises:
+        ConfigurationError: As `write_page`.
+    """
+    try:
+        return _rendered(folder)
+    except (LookupError, TypeError, ValueError, AttributeError, UndefinedError) as error:
+        expected = "the steps' files as workflow run writes them"
+        raise ConfigurationError(str(folder.root), type(error).__name__, expected) from error
+
+
+def _rendered(folder: WorkflowFolder) -> str:
     definition = read_definition(folder)
     steps = []
     for number, found in enumerate(status(folder.root), start=1):

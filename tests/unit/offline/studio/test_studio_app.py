@@ -28,6 +28,8 @@ HOSTILE = (
     "&lt;b&gt; &amp;",
     "=cmd|' /C calc'!A0",
     "../../etc/passwd",
+    "a lone \ud800 surrogate",
+    "a \x00 NUL",
 )
 
 
@@ -129,6 +131,9 @@ async def test_hostile_texts_and_names_stay_text(tmp_path: Any, judge: StudioJud
         body = {"label": "fail", "note": HOSTILE[0], "version": reply.json()["version"]}
         put = await client.put("/label/s/case/1", json=body | {"adjudicating": False})
         assert put.status_code == 200
+        for place in range(len(HOSTILE)):
+            shown = (await client.get(f"/label/s/case/{place}")).json()
+            assert shown["contexts"] == list(HOSTILE)
         for address in ("/", "/label", "/label/s", "/name"):
             text = (await client.get(address, headers=PAGE)).text
             assert "<img src=x" not in text

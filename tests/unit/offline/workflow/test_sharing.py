@@ -28,8 +28,10 @@ from guardrail_offline.workflow.sharing import (
     share,
 )
 from guardrail_offline.workflow.step_engine import Effort, StepContext
+from guardrail_offline.workflow.workflow_page import write_page
 from guardrail_offline.workflow_commands import workflow_app
 from guardrail_service.errors import ConfigurationError
+from tests.unit.offline.model_risk.made_workflow import make_workflow
 
 
 @pytest.fixture
@@ -251,3 +253,11 @@ def test_a_workflow_in_use_is_not_deleted(folder: WorkflowFolder) -> None:
         delete(folder)
     delete(folder)
     assert not folder.root.exists()
+
+
+def test_a_step_of_another_shape_ends_with_a_line(tmp_path: Path) -> None:
+    """A received file may say anything; the page names the folder, and is not written."""
+    root = make_workflow(tmp_path / "w")
+    with pytest.raises(ConfigurationError, match="as workflow run writes them"):
+        write_page(WorkflowFolder(root), root / "report.html")
+    assert not (root / "report.html").exists()

@@ -79,11 +79,14 @@ class Workspace:
         folder = self.labellings[name].folder
         if (folder / LAB).is_file():
             return folder / LAB
+        own = folder.resolve().parent == (self.work / LABELLINGS).resolve()
         try:
             about = json.loads((folder / ABOUT).read_text("utf-8"))
             lab = Path(folder / str(about["lab"]))
         except (OSError, ValueError, KeyError, TypeError):
             lab = None
+        if lab is not None and not own and not lab.resolve().is_relative_to(folder.resolve()):
+            lab = None  # somebody else's folder names a file elsewhere
         if lab is not None and lab.exists():
             return lab
         return next(iter(self.labs.values())) if len(self.labs) == 1 else None

@@ -26,7 +26,7 @@ from guardrail_service.server.schemas import CheckRequest
 from guardrail_service.types import Passage, Sample
 from tests.unit.decisions.made_up import filled, settings, store
 from tests.unit.decisions.monitor.test_watch import drawn
-from tests.unit.offline.studio.conftest import PAGE, Browser
+from tests.unit.offline.studio.conftest import PAGE, Browser, tasks
 
 pytestmark = pytest.mark.anyio
 COUNT = 45
@@ -270,3 +270,15 @@ def test_a_lab_that_is_given_can_be_drawn_from(tmp_path: Path) -> None:
     assert sorted(again.labellings) == ["my-lab-3", "my-lab-3-2"]
     assert json.loads((labelling.folder / "labelling.json").read_text()) == {"lab": str(lab)}
     again.close()
+
+
+def test_a_labelling_from_elsewhere_names_no_lab_outside(tmp_path: Path) -> None:
+    """Only the studio's own labellings, which it wrote itself, lead to a lab by its path."""
+    (tmp_path / "lab.jsonl").write_text("{}\n")
+    for folder, found in (("given", None), ("work/labellings/own", tmp_path / "lab.jsonl")):
+        place = tasks(tmp_path / folder)
+        (place / "labelling.json").write_text(json.dumps({"lab": str(tmp_path / "lab.jsonl")}))
+        opened = open_workspace(tmp_path / "work", [str(tmp_path / "given")])
+        name = "given" if folder == "given" else "own"
+        assert opened.lab_of(name) == found
+        opened.close()

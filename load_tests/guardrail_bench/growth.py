@@ -6,6 +6,7 @@ what callers saw.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
@@ -132,35 +133,37 @@ def _points(texts: SampleTexts, checks: int, seed: int, note: Callable[[str], No
         sizes.append(("answer", words, sized))
     found = []
     for kind in KINDS:
-        # One service for all sizes: seeds keep their passages apart.
         core, own = default_cores()
+        used = 0  # passages that the service has met: a sample's number says which are its own
         with serving(["--workers", "1"], core) as server:
             load = CheckedLoad(server.address, own)
-            for place, (grows, size, scenario) in enumerate(sizes):
+            for grows, size, scenario in sizes:
                 note(f"{grows} {size}, {kind}")
-                source = SampleSource(texts, scenario, kind, seed + 40 * place)
-                cpu_ms, rows = _cost(server, load, source, checks)
+                source = SampleSource(texts, scenario, kind, seed)
+                first = math.ceil(used / scenario.passages)
+                cpu_ms, rows = _cost(server, load, source, first, checks)
+                used = (first + _WARM_UP + checks) * scenario.passages
                 found.append(Point(grows=grows, size=size, passages=kind, cpu_ms=cpu_ms, rows=rows))
     return found
 
 
 def _cost(
-    server: Server, load: CheckedLoad, source: SampleSource, checks: int
+    server: Server, load: CheckedLoad, source: SampleSource, first: int, checks: int
 ) -> tuple[float, float]:
-    """Return processor milliseconds and model rows of a check."""
-    _warm_up(load, source)
-    samples = [source.sample(_WARM_UP + number) for number in range(checks)]
+    """Return processor milliseconds and model rows of a check; `first` is its first sample."""
+    _warm_up(load, source, first)
+    samples = [source.sample(first + _WARM_UP + number) for number in range(checks)]
     before, rows = server.cpu_s(), _rows(server)
     load.one_by_one(samples)
     return (server.cpu_s() - before) / checks * 1e3, (_rows(server) - rows) / checks
 
 
 def _rows(server: Server) -> float:
-    return server.metrics()["guardrail_cache_misses"]
+    return server.metrics()["guardrail_cache_misses_total"]
 
 
-def _warm_up(load: CheckedLoad, source: SampleSource) -> None:
-    load.one_by_one([*source.shelf(), *map(source.sample, range(_WARM_UP))])
+def _warm_up(load: CheckedLoad, source: SampleSource, first: int = 0) -> None:
+    load.one_by_one([*source.shelf(), *map(source.sample, range(first, first + _WARM_UP))])
 
 
 def _callers(
@@ -235,7 +238,7 @@ def tables(report: GrowthReport) -> list[tuple[str, Sequence[str], list[Sequence
         by_size.setdefault((point.grows, point.size), {})[point.passages] = point
     sizes: list[Sequence[str]] = [
         (
-            f"{size} {'passages' if grows == 'passages' else 'words of answer'}",
+            f"passages: {size}" if grows == "passages" else f"words of answer: {size}",
             *(f"{by_kind[kind].cpu_ms:.0f}" for kind in KINDS),
             *(f"{by_kind[kind].rows:.0f}" for kind in KINDS),
         )
@@ -310,7 +313,7 @@ def draw(report: GrowthReport, image: Path) -> None:
         axes[0][2].legend()
         callers = [rate.callers for rate in report.callers]
         axes[1][0].plot(callers, [rate.per_second for rate in report.callers], marker="o")
-        axes[1][0].set(xscale="log", xlabel="callers", ylabel="verdicts per second")
+        axes[1][0].set(xscale="log", xlabel="callers", ylabel="verdicts per second", ylim=(0, None))
         for name in ("p50_ms", "p99_ms"):
             axes[1][1].plot(
                 callers, [getattr(rate, name) for rate in report.callers], marker="o", label=name

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from guardrail_bench.growth import GrowthReport
 from guardrail_bench.latency_results import LatencyReport, read_report
 from guardrail_bench.peers import PeersReport
 from tests.integration.conftest import here
@@ -113,3 +114,28 @@ def test_a_service_that_does_not_start_is_an_error_with_its_last_words(
     assert run.exit_code == 2
     assert "the service ended with 2" in run.output
     assert "unknown id" in run.output
+
+
+def test_growth_is_measured_on_a_service(
+    options: tuple[str | Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one size of each kind: rows and processor time are the service's own."""
+    named = dict(zip(options[::2], map(str, options[1::2]), strict=True))
+    monkeypatch.setenv("GUARDRAIL_CONFIG", named["--config"])
+    monkeypatch.setenv("GUARDRAIL_MODEL_PACK", named["--pack"])
+    for name, few in {
+        "PASSAGES": (1,), "WORDS": (20,), "CALLERS": (2,), "FORM_KINDS": ("chat:warm",),
+        "FORMS": {"one": (1, ("--workers", "1"))},
+    }.items():  # fmt: skip
+        monkeypatch.setattr(f"guardrail_bench.growth.{name}", few)
+    file = tmp_path / "growth.json"
+    done = here("bench", "growth", "--seconds", "1", "--checks", "2", "--json", file)
+    assert done.exit_code == 0, done.output
+    report = GrowthReport.model_validate_json(file.read_bytes())
+    assert {(point.grows, point.passages) for point in report.points} == {
+        ("passages", "cold"), ("answer", "cold"), ("passages", "warm"), ("answer", "warm"),
+    }  # fmt: skip
+    rows = {(point.grows, point.passages): point.rows for point in report.points}
+    assert rows["answer", "cold"] > rows["answer", "warm"] > 0
+    assert all(point.cpu_ms > 0 for point in report.points)
+    assert [rate.callers for rate in (*report.callers, *report.cores)] == [2, 16]

@@ -110,6 +110,22 @@ def test_processes_count_together_and_survive_a_kill_and_a_roll(
     assert any("ended with -9 and is started anew" in line for line in lines)
 
 
+def test_a_process_that_dies_while_it_is_replaced_is_not_started_anew_besides(
+    together: Callable[..., Any],
+) -> None:
+    """The one that starts takes its place; otherwise one too many would stay."""
+    with together() as service, alone(service) as client:
+        first = children(service.process.pid)
+        service.signal(signal.SIGUSR1)
+        until(lambda: len(children(service.process.pid)) == 3, "another one starts")
+        os.kill(first[0], signal.SIGKILL)
+        until(lambda: not set(children(service.process.pid)) & set(first), "both are replaced")
+        until(lambda: metric(client, "guardrail_processes") == 2, "both serve")
+        assert metric(client, "guardrail_process_restarts_total") == 0
+        assert checks(client, 8) == [200] * 8
+        assert service.end() == 0
+
+
 def test_processes_share_outputs_and_read_a_new_configuration(
     together: Callable[..., Any], tiny_config: Callable[..., Path]
 ) -> None:

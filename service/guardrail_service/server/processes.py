@@ -378,6 +378,9 @@ class Supervisor:
         if child.replaces is not None and not child.is_ready:
             self._to_replace.clear()  # the one it was to replace goes on
             return
+        if heir := next((c for c in self._children.values() if c.replaces == child.pid), None):
+            heir.replaces = None  # one that starts already takes its place
+            return
         is_short = not child.is_ready or time.monotonic() - child.began < SHORT_LIFE_S
         self._failures = self._failures + 1 if is_short else 0
         self._restarts += 1

@@ -45,7 +45,7 @@ def test_rates_of_cores_stand_beside_those_of_one() -> None:
     """As a ratio for each kind of check; sizes have both kinds of passages in a line."""
     (about, _, sizes), (_, _, callers), (_, _, cores) = tables(REPORT)
     assert "A row takes 2.0 ms" in about
-    assert list(sizes[0]) == ["1 passages", "4", "4", "2", "2"]
+    assert list(sizes[0]) == ["passages: 1", "4", "4", "2", "2"]
     assert len(sizes) == len(PASSAGES) + len(WORDS)
     assert [row[1] for row in callers] == ["10.0", "40.0"]
     assert [row[2] for row in cores[:: len(FORM_KINDS)]] == [

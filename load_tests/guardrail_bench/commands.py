@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
-from rich.table import Table
 
 from guardrail_bench.output import (
     check_page,
     ended_by_sigterm,
+    publish_tables,
     replace_part,
     steps_bar,
-    write_json,
 )
 from guardrail_service.commands.console import (
     AsJson,
@@ -311,7 +310,7 @@ def bench_growth(
     sentences = read_texts(texts or default_texts_file())
     with ended_by_sigterm(), steps_bar(growth.steps()) as note:
         report = growth.run(sentences, seconds, checks, seed, note)
-    _publish(report.model_dump_json(indent=1), growth.tables(report), json_file)
+    publish_tables(report.model_dump_json(indent=1), growth.tables(report), json_file)
     if doc is not None:
         image = doc.parent / "images" / "growth.png"
         replace_part(doc, growth.PART, growth.markdown(report, image))
@@ -352,26 +351,10 @@ def bench_replicas(
     sentences = read_texts(texts or default_texts_file())
     with ended_by_sigterm(), steps_bar(replicas.steps(shares, rates)) as note:
         report = replicas.run(sentences, shares, rates, targets, seconds, seed, note)
-    _publish(report.model_dump_json(indent=1), replicas.tables(report), json_file)
+    publish_tables(report.model_dump_json(indent=1), replicas.tables(report), json_file)
     if doc is not None:
         image = doc.parent / "images" / "replicas.png"
         replace_part(doc, replicas.PART, replicas.markdown(report, image))
-
-
-def _publish(
-    text: str,
-    tables: Sequence[tuple[str, Sequence[str], list[Sequence[str]]]],
-    json_file: Path | None,
-) -> None:
-    """Write a report as JSON, or print its tables."""
-    write_json(text, json_file)
-    if str(json_file) == "-":
-        return
-    for title, headings, rows in tables:
-        table = Table(*headings, title=title or None, title_justify="left")
-        for row in rows:
-            table.add_row(*row)
-        out.print(table)
 
 
 @bench_app.command("patterns")

@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from guardrail_bench.load import CheckedLoad, percentiles
-from guardrail_bench.output import busy_warning, drawing, markdown_table
+from guardrail_bench.output import ReportTable, drawing, tables_page
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, SampleTexts, Scenario
 from guardrail_bench.server import Server, busy_share, default_cores, machine, serving
 from guardrail_service.errors import ServiceError
@@ -231,7 +231,7 @@ def _rate(
     )
 
 
-def tables(report: GrowthReport) -> list[tuple[str, Sequence[str], list[Sequence[str]]]]:
+def tables(report: GrowthReport) -> list[ReportTable]:
     """Return title, headings and rows of each table."""
     by_size: dict[tuple[str, int], dict[Passages, Point]] = {}
     for point in report.points:
@@ -258,19 +258,19 @@ def tables(report: GrowthReport) -> list[tuple[str, Sequence[str], list[Sequence
         for rate in report.cores
     ]  # fmt: skip
     return [
-        (
+        ReportTable(
             f"One check, {_USUAL.passages} passages of {_USUAL.passage_words} words and an answer "
             f"of {_USUAL.answer_words} where nothing else is said; processor time and rows of the "
             f"models per check. {_per_row(report.points)}",
             ("", "ms, new passages", "ms, known", "rows, new", "rows, known"),
             sizes,
         ),
-        (
+        ReportTable(
             "One core, typical RAG, known passages:",
             ("callers", "verdicts/s", "p50 ms", "p99 ms"),
             callers,
         ),
-        (
+        ReportTable(
             f"Cores, {FORM_CALLERS} callers; generator and service share them:",
             ("service", "checks", "verdicts/s", "p50 ms", "p99 ms", "ms of processor", "MB"),
             cores,
@@ -286,13 +286,9 @@ def _per_row(points: Sequence[Point]) -> str:
 def markdown(report: GrowthReport, image: Path) -> str:
     """Return the part of the page, and draw its picture."""
     draw(report, image)
-    parts = [f"Measured on {report.machine['cpu']}, {report.machine['cores']} cores."]
-    if (warning := busy_warning(report.busy_before)) is not None:
-        parts.append(warning)
-    for title, headings, rows in tables(report):
-        parts += [title, markdown_table(headings, rows)]
-    parts.append(f"![Growth with passages, words, rows, callers and cores](images/{image.name})")
-    return "\n\n".join(parts)
+    about = f"Measured on {report.machine['cpu']}, {report.machine['cores']} cores."
+    picture = f"![Growth with passages, words, rows, callers and cores](images/{image.name})"
+    return tables_page(about, report.busy_before, tables(report), picture)
 
 
 def draw(report: GrowthReport, image: Path) -> None:

@@ -233,34 +233,34 @@ class CheckedLoad:
         self, sample: Callable[[int], Sample], callers: int, seconds: float
     ) -> list[LoadRequest]:
         """Return the requests of callers that wait for each reply; see `Generator`."""
-        bodies: Bodies = lambda number: json.dumps(sample(number)).encode()  # noqa: E731
-        return self._run(bodies, lambda sender: sender.closed_loop(callers, seconds, 0))
+        return self._run(sample, lambda sender: sender.closed_loop(callers, seconds, 0))
 
     def open_loop(self, samples: Sequence[Sample], arrivals: Sequence[float]) -> list[LoadRequest]:
         """Return the requests of independent callers; see `Generator`."""
-        bodies = [json.dumps(sample).encode() for sample in samples]
         return self._run(
-            bodies.__getitem__, lambda sender: sender.open_loop(arrivals, 0), may_refuse=True
+            samples.__getitem__, lambda sender: sender.open_loop(arrivals, 0), may_refuse=True
         )
 
     def one_by_one(self, samples: Sequence[Sample]) -> list[LoadRequest]:
         """Return the requests of a single caller, one for each sample."""
-        bodies = [json.dumps(sample).encode() for sample in samples]
         return self._run(
-            bodies.__getitem__, lambda sender: sender.closed_loop(1, math.inf, 0, len(bodies))
+            samples.__getitem__, lambda sender: sender.closed_loop(1, math.inf, 0, len(samples))
         )
 
     def _run(
         self,
-        bodies: Bodies,
+        sample: Callable[[int], Sample],
         work: Callable[[Generator], Coroutine[Any, Any, list[LoadRequest]]],
         *,
         may_refuse: bool = False,
     ) -> list[LoadRequest]:
         import uvloop
 
+        def body(number: int) -> bytes:
+            return json.dumps(sample(number)).encode()
+
         async def sent() -> list[LoadRequest]:
-            generator = Generator(self._address, bodies, self._patience_s)
+            generator = Generator(self._address, body, self._patience_s)
             try:
                 return await work(generator)
             finally:

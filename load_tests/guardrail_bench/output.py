@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from guardrail_service.commands.console import err
+from rich.table import Table
+
+from guardrail_service.commands.console import err, out
 from guardrail_service.errors import ConfigurationError, InputError, MissingExtra
 
 BUSY_SHARE = 0.1
@@ -47,6 +49,41 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> st
     return "\n".join(
         "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
     )
+
+
+class ReportTable(NamedTuple):
+    """A table of a report; the title may be empty."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def tables_page(about: str, busy: float, tables: Iterable[ReportTable], picture: str) -> str:
+    """Return a part of a page: how it was measured, a warning if need be, tables, a picture.
+
+    Args:
+        about: How it was measured.
+        busy: Share of all cores that others used before.
+        tables: In their order.
+        picture: As Markdown.
+    """
+    parts = [about, busy_warning(busy) or ""]
+    for table in tables:
+        parts += [table.title, markdown_table(table.headings, table.rows)]
+    return "\n\n".join(filter(None, [*parts, picture]))
+
+
+def publish_tables(text: str, tables: Iterable[ReportTable], json_file: Path | None) -> None:
+    """Write a report as JSON, and print its tables unless the JSON is what is printed."""
+    write_json(text, json_file)
+    if str(json_file) == "-":
+        return
+    for found in tables:
+        table = Table(*found.headings, title=found.title or None, title_justify="left")
+        for row in found.rows:
+            table.add_row(*row)
+        out.print(table)
 
 
 def shown(met: bool | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict
 
 from guardrail_bench.load import CheckedLoad, Percentiles, percentiles, poisson_arrivals
-from guardrail_bench.output import busy_warning, drawing, markdown_table
+from guardrail_bench.output import ReportTable, drawing, tables_page
 from guardrail_bench.queue_simulation import (
     ROUTES,
     Advice,
@@ -238,7 +238,7 @@ def steps(shares: dict[str, float], rates: Sequence[float]) -> int:
     return 1 + len(shares) + len(LOADS) + len(rates)
 
 
-def tables(report: ReplicasReport) -> list[tuple[str, Sequence[str], list[Sequence[str]]]]:
+def tables(report: ReplicasReport) -> list[ReportTable]:
     """Return title, headings and rows of each table."""
     costs: list[Sequence[str]] = [
         (kind.name, f"{kind.share:.0%}", f"{kind.mean_s * 1e3:.0f}", f"{kind.sigma:.2f}")
@@ -255,9 +255,11 @@ def tables(report: ReplicasReport) -> list[tuple[str, Sequence[str], list[Sequen
         )
         for one in report.compared
     ]  # fmt: skip
-    parts: list[tuple[str, Sequence[str], list[Sequence[str]]]] = [
-        ("", ("kind of check", "of all", "ms of a core, mean", "spread of its logarithm"), costs),
-        (
+    return [
+        ReportTable(
+            "", ("kind of check", "of all", "ms of a core, mean", "spread of its logarithm"), costs
+        ),
+        ReportTable(
             "One replica, measured / simulated, milliseconds:",
             (
                 "load",
@@ -272,13 +274,12 @@ def tables(report: ReplicasReport) -> list[tuple[str, Sequence[str], list[Sequen
             ),
             beside,
         ),
-        (
+        ReportTable(
             "Replicas of one core (share of time each works):",
             ("checks/s", "p99 at most", *(f"to {words}" for words in ROUTES.values())),
             _advice_rows(report.advice),
         ),
     ]
-    return parts
 
 
 def _advice_rows(advice: Sequence[Advice]) -> list[Sequence[str]]:
@@ -300,14 +301,9 @@ def _cell(one: Advice) -> str:
 def markdown(report: ReplicasReport, image: Path) -> str:
     """Return the part of the page, and draw its picture."""
     draw(report, image)
-    parts = [f"Measured on {report.machine['cpu']}, service and generator on a core each."]
-    if (warning := busy_warning(report.busy_before)) is not None:
-        parts.append(warning)
-    for title, headings, rows in tables(report):
-        parts += [title] if title else []
-        parts.append(markdown_table(headings, rows))
-    parts.append(f"![Replicas by checks a second](images/{image.name})")
-    return "\n\n".join(parts)
+    about = f"Measured on {report.machine['cpu']}, service and generator on a core each."
+    picture = f"![Replicas by checks a second](images/{image.name})"
+    return tables_page(about, report.busy_before, tables(report), picture)
 
 
 def draw(report: ReplicasReport, image: Path) -> None:

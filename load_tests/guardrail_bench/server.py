@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import IO, TYPE_CHECKING, Any
@@ -53,15 +54,17 @@ class Server:
     def cpu_s(self) -> float:
         """Return user and system seconds of the process and those it started, since they did."""
         with self._running():
-            used = [one.cpu_times() for one in self._processes()]
+            used = [one.cpu_times() for one in self._processes]
             return float(sum(times.user + times.system for times in used))
 
     def rss_mb(self) -> float:
         """Return resident memory in megabytes (10^6 bytes); what processes share counts in each."""
         with self._running():
-            return float(sum(one.memory_info().rss for one in self._processes()) / 1e6)
+            return float(sum(one.memory_info().rss for one in self._processes) / 1e6)
 
+    @cached_property
     def _processes(self) -> list[psutil.Process]:
+        # Found once: looking for children reads every process of the machine.
         return [self._process, *self._process.children(recursive=True)]
 
     @contextmanager

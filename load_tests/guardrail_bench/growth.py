@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from guardrail_bench.load import CheckedLoad, percentiles
-from guardrail_bench.output import ReportTable, drawing, tables_page
+from guardrail_bench.output import MarkdownTable, drawing, tables_page
 from guardrail_bench.samples import SCENARIOS, Passages, SampleSource, SampleTexts, Scenario
 from guardrail_bench.server import Server, busy_share, default_cores, machine, serving
 from guardrail_service.errors import ServiceError
@@ -231,7 +231,7 @@ def _rate(
     )
 
 
-def tables(report: GrowthReport) -> list[ReportTable]:
+def tables(report: GrowthReport) -> list[MarkdownTable]:
     """Return title, headings and rows of each table."""
     by_size: dict[tuple[str, int], dict[Passages, Point]] = {}
     for point in report.points:
@@ -258,19 +258,19 @@ def tables(report: GrowthReport) -> list[ReportTable]:
         for rate in report.cores
     ]  # fmt: skip
     return [
-        ReportTable(
+        MarkdownTable(
             f"One check, {_USUAL.passages} passages of {_USUAL.passage_words} words and an answer "
             f"of {_USUAL.answer_words} where nothing else is said; processor time and rows of the "
             f"models per check. {_per_row(report.points)}",
             ("", "ms, new passages", "ms, known", "rows, new", "rows, known"),
             sizes,
         ),
-        ReportTable(
+        MarkdownTable(
             "One core, typical RAG, known passages:",
             ("callers", "verdicts/s", "p50 ms", "p99 ms"),
             callers,
         ),
-        ReportTable(
+        MarkdownTable(
             f"Cores, {FORM_CALLERS} callers; generator and service share them:",
             ("service", "checks", "verdicts/s", "p50 ms", "p99 ms", "ms of processor", "MB"),
             cores,

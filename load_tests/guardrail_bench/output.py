@@ -51,7 +51,7 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> st
     )
 
 
-class ReportTable(NamedTuple):
+class MarkdownTable(NamedTuple):
     """A table of a report; the title may be empty."""
 
     title: str
@@ -59,7 +59,7 @@ class ReportTable(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def tables_page(about: str, busy: float, tables: Iterable[ReportTable], picture: str) -> str:
+def tables_page(about: str, busy: float, tables: Iterable[MarkdownTable], picture: str) -> str:
     """Return a part of a page: how it was measured, a warning if need be, tables, a picture.
 
     Args:
@@ -74,7 +74,7 @@ def tables_page(about: str, busy: float, tables: Iterable[ReportTable], picture:
     return "\n\n".join(filter(None, [*parts, picture]))
 
 
-def publish_tables(text: str, tables: Iterable[ReportTable], json_file: Path | None) -> None:
+def publish_tables(text: str, tables: Iterable[MarkdownTable], json_file: Path | None) -> None:
     """Write a report as JSON, and print its tables unless the JSON is what is printed."""
     write_json(text, json_file)
     if str(json_file) == "-":

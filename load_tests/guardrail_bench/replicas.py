@@ -12,7 +12,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict
 
 from guardrail_bench.load import CheckedLoad, Percentiles, percentiles, poisson_arrivals
-from guardrail_bench.output import ReportTable, drawing, tables_page
+from guardrail_bench.output import MarkdownTable, drawing, tables_page
 from guardrail_bench.queue_simulation import (
     ROUTES,
     Advice,
@@ -238,7 +238,7 @@ def steps(shares: dict[str, float], rates: Sequence[float]) -> int:
     return 1 + len(shares) + len(LOADS) + len(rates)
 
 
-def tables(report: ReplicasReport) -> list[ReportTable]:
+def tables(report: ReplicasReport) -> list[MarkdownTable]:
     """Return title, headings and rows of each table."""
     costs: list[Sequence[str]] = [
         (kind.name, f"{kind.share:.0%}", f"{kind.mean_s * 1e3:.0f}", f"{kind.sigma:.2f}")
@@ -256,10 +256,10 @@ def tables(report: ReplicasReport) -> list[ReportTable]:
         for one in report.compared
     ]  # fmt: skip
     return [
-        ReportTable(
+        MarkdownTable(
             "", ("kind of check", "of all", "ms of a core, mean", "spread of its logarithm"), costs
         ),
-        ReportTable(
+        MarkdownTable(
             "One replica, measured / simulated, milliseconds:",
             (
                 "load",
@@ -274,7 +274,7 @@ def tables(report: ReplicasReport) -> list[ReportTable]:
             ),
             beside,
         ),
-        ReportTable(
+        MarkdownTable(
             "Replicas of one core (share of time each works):",
             ("checks/s", "p99 at most", *(f"to {words}" for words in ROUTES.values())),
             _advice_rows(report.advice),

@@ -99,5 +99,6 @@ class ContextEntitiesRecall(Evaluator[NoParameters]):
             raise Unavailable(State.NOT_APPLICABLE, "no_entity")
         texts = [passage.text for passage in view.contexts]
         plain = "\n".join(texts).casefold()
-        found = entities(texts) | {entity for entity in wanted if entity in plain}
+        named = view.of_question("entities", lambda: entities(texts))
+        found = named | {entity for entity in wanted if entity in plain}
         return {"context_entities_recall": entity_recall(wanted, found)}

@@ -22,7 +22,7 @@ from guardrail_offline.evaluators.catalogue import (
 )
 from guardrail_offline.evaluators.result import Details, Result
 from guardrail_service.detectors.registry import REGISTRY, AnyDetector, DetectorSpec, Parameters
-from guardrail_service.policy.decide import crosses, labelled
+from guardrail_service.policy.decide import crosses, label_of
 from guardrail_service.policy.file import shipped_thresholds
 from guardrail_service.types import MetricSpec, Outcome, Role, Span, State
 
@@ -74,8 +74,8 @@ def _result(outcome: Outcome, spec: DetectorSpec) -> Result:
 
 
 def _span(span: Span, spec: DetectorSpec) -> Details:
-    span = labelled(span, _crosses(span, spec))
-    known = {"label": span.label, "metric": span.metric, "attributes": dict(span.attributes or {})}
+    label = label_of(span, span.crossed is not None and _crosses(span, spec))
+    known = {"label": label, "metric": span.metric, "attributes": dict(span.attributes or {})}
     found: dict[str, Any] = {key: value for key, value in known.items() if value}
     found |= {"start": span.start, "end": span.end, "score": span.score}
     if span.evidence:

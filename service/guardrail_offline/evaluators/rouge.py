@@ -24,6 +24,8 @@ from guardrail_service.types import MetricSpec, State
 
 T = TypeVar("T")
 _WORD = re2.compile(r"[a-z0-9]+")
+_APART = {code: " " for code in range(128) if not chr(code).isalnum()}
+"""Leaves of a plain text in small letters the words that `_WORD` finds, with blanks between."""
 _STEMMED_FROM = 4
 """ROUGE's reference implementation leaves words of up to three letters as they are."""
 
@@ -66,11 +68,13 @@ def rouge_words(text: str) -> tuple[str, ...]:
     plain = encodable(text.lower())
     if _is_other_script(plain):
         return words(plain)
-    found = _WORD.findall(plain)
+    found = plain.translate(_APART).split() if plain.isascii() else _WORD.findall(plain)
     return tuple(stem(word) if len(word) >= _STEMMED_FROM else word for word in found)
 
 
 def _is_other_script(text: str) -> bool:
+    if text.isascii():
+        return False
     letters = [letter for letter in text if letter.isalpha()]
     return 2 * sum(letter <= _LAST_LATIN for letter in letters) < len(letters)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from ctypes import Array, c_longlong
 from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
@@ -182,6 +184,27 @@ def score(
         without: Evaluators that do not run, as they hung on these cases.
         begin: Told before each step.
     """
+    with _collecting_new():
+        return _score(cases, configured, models, without, begin)
+
+
+@contextmanager
+def _collecting_new() -> Iterator[None]:
+    """Let the garbage collector pass over what is there already: models, catalogue, patterns."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _score(
+    cases: Iterable[tuple[int, Case]],
+    configured: Sequence[Configured],
+    models: PackModels,
+    without: Collection[str],
+    begin: Begin,
+) -> dict[int, dict[str, Result]]:
     found: dict[int, dict[str, Result]] = {}
     served = None if models.text_vectors is None else ModelsWithVectors(models, models.text_vectors)
     for group in by_group(cases):

@@ -209,9 +209,12 @@ def _kept(rule: Rule, span: Span, good_ends: Mapping[str, Direction]) -> bool:
 
 def labelled(span: Span, crossed: bool) -> Span:
     """Return a span with the label that fits the side of the threshold its score is on."""
-    return dataclasses.replace(
-        span, label=span.crossed if crossed and span.crossed else span.label, crossed=None
-    )
+    return dataclasses.replace(span, label=label_of(span, crossed), crossed=None)
+
+
+def label_of(span: Span, crossed: bool) -> str:
+    """Return the label that fits the side of the threshold a span's score is on."""
+    return span.crossed if crossed and span.crossed else span.label
 
 
 def asked_action(rule: Rule, result: DetectorResult) -> Action:

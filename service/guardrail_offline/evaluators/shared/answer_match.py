@@ -77,7 +77,11 @@ _ALIASES = {
     "mt": "mount", "st": "saint", "jr": "junior", "vs": "versus",
 }  # fmt: skip
 """One answer under two names; whole runs of words only. Own list: countries, bodies, wars."""
-_LONGEST_ALIAS = max(len(name.split()) for name in _ALIASES)
+_ALIAS_WORDS = {
+    first: max(len(name.split()) for name in _ALIASES if name.split()[0] == first)
+    for first in {name.split()[0] for name in _ALIASES}
+}
+"""How many words the longest name has that begins with a word."""
 _CAPITALS = re2.compile(r"\s*\p{Lu}{2,6}\s*")
 _BULLET = re2.compile(r"(?m)^\s*(?:[-*\x{2022}]|\d+[.)])\s+")
 _BETWEEN_ITEMS = re2.compile(
@@ -205,7 +209,8 @@ def canonical(text: str) -> tuple[str, ...]:
     kept: list[str] = []
     at = 0
     while at < len(found):
-        for size in range(min(_LONGEST_ALIAS, len(found) - at), 0, -1):
+        longest = _ALIAS_WORDS.get(found[at], 0)
+        for size in range(min(longest, len(found) - at), 0, -1):
             name = " ".join(found[at : at + size])
             if name in _ALIASES and not (name in _LOWER_WORDS and not _capital(text, name)):
                 kept += _ALIASES[name].split()
@@ -283,8 +288,10 @@ def _yes_or_no(expected: str, actual: str, question: str) -> AnswerMatch | None:
 def _said_of_question(expected: str, actual: str, question: str) -> AnswerMatch | None:
     """Compare a lone yes or no with a statement that says what the question asks, or denies it."""
     lone, other = (expected, actual) if _is_lone(expected) else (actual, expected)
+    if not _is_lone(lone):
+        return None
     asked, said = _says(question), _says(other)
-    if not _is_lone(lone) or not asked.content or asked.denials:
+    if not asked.content or asked.denials:
         return None
     if asked.content != said.content and not _is_turned(asked.content, said.content):
         return None
@@ -300,8 +307,10 @@ def _is_lone(text: str) -> bool:
 def _fact(expected: str, actual: str, question: str) -> AnswerMatch | None:
     """Compare the one value that the reference is with the one of its kind in the other text."""
     wanted, given = _says(expected), _says(actual)
+    if len(wanted.read.facts) != 1:
+        return None
     asked = set(_says(question).content)
-    if len(wanted.read.facts) != 1 or set(_beside_facts(expected)) - asked:
+    if set(_beside_facts(expected)) - asked:
         return None
     fact = wanted.read.facts[0]
     alike = [other for other in given.read.facts if _same_kind(fact, other)]

@@ -205,6 +205,7 @@ _TO_THE_SPEAKER = re2.compile(
     r"|explain|summari[sz]e|list|give|show|describe|translate|compare))\b"
 )
 _ASKS_IF = re2.compile(r"\b(?:if|whether)\b")
+_ASCII_DIGITS = frozenset("0123456789")
 _DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _BEHIND_SIGNS = " \t\r\n\"'”’)*_"
 _PICTOGRAPH = re2.compile(r"[\p{So}\p{Sk}\x{200d}\x{fe0f}]+")
@@ -320,6 +321,8 @@ class _Question:
 
     def has_numbers_of(self, clause: str) -> bool:
         """Return whether every number of a clause occurs in the question."""
+        if clause.isascii() and _ASCII_DIGITS.isdisjoint(clause):
+            return True
         return all(number in self._text for number in _NUMBER.findall(clause))
 
     def is_about(self, subject: str) -> bool:

@@ -80,13 +80,16 @@ def _spelled_out(clause: str) -> str:
     if "'" in text or "cannot" in text:
         for short, long in _SHORT_FORMS:
             text = short.sub(long, text)
-    for where, instead in _OF_SOURCES:
-        text = where.sub(instead, text)
+    if _NAMES_SOURCE.search(text) is not None:
+        for where, instead in _OF_SOURCES:
+            text = where.sub(instead, text)
     return " ".join(text.split())
 
 
 def _lacks(text: str) -> bool:
     """Return whether the speaker or the sources lack something, and nothing is stated beside it."""
+    if _MAY_LACK.search(text) is None:
+        return False
     for frame in (
         _SPEAKER_LACKS,
         _SOURCE_SILENT,
@@ -206,6 +209,11 @@ _OF_SOURCES = [
          r"(?: that)?\b", ""),
     )
 ]  # fmt: skip
+_NAMES_SOURCE = re2.compile(
+    rf"\b{_MORE_NOUNS} (?:that |which |i |we |you )|\bwhat (?:i|we|you) |\bmy (?:end|side)\b"
+    r"|\b(?:means|stands for|shows)\b"
+)
+"""Every pattern of `_OF_SOURCES` has one of these: most clauses name no source."""
 _EMBEDDED_CLAIM = re2.compile(
     r"\b(?:tell you|say|see|confirm|know|note|notice|add|assure you|mention|remember|aware|sure|report"
     r"|think|believe|guess|assume|understand|hear|find|found|learned|means?) that\b"
@@ -302,6 +310,11 @@ _NOT_TO_FIND = re2.compile(
     r"|(?:.{0,40}\b)?i am (?:missing|lacking)\b(.*)"
     r"|(?:.{0,40}\b)?i would (?:also )?need (.*) to (?:answer|say|tell|help|know|judge|give)\b.*"
 )
+_MAY_LACK = re2.compile(
+    r"\b(?:no|not|nothing|never|nowhere|none|neither|unable|silent|missing|lacking|need|beyond|outside"
+    r"|leaves?|short of|before)\b"
+)
+"""Every frame of what is lacking has one of these words: a plain statement is looked at once."""
 _OFFER = re2.compile(
     r"^(?:but |and |so |well |then )*(?:i (?:am|can|will|would|could|might)\b|let me\b|happy to\b|glad to\b"
     r"|thanks?\b)"

@@ -21,6 +21,7 @@ from guardrail_offline.datasets.cases import question_group
 from guardrail_offline.runs.result_files import read_run
 from guardrail_service.detectors.groundedness import CLAIMS_VERSION
 from guardrail_service.detectors.hallucination.reading import READING_VERSION
+from guardrail_service.detectors.safety import ALONE_VERSION
 from guardrail_service.detectors.safety_denials import DENIALS_VERSION
 from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.inference import memory
@@ -162,7 +163,7 @@ def test_fingerprints_are_those_of_0_1_0() -> None:
     expected = written("fingerprints.json")
     newer = expected["evidence"].replace("rag-guardrail-claims/2", CLAIMS_VERSION)
     newer = newer.replace("rag-guardrail-reading/2", READING_VERSION)
-    read = f"{DISGUISE_VERSION} {QUOTATIONS_VERSION} {DENIALS_VERSION}"
+    read = f"{DISGUISE_VERSION} {QUOTATIONS_VERSION} {DENIALS_VERSION} {ALONE_VERSION}"
     disguise = "rag-guardrail-disguise/1"
     model, _, rules = expected["toxicity"].partition(" ")
     assert (model, rules) == (expected["bias"].split(" ")[0], disguise)

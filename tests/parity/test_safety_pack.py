@@ -17,7 +17,9 @@ from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.resources import packs_dir
 from guardrail_service.server.runtime import Runtime
 from guardrail_service.settings import Settings
+from guardrail_service.streaming.guarded import StreamedCheck
 from guardrail_service.types import Row, RowOutput, Sample
+from tests.unit.streaming.conftest import chunks, streamed
 
 PACK = packs_dir() / "embedded"
 MANIFEST = json.loads((PACK / "manifest.json").read_text(encoding="utf-8"))
@@ -96,3 +98,22 @@ def test_verdicts_are_bit_identical_under_concurrent_requests(runtime: Runtime) 
     expected = [scores(sample) for sample in samples]
     with ThreadPoolExecutor(32) as pool:
         assert list(pool.map(scores, samples * 4)) == expected * 4
+
+
+def test_a_short_insult_is_found_in_answers_and_streams(runtime: Runtime) -> None:
+    """Between ordinary sentences; the part of a stream that holds it does not leave."""
+    calm = "The pool opens at nine and closes at six."
+    guard = runtime.guard
+    (policy,) = guard.policies.values()
+    for short, is_bad in (("Fuck you.", True), ("Yes.", False), ("Sure!", False), ("OK.", False)):
+        answer = f"{calm} {short} {calm}"
+        found = guard.check(Sample(answer), deadline_ms=math.inf).detectors["toxicity"]
+        assert found.flagged is is_bad
+        places = {answer[span.start : span.end] for span in found.spans}
+        assert places == ({short} if is_bad else set())
+        check = StreamedCheck(guard, policy, Sample(""), stop_on="flag", deadline_ms=math.inf)
+        _, ended = streamed(check, chunks(answer, [5]))
+        assert (ended.reason == "blocked") is is_bad
+        assert ended.verdict.detectors["toxicity"].metrics["toxicity"].score == pytest.approx(
+            found.metrics["toxicity"].score, abs=0
+        )

@@ -23,7 +23,7 @@ from guardrail_bench.quality import Array, auroc
 from guardrail_service.inference.models.session import Session
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.session_kinds import open_sessions
-from guardrail_service.text.segmentation.sentences import merge_short, split_sentences
+from guardrail_service.text.segmentation.sentences import is_short, merge_short, split_sentences
 from guardrail_service.types import Row
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -35,11 +35,15 @@ WIDTH = 3
 
 
 class Reading(NamedTuple):
-    """Log-odds of an answer: of each sentence, of the window around each, and of all of it."""
+    """Log-odds of an answer: of each sentence, of the window around each, of all of it.
+
+    `short` has those of the short sentences that are among `alone` with a neighbour only.
+    """
 
     alone: Array
     window: Array
     whole: float
+    short: Array
 
 
 class WindowReader:
@@ -52,14 +56,18 @@ class WindowReader:
 
     def read(self, text: str) -> Reading:
         """Return the log-odds of a text that has a sentence."""
-        found = merge_short(split_sentences(text), text)
+        raw = split_sentences(text)
+        found = merge_short(raw, text)
         last = len(found) - 1
         windows = []
         for place in range(len(found)):
             first = max(0, min(place - WIDTH // 2, last - WIDTH + 1))
             windows.append(text[found[first].start : found[min(last, first + WIDTH - 1)].end])
         alone = np.array([self._odds(sentence.text) for sentence in found])
-        return Reading(alone, np.array([self._odds(w) for w in windows]), self._odds(text))
+        joined = [s.text for s in raw if is_short(s.text) and s not in found]
+        short = np.array([self._odds(one) for one in joined if any(map(str.isalpha, one))])
+        around = np.array([self._odds(one) for one in windows])
+        return Reading(alone, around, self._odds(text), short)
 
     def _odds(self, text: str) -> float:
         """Return the log-odds of a text that is read whole, or in as few rows as fit."""
@@ -86,7 +94,10 @@ def in_band(low: float, high: float, joined: Callable[[Array, Array], Array]) ->
 
 
 WAYS: dict[str, Way] = {
-    "sentences (shipped)": lambda one: float(one.alone.max()),
+    "sentences, short ones again (shipped)": lambda one: float(
+        np.concatenate((one.alone, one.short)).max()
+    ),
+    "sentences": lambda one: float(one.alone.max()),
     "windows of three": lambda one: float(one.window.max()),
     "whole answer": lambda one: one.whole,
     "whole answer of at most three": lambda one: (

@@ -1,8 +1,9 @@
 """Toxicity and bias: is any sentence of the answer rude, threatening, stereotyping or one-sided?
 
-Two detectors that differ in their model and its labels: each reads every sentence, and the worst
-one decides. Quotations that the answer only reports are not read as its own words, and threats and
-encouragement to self-harm, of which the model knows little, are found by their wording, too.
+Two detectors that differ in their model and its labels: each reads every sentence, a short one
+with a neighbour and alone, and the worst one decides. Quotations that the answer only reports are
+not read as its own words, and threats and encouragement to self-harm, of which the model knows
+little, are found by their wording, too.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from guardrail_service.text.decoding.disguise import undisguised
 from guardrail_service.text.offsets import Edit, Edited
 from guardrail_service.text.quotations import MARKS, Quotation, is_reported, set_apart
 from guardrail_service.text.sample import SegmentedSample, Window, unverifiable
-from guardrail_service.text.segmentation.sentences import Sentence
+from guardrail_service.text.segmentation.sentences import Sentence, is_short
 from guardrail_service.types import Coverage, Direction, Outcome, Role, Row, RowOutput, Span
 
 TOXICITY: Final = "toxicity"
@@ -49,14 +50,21 @@ BIAS: Final = "bias"
 WORDED: Final = 0.99
 """Probability of a wording that was found: beyond every threshold one would set, short of 1."""
 _NEAR = 120
+ALONE_VERSION: Final = "rag-guardrail-alone/1"
+"""Part of the safety models' fingerprint: raise it when other sentences are read alone, too."""
 
 
 class AnswerReading(NamedTuple):
-    """A window of the answer, and the texts the model reads in its place (mostly itself)."""
+    """A window of the answer, and the texts the model reads in its place (mostly itself).
+
+    Attributes:
+        again: Whether it is a short sentence that a window before it holds together with others.
+    """
 
     window: Window
     texts: tuple[str, ...]
     unread: int
+    again: bool = False
 
 
 def worst(probabilities: Sequence[float]) -> float:
@@ -74,7 +82,11 @@ def worst(probabilities: Sequence[float]) -> float:
 
 
 def readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
-    """Return the answer's windows in order, disguised words and emoji read as words."""
+    """Return the answer's windows in order, disguised words and emoji read as words.
+
+    Behind them stand the short sentences that windows hold together with others: each is read
+    alone, too, as its neighbours may hide it.
+    """
     return sample.once_per_vocabulary(role, "readings", lambda: _readings(sample, role))
 
 
@@ -107,21 +119,22 @@ def outcome(
         spec: Whose metrics are the labels of the outputs.
         role: Whose model gave the outputs.
         outputs: A mapping label -> probability per row, in the order of `rows`.
-        by_wording: Gives the metrics that the wording of some readings, by number, puts at
+        by_wording: Gives the metrics that the wording of some windows' readings, by number, puts at
             `WORDED`.
     """
     read = _readable(sample, role)
     if isinstance(read, str):
         return Outcome.unverified(read)
-    unread = sum(reading.unread for reading in read)
+    once = [reading for reading in read if not reading.again]
+    unread = sum(reading.unread for reading in once)
     coverage = Coverage((len(sample.answer) - unread, len(sample.answer)))
-    if all(reading.unread >= len(reading.window.text.strip()) for reading in read):
+    if all(reading.unread >= len(reading.window.text.strip()) for reading in once):
         return Outcome.unverified("unreadable_text", coverage)
     left = iter(outputs)
     by_window = [[next(left) for _ in reading.texts] for reading in read]
     scores: dict[str, float] = {}
     spans: list[Span] = []
-    found = by_wording(read) if by_wording else {}
+    found = by_wording(once) if by_wording else {}
     given = by_window[0][0].keys()
     for metric in spec.metrics:
         is_rule = by_wording is not None and metric.key == SELF_HARM and SELF_HARM not in given
@@ -142,18 +155,37 @@ def outcome(
 
 
 def _readings(sample: SegmentedSample, role: Role) -> tuple[AnswerReading, ...]:
+    read = partial(_reading, sample, role, _apart(sample))
+    found = [read(window) for window in in_time(sample.answer_windows(role), 8)]
+    alone = (read(window) for window in in_time(sample.windows_of(role, _joined(sample)), 8))
+    return (*found, *(one._replace(again=True) for one in alone if _has_letter(one)))
+
+
+def _joined(sample: SegmentedSample) -> tuple[Sentence, ...]:
+    """Return the short sentences that are read together with a neighbour."""
+    if len(sample.raw_answer_sentences) == len(sample.answer_sentences):
+        return ()
+    whole = set(sample.answer_sentences)
+    return tuple(s for s in sample.raw_answer_sentences if is_short(s.text) and s not in whole)
+
+
+def _has_letter(reading: AnswerReading) -> bool:
+    """Return whether a reading holds a letter and something that the model knows."""
+    is_known = reading.unread < len(reading.window.text.strip())
+    return is_known and any(map(str.isalpha, "".join(reading.texts)))
+
+
+def _reading(
+    sample: SegmentedSample, role: Role, apart: Sequence[Edit], window: Window
+) -> AnswerReading:
+    """Return a window with the texts that are read in its place."""
     is_word = partial(sample.is_word, role)
-    found = []
-    apart = _apart(sample)
-    for window in in_time(sample.answer_windows(role), 8):
-        plain = undisguised(_without(window, apart) if apart else window.text, is_word)
-        if plain == window.text or not plain.strip():
-            found.append(AnswerReading(window, (window.text,), window.unread))
-            continue
-        pieces = sample.windows_of(role, (Sentence(0, len(plain), plain),))
-        unread = min(window.unread, sum(piece.unread for piece in pieces))
-        found.append(AnswerReading(window, tuple(piece.text for piece in pieces), unread))
-    return tuple(found)
+    plain = undisguised(_without(window, apart) if apart else window.text, is_word)
+    if plain == window.text or not plain.strip():
+        return AnswerReading(window, (window.text,), window.unread)
+    pieces = sample.windows_of(role, (Sentence(0, len(plain), plain),))
+    unread = min(window.unread, sum(piece.unread for piece in pieces))
+    return AnswerReading(window, tuple(piece.text for piece in pieces), unread)
 
 
 def _apart(sample: SegmentedSample) -> list[Edit]:

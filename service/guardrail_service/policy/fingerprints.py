@@ -8,6 +8,7 @@ from guardrail_service.detectors.groundedness import CLAIMS_VERSION
 from guardrail_service.detectors.hallucination.reading import READING_VERSION
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
 from guardrail_service.detectors.registry import DetectorSpec
+from guardrail_service.detectors.safety import ALONE_VERSION
 from guardrail_service.detectors.safety_denials import DENIALS_VERSION
 from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.inference.models.encoder import EVIDENCE_VERSION
@@ -90,7 +91,7 @@ def used_by(specs: Iterable[DetectorSpec], fingerprints: Mapping[str, str]) -> d
 def _role_parts(pack: Pack, role: Role) -> Iterator[str]:
     yield pack.fingerprint(role)
     if role in READ_UNDISGUISED:
-        yield from (DISGUISE_VERSION, QUOTATIONS_VERSION, DENIALS_VERSION)
+        yield from (DISGUISE_VERSION, QUOTATIONS_VERSION, DENIALS_VERSION, ALONE_VERSION)
     if role == "toxicity":
         yield WORDINGS_VERSION
     if version := kind_of(pack, role).version:

@@ -83,6 +83,40 @@ def test_a_text_that_grows_beyond_the_window_is_read_whole() -> None:
     assert len(found.spans) == len(LABELS)
 
 
+@pytest.mark.parametrize(
+    ("answer", "again"),
+    [
+        ("Fuck you. The pool is open.", ["Fuck you."]),
+        ("The pool is open.\n\nFuck you.\n\nIt is warm.", ["Fuck you."]),
+        ("You. Are. Dumb. The pool is open.", ["You.", "Are.", "Dumb."]),
+        ("Opening times:\n\n- 9:30\n- 18:45\n\nThe pool is warm.", []),
+        ("The pool is open.\n\n\u24d8\u24d3\u24d8\u24de\u24e3\n\nIt is warm.", ["idiot"]),
+        ("\u2400\u2400\u2400. The pool is open.", []),
+        ("Fuck you.", []),
+        ("The pool is open. It is warm today.", []),
+    ],
+    ids=["first", "middle", "several", "numbers", "no_letter", "unknown", "only_one", "long"],
+)
+def test_a_short_sentence_is_read_alone_too(answer: str, again: list[str]) -> None:
+    """Beside a long polite neighbour an insult of ten characters is hardly seen."""
+    found = safety.readings(segmented(answer), TOXICITY)
+    assert [text for one in found if one.again for text in one.texts] == again
+    whole = "".join(one.window.text for one in found if not one.again)
+    assert "".join(whole.split()) == "".join(answer.split())
+
+
+def test_the_span_of_a_short_sentence_is_that_sentence() -> None:
+    """It counts like any other; what the model does not know of it is counted once."""
+    answer = "Fuck\u2400you. The pool is open."
+    outputs = probabilities(0.1, 0.9)
+    found = safety.outcome(segmented(answer), Toxicity.spec, TOXICITY, outputs, safety.worded)
+    assert found.scores["insult"] == pytest.approx(0.9)
+    worst = max(found.spans, key=lambda span: span.score or 0.0)
+    assert answer[worst.start : worst.end] == "Fuck\u2400you."
+    assert found.coverage is not None
+    assert found.coverage.answer == (len(answer) - 1, len(answer))
+
+
 def test_an_answer_in_a_language_the_model_does_not_read_is_unverified() -> None:
     """It is never called harmless, and costs no row."""
     sample = segmented(

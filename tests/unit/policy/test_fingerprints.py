@@ -8,6 +8,7 @@ from pathlib import Path
 
 from guardrail_service.detectors.hallucination.verbatim import GATE_VERSION
 from guardrail_service.detectors.registry import REGISTRY
+from guardrail_service.detectors.safety import ALONE_VERSION
 from guardrail_service.detectors.safety_denials import DENIALS_VERSION
 from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.inference.models.encoder import EVIDENCE_VERSION
@@ -26,7 +27,7 @@ def test_safety_roles_name_the_rules_by_which_they_read(tiny: Path, tmp_path: Pa
     tiny_pack.add_branch(folder, roles=["toxicity", "bias"], labels=["toxicity", "insult"])
     pack = load_pack(folder)
     found = fingerprints(pack)
-    reading = f"{DISGUISE_VERSION} {QUOTATIONS_VERSION} {DENIALS_VERSION}"
+    reading = f"{DISGUISE_VERSION} {QUOTATIONS_VERSION} {DENIALS_VERSION} {ALONE_VERSION}"
     assert found["toxicity"] == f"{pack.fingerprint('toxicity')} {reading} {WORDINGS_VERSION}"
     assert found["bias"] == f"{pack.fingerprint('bias')} {reading}"
     assert found["embedding"] == pack.fingerprint("embedding")

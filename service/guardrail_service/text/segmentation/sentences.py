@@ -34,6 +34,8 @@ from guardrail_service.text.segmentation.layout import (
 
 SEGMENTER_VERSION = "rag-guardrail-segmenter/1"
 """Part of every threshold's fingerprint: raise it when any text is cut differently."""
+SHORT_CHARS = 10
+"""Code points up to which H2O's evaluators drop a sentence, and ours join it to a neighbour."""
 
 _SPACED = frozenset(".!?…‼⁇⁈⁉")  # end a sentence only before whitespace
 _CLOSERS = frozenset(
@@ -74,7 +76,7 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
 
 
 def merge_short(
-    sentences: Sequence[Sentence], source: str, min_chars: int = 10
+    sentences: Sequence[Sentence], source: str, min_chars: int = SHORT_CHARS
 ) -> tuple[Sentence, ...]:
     """Merge each sentence of at most `min_chars` code points, or without a word, into a neighbour.
 
@@ -85,7 +87,7 @@ def merge_short(
     Args:
         sentences: What `split_sentences(source)` returned.
         source: The text they were cut from.
-        min_chars: 10 is the length up to which H2O's evaluators drop a sentence.
+        min_chars: How long a short sentence may be.
     """
     merged: list[tuple[int, int]] = []
     start: int | None = None  # of short sentences waiting for the one that follows
@@ -107,6 +109,11 @@ def merge_short(
             continue
         start = None
     return tuple(Sentence(a, b, source[a:b]) for a, b in merged)
+
+
+def is_short(text: str, min_chars: int = SHORT_CHARS) -> bool:
+    """Return whether `merge_short` joins a sentence that has others beside it to one of them."""
+    return len(text) <= min_chars or not any(map(str.isalnum, text))
 
 
 def _spans(text: str, unit: Unit) -> Iterable[tuple[int, int]]:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 
 from guardrail_decisions.tables import HEAD
 from guardrail_service.errors import ConfigurationError, MissingExtra
+from guardrail_service.inference.store import write_ahead
 
 _LOG = logging.getLogger(__name__)
 LATEST = "0002"
@@ -174,7 +175,7 @@ def _prepare_sqlite(engine: Engine, synchronous: bool) -> None:
     def connected(raw: Any, _: Any) -> None:
         raw.isolation_level = None  # transactions begin where the next function says
         cursor = raw.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
+        write_ahead(raw)
         cursor.execute(f"PRAGMA synchronous={'FULL' if synchronous else 'NORMAL'}")
         cursor.execute("PRAGMA secure_delete=ON")
         cursor.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from guardrail_decisions.rows import Row
 from guardrail_decisions.texts import KeptText
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.posix import lock
 
 WHERE = "GUARDRAIL_DECISIONS_SPOOL"
 
@@ -39,7 +39,7 @@ class Spool:
         self._limit = limit
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self._file, WHERE, is_patient=False)
         except BlockingIOError as error:
             found = "a file that another process uses"
             raise ConfigurationError(WHERE, found, "a file of its own") from error

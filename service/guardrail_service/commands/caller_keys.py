@@ -5,7 +5,6 @@ They edit the file that `GUARDRAIL_API_KEYS_FILE` names; a running service reads
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -21,6 +20,7 @@ from rich.table import Table
 from guardrail_service.commands.console import AsJson, command, err, out, plain
 from guardrail_service.commands.group import Commands
 from guardrail_service.errors import ConfigurationError, choices
+from guardrail_service.posix import file_locks, lock
 
 if TYPE_CHECKING:
     from guardrail_service.server.keys import KeyEntry, KeysFile
@@ -189,12 +189,13 @@ def _checked(path: Path, named: Path) -> KeysFile:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Keep two commands from editing a file at once; the lock ends with its process."""
+    file_locks(str(path))
     try:
         folder = os.open(path.resolve().parent, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise ConfigurationError(str(path), "no folder for it", "a file in a folder") from error
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        lock(folder, str(path))
         yield
     finally:
         os.close(folder)

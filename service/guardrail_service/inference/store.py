@@ -35,13 +35,32 @@ _TOUCH_S = 3_600
 _EVICTED = 0.1
 """Share of the limit that is freed at a time."""
 _BUSY_S = 5.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS outputs (
+_SCHEMA = (
+    """CREATE TABLE outputs (
   space BLOB NOT NULL, key BLOB NOT NULL, used INTEGER NOT NULL, value BLOB NOT NULL,
   PRIMARY KEY (space, key)
-);
-CREATE INDEX IF NOT EXISTS by_use ON outputs (used);
-"""
+)""",
+    "CREATE INDEX by_use ON outputs (used)",
+)
+
+
+def write_ahead(database: sqlite3.Connection) -> None:
+    """Let a file of SQLite have readers beside a writer.
+
+    For the switch SQLite waits for nobody: of two that open a new file, one would fail.
+
+    Raises:
+        sqlite3.OperationalError: If others keep the file for too long.
+    """
+    end = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                raise
+            time.sleep(0.01)
 
 
 class StoreStats(NamedTuple):
@@ -216,21 +235,29 @@ class Store:
             self._path, timeout=_BUSY_S, check_same_thread=False, isolation_level=None
         )
         try:
-            (application,) = database.execute("PRAGMA application_id").fetchone()
-            (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            (version,) = database.execute("PRAGMA user_version").fetchone()
-            if tables and (application, version) != (_APPLICATION, _VERSION):
-                raise _foreign(self._path)
-            database.execute("PRAGMA journal_mode = WAL")
+            if not self._has_tables(database):
+                database.execute("BEGIN IMMEDIATE")  # processes that start together take turns
+                if not self._has_tables(database):
+                    database.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    database.execute(f"PRAGMA user_version = {_VERSION}")
+                    for statement in _SCHEMA:
+                        database.execute(statement)
+                database.execute("COMMIT")
+            write_ahead(database)
             database.execute("PRAGMA synchronous = NORMAL")
-            if not tables:
-                database.execute(f"PRAGMA application_id = {_APPLICATION}")
-                database.execute(f"PRAGMA user_version = {_VERSION}")
-                database.executescript(_SCHEMA)
         except BaseException:
             database.close()
             raise
         return database
+
+    def _has_tables(self, database: sqlite3.Connection) -> bool:
+        """Return whether a file has tables, which are then ours, as it is at one moment."""
+        query = "SELECT (SELECT count(*) FROM sqlite_master), application_id, user_version"
+        pragmas = "pragma_application_id, pragma_user_version"
+        tables, *marks = database.execute(f"{query} FROM {pragmas}").fetchone()
+        if tables and tuple(marks) != (_APPLICATION, _VERSION):
+            raise _foreign(self._path)
+        return bool(tables)
 
     def _recover(self, error: sqlite3.Error) -> None:
         """Go on after a fault: begin a damaged file anew, else only say what happened."""

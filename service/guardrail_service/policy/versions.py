@@ -10,7 +10,6 @@ added to. A running service reads the folder; commands and the studio change it.
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import hashlib
 import os
@@ -26,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from guardrail_service.errors import ConfigurationError, choices
 from guardrail_service.policy.file_schema import MOST_FILE_BYTES, Name, parse, read_json
+from guardrail_service.posix import lock
 
 ALIAS, LEDGER, LOCK = "live", "versions.jsonl", ".lock"
 VersionNumber = Annotated[str, Field(pattern="^[1-9][0-9]{0,8}$")]
@@ -436,16 +436,16 @@ def _changing(folder: Path, name: str, *, is_new: bool = False) -> Iterator[Path
             path.mkdir(parents=True, exist_ok=True)
         elif not path.is_dir():
             read_policy(folder, name)  # says which there are
-        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        held = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise ConfigurationError(str(path), _why(error), "a folder to write to") from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with its process
+        lock(held, str(path))
         yield path
     except OSError as error:
         raise ConfigurationError(str(path), _why(error), "a folder to write to") from error
     finally:
-        os.close(lock)
+        os.close(held)
 
 
 def _write_new(path: Path, content: bytes) -> None:

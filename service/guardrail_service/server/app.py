@@ -33,7 +33,7 @@ from guardrail_service.settings import Settings
 
 if TYPE_CHECKING:
     from guardrail_service.server.decisions import Recorder
-    from guardrail_service.server.processes import ProcessPlace
+    from guardrail_service.server.process_place import ProcessPlace
 
 DESCRIPTION = """Says in milliseconds whether a RAG answer may be shown: is every sentence supported
 by the passages, is it on topic, is it degenerate? Every verdict is a score beside a threshold."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import resource
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from prometheus_client import Counter as Refusals
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from guardrail_service.posix import raise_open_files
 from guardrail_service.server.envelope import ADMIN_ROUTES, OPEN_ROUTES
 from guardrail_service.server.refusals import REFUSALS
 from guardrail_service.server.schemas import ErrorBody, ErrorReply
@@ -54,7 +54,7 @@ class Places:
         self._refused = refused
         self._by_caller: Counter[str] = Counter()
         self._for_health: dict[Connection, None] = {}
-        self._last_file = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1
+        self._last_file = (raise_open_files(0) or 0) - 1
 
     def take(self, connection: Connection) -> bool:
         """Return whether a connection may ask anything; if not, it may ask for health."""

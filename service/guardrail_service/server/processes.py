@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import mmap
+import math
 import os
 import selectors
 import shutil
 import signal
-import socket
-import struct
 import sys
 import tempfile
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +26,18 @@ from typing import NoReturn
 
 from guardrail_service.errors import ServiceError
 from guardrail_service.server.metric_totals import Totals
-from guardrail_service.settings import Limits, Settings
+from guardrail_service.server.process_place import (
+    READY,
+    AcceptTurns,
+    ProcessPlace,
+    listen_at,
+    part_of,
+    read_from,
+    spool_of,
+)
+from guardrail_service.settings import Settings
 
 _LOG = logging.getLogger("guardrail.processes")
-READY = b"ready"
 LOOK_S = 10.0
 """Seconds between two looks at everybody's metrics, which stand for a process that is killed."""
 ASKED_S = 0.5
@@ -42,127 +46,12 @@ PAUSES_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Before a process is started anew, by how many died one after the other before they were ready
 or within ten seconds."""
 SHORT_LIFE_S = 10.0
-DIVIDED = (
-    "concurrent_requests", "requests_per_key", "requests_per_address", "concurrent_streams",
-    "streams_per_caller", "connections", "connections_per_caller", "queued_rows",
-)  # fmt: skip
-"""Limits of the whole service; each process has its part."""
-
-
-def part_of(settings: Settings, folder: Path) -> Settings:
-    """Return the settings of one process of several: its part of workers, memory and limits.
-
-    Args:
-        settings: Of the whole service.
-        folder: Has what all share where the settings name no other place: outputs of models, so
-            that a passage which one process has read costs the others nothing, and the counts of
-            each key's requests.
-    """
-    count = settings.processes
-    limits = {name: _part(getattr(settings.limits, name), count) for name in DIVIDED}
-    cache = {name: value // count for name, value in settings.cache.model_dump().items()}
-    changed = {
-        "workers": _part(settings.workers, count),
-        "limits": Limits.model_validate(settings.limits.model_dump() | limits),
-        "cache": settings.cache.model_copy(update=cache),
-        "store": settings.store or folder / "store.db",
-    }
-    if settings.counters == "memory":
-        changed["counters"] = f"file:{folder / 'counters'}"
-    return settings.model_copy(update=changed)
-
-
-def _part(value: int, count: int) -> int:
-    return max(1, value // count) if value else 0
-
-
-class AcceptTurns:
-    """The open connections of each process, in memory that all share: who has most accepts last.
-
-    Without it the process that wakes first takes all who wait, and callers who keep their
-    connections stay with it.
-    """
-
-    _ABSENT = -1
-
-    def __init__(self, places: int) -> None:
-        self._counts = mmap.mmap(-1, 4 * places)
-        self._mine = 0
-        for place in range(places):
-            self.leave(place)
-
-    def enter(self, place: int) -> None:
-        """Say which place this process has."""
-        self._mine = place
-        self.note(0)
-
-    def note(self, connections: int) -> None:
-        """Say how many connections this process has."""
-        struct.pack_into("i", self._counts, 4 * self._mine, connections)
-
-    def leave(self, place: int) -> None:
-        """Say that nobody has a place, so that nobody waits for its process."""
-        struct.pack_into("i", self._counts, 4 * place, self._ABSENT)
-
-    def is_anothers(self) -> bool:
-        """Return whether another process has fewer connections and should take the next."""
-        counts = [count for (count,) in struct.iter_unpack("i", self._counts[:])]
-        return any(self._ABSENT < count < counts[self._mine] for count in counts)
-
-
-class ProcessPlace:
-    """A forked process's side: its place among the others, and how it talks to the first one."""
-
-    def __init__(
-        self, folder: Path, turns: AcceptTurns, number: int, told: int, alive: int
-    ) -> None:
-        self.turns = turns
-        self._folder, self._told = folder, told
-        self._metrics: Callable[[], bytes] = bytes
-        turns.enter(number)
-        threading.Thread(target=_end_with, args=(alive,), name="alive", daemon=True).start()
-
-    def ready(self) -> None:
-        """Tell the first process that requests are accepted now."""
-        os.write(self._told, READY)
-
-    def say_metrics(self, own: Callable[[], bytes]) -> None:
-        """Answer the first process, whenever it asks, with this process's metrics."""
-        self._metrics = own
-        listening = _listen_at(self._folder / str(os.getpid()))
-        threading.Thread(
-            target=self._answer, args=(listening,), name="metrics", daemon=True
-        ).start()
-
-    def _answer(self, listening: socket.socket) -> None:
-        while True:
-            with contextlib.suppress(OSError):
-                asking, _ = listening.accept()
-                with asking:
-                    asking.sendall(self._metrics())
-
-    def all_metrics(self) -> bytes:
-        """Return the metrics of all processes together.
-
-        Raises:
-            OSError: If the first process does not answer.
-        """
-        return _read_from(self._folder / "all", 10.0)
-
-    def reload_all(self) -> None:
-        """Let every process read the configurations again."""
-        os.kill(os.getppid(), signal.SIGHUP)
-
-    def close(self) -> None:
-        """Leave the last metrics behind: what was counted stays counted."""
-        with contextlib.suppress(OSError):
-            (self._folder / f"{os.getpid()}.last").write_bytes(self._metrics())
-
-
-def _end_with(alive: int) -> None:
-    """Drain and end when the first process is gone: nobody would start or stop this one."""
-    os.read(alive, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
+GRACE_S = 5.0
+"""Seconds after the time to drain in which a process has to end; then it is killed."""
+START_S = 60.0
+"""Seconds that a process has to get ready, once the service serves; then it is killed. Models and
+patterns are loaded by then: what takes long is a lock, a pipe or a database that does not answer.
+"""
 
 
 @dataclass
@@ -176,6 +65,7 @@ class _Child:
     is_ready: bool = False
     end_by: float | None = None
     """When it is killed, once it was told to end."""
+    is_killed: bool = False
     metrics: str = ""
 
 
@@ -187,6 +77,7 @@ class Supervisor:
         serve: Serves in a forked process until that is told to end; gets its settings and place.
         on_ready: Called once, when all are ready.
         reload: Reads the configurations again, so that later processes begin with them.
+        renew: The same, if their files are watched and have changed.
     """
 
     def __init__(
@@ -195,8 +86,10 @@ class Supervisor:
         serve: Callable[[Settings, ProcessPlace], None],
         on_ready: Callable[[], None],
         reload: Callable[[], object],
+        renew: Callable[[], object],
     ) -> None:
-        self._settings, self._serve, self._reload = settings, serve, reload
+        self._settings, self._serve = settings, serve
+        self._reload, self._renew = reload, renew
         self._on_ready: Callable[[], None] | None = on_ready
         self._turns = AcceptTurns(2 * settings.processes)
         self._children: dict[int, _Child] = {}
@@ -207,8 +100,8 @@ class Supervisor:
         self._error: str | None = None
         self._kill_at: float | None = None
         self._looked = self._reread = time.monotonic()
-        self._came: deque[int] = deque()
-        self._on_signal: dict[int, Callable[[], None]] = {
+        self._came: set[int] = set()
+        self._on_signal: dict[int, Callable[[], None]] = {  # the first goes first
             signal.SIGTERM: self._end,
             signal.SIGINT: self._end,
             signal.SIGHUP: self._read_again,
@@ -224,7 +117,7 @@ class Supervisor:
         self._folder = Path(tempfile.mkdtemp(prefix="rag-guardrail-"))
         self._alive, self._held = os.pipe()
         with selectors.DefaultSelector() as self._selector, self._signals():
-            self._asked = _listen_at(self._folder / "all")
+            self._asked = listen_at(self._folder / "all")
             self._selector.register(self._asked, selectors.EVENT_READ, self._say_all)
             try:
                 for _ in range(self._settings.processes):
@@ -246,7 +139,7 @@ class Supervisor:
             os.set_blocking(end, False)
         self._selector.register(woken, selectors.EVENT_READ, lambda: os.read(woken, 4096))
         before = {
-            number: signal.signal(number, lambda came, _: self._came.append(came))
+            number: signal.signal(number, lambda came, _: self._came.add(came))
             for number in (*self._on_signal, signal.SIGCHLD)
         }
         woken_before = signal.set_wakeup_fd(self._wake)
@@ -260,21 +153,57 @@ class Supervisor:
             os.close(self._wake)
 
     def _start(self, replaces: int | None = None) -> None:
-        taken = {child.place for child in self._children.values()}
-        place = next(n for n in range(2 * self._settings.processes) if n not in taken)
-        told, tell = os.pipe()
+        place = self._free_place()
+        if self._on_ready is None:
+            self._renew()
+        told = tell = -1
+        pid: int | None = None
         sys.stdout.flush()
         sys.stderr.flush()
-        pid = os.fork()
-        if pid == 0:
-            os.close(told)
-            self._become(place, tell)
-        os.close(tell)
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, self._on_signal)
+        try:
+            told, tell = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                os.close(told)
+                self._become(place, tell, held)
+        except OSError as error:
+            self._could_not_start(error, replaces)
+            return
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+            for end in (tell, told) if pid is None else (tell,):
+                if end >= 0:
+                    os.close(end)
         child = _Child(pid, place, told, time.monotonic(), replaces)
         self._children[pid] = child
         self._selector.register(told, selectors.EVENT_READ, lambda: self._hear(child))
 
-    def _become(self, place: int, tell: int) -> NoReturn:
+    def _free_place(self) -> int:
+        """Return a place that nobody has, first one whose spool still has decisions."""
+        taken = {child.place for child in self._children.values()}
+        free = [n for n in range(2 * self._settings.processes) if n not in taken]
+        return next(filter(self._has_spooled, free), free[0])
+
+    def _has_spooled(self, place: int) -> bool:
+        spool = spool_of(self._settings, place)
+        with contextlib.suppress(OSError):
+            return spool is not None and spool.stat().st_size > 0
+        return False
+
+    def _could_not_start(self, error: OSError, replaces: int | None) -> None:
+        """Go on with those that serve; at the first start there is nothing to go on with."""
+        found = error.strerror or type(error).__name__
+        if self._on_ready is not None:
+            self._error = f"a process cannot be started: {found}"
+        elif replaces is not None:
+            self._to_replace.clear()
+            _LOG.error("a process cannot be started (%s); those that serve go on", found)
+        else:
+            self._due.append(time.monotonic() + PAUSES_S[-1])
+            _LOG.error("a process cannot be started (%s); the next try is in 30 s", found)
+
+    def _become(self, place: int, tell: int, mask: Collection[int]) -> NoReturn:
         """Serve, in the forked process, and end it: nothing of the first process runs here."""
         status = 1
         try:
@@ -283,6 +212,7 @@ class Supervisor:
                 signal.signal(number, signal.SIG_DFL)
             for number in (signal.SIGHUP, signal.SIGUSR1):  # the service handles SIGHUP later on
                 signal.signal(number, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             self._selector.close()
             self._asked.close()
             os.close(self._held)
@@ -290,7 +220,7 @@ class Supervisor:
                 if child.told >= 0:
                     os.close(child.told)
             own = ProcessPlace(self._folder, self._turns, place, tell, self._alive)
-            self._serve(part_of(self._settings, self._folder), own)
+            self._serve(part_of(self._settings, self._folder, place), own)
             own.close()
             status = 0
         except ServiceError as error:
@@ -326,8 +256,10 @@ class Supervisor:
 
     def _look_after(self) -> None:
         """Do what is due: heed signals, bury, start anew, replace, look at metrics, kill."""
-        while self._came:
-            self._on_signal.get(self._came.popleft(), lambda: None)()
+        for number, heed in self._on_signal.items():
+            if number in self._came:  # many of a kind that came meanwhile are one
+                self._came.discard(number)
+                heed()
         with contextlib.suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 self._bury(self._children.pop(found[0], None), found[1])
@@ -346,14 +278,27 @@ class Supervisor:
             for child in self._children.values():
                 self._ask(child)
         for child in self._children.values():
-            if min(child.end_by or now, self._kill_at or now) < now:
-                os.kill(child.pid, signal.SIGKILL)
+            if self._last_moment(child) <= now and not child.is_killed:
+                self._kill(child)
+
+    def _last_moment(self, child: _Child) -> float:
+        """Return when a process is killed if it still runs; for ever ahead where it may go on."""
+        ends = [end for end in (child.end_by, self._kill_at) if end is not None]
+        if not child.is_ready and self._on_ready is None:
+            ends.append(child.began + START_S)
+        return min(ends, default=math.inf)
+
+    def _kill(self, child: _Child) -> None:
+        child.is_killed = True
+        if child.end_by is None and self._kill_at is None:
+            _LOG.error("process %d was not ready in %d s and is killed", child.pid, START_S)
+        os.kill(child.pid, signal.SIGKILL)
 
     def _patience(self) -> float:
-        due = [LOOK_S, *(due - time.monotonic() for due in self._due)]
-        if self._kill_at is not None:
-            due.append(self._kill_at - time.monotonic())
-        return max(0.0, min(due))
+        """Return the seconds until something is due."""
+        living = [c for c in self._children.values() if not c.is_killed]
+        due = min([*self._due, *map(self._last_moment, living)], default=math.inf)
+        return max(0.0, min(LOOK_S, due - time.monotonic()))
 
     def _bury(self, child: _Child | None, status: int) -> None:
         if child is None:
@@ -374,10 +319,12 @@ class Supervisor:
         if self._on_ready is not None and not child.is_ready:
             self._error = self._error or f"a process ended with {code} before it was ready"
             return
-        _LOG.error("process %d ended with %d and is started anew", child.pid, code)
         if child.replaces is not None and not child.is_ready:
-            self._to_replace.clear()  # the one it was to replace goes on
+            self._to_replace.clear()
+            found = "process %d ended with %d before it was ready; those it should replace go on"
+            _LOG.error(found, child.pid, code)
             return
+        _LOG.error("process %d ended with %d and is started anew", child.pid, code)
         if heir := next((c for c in self._children.values() if c.replaces == child.pid), None):
             heir.replaces = None  # one that starts already takes its place
             return
@@ -389,7 +336,7 @@ class Supervisor:
 
     def _stop(self, child: _Child) -> None:
         """Let a process that another one replaces finish what has reached it."""
-        child.end_by = time.monotonic() + self._settings.drain_s + 5.0
+        child.end_by = time.monotonic() + self._settings.drain_s + GRACE_S
         self._ask(child)
         os.kill(child.pid, signal.SIGUSR2)
 
@@ -398,10 +345,13 @@ class Supervisor:
         self._due.clear()
         self._to_replace.clear()
         is_first = self._kill_at is None
-        self._kill_at = time.monotonic() + (self._settings.drain_s + 5.0 if is_first else 1.0)
+        latest = time.monotonic() + (self._settings.drain_s + GRACE_S if is_first else 1.0)
+        self._kill_at = min(self._kill_at or latest, latest)
         self._signal_all(signal.SIGTERM if is_first else signal.SIGINT)
 
     def _read_again(self) -> None:
+        if self._kill_at is not None:
+            return
         self._reread = time.monotonic()
         self._reload()
         self._signal_all(signal.SIGHUP)
@@ -411,11 +361,16 @@ class Supervisor:
             os.kill(child.pid, number)
 
     def _replace_all(self) -> None:
+        if self._kill_at is not None:
+            return
+        self._read_again()
         self._to_replace = [pid for pid, c in self._children.items() if c.end_by is None]
 
     def _ask(self, child: _Child) -> None:
         with contextlib.suppress(OSError):
-            child.metrics = _read_from(self._folder / str(child.pid), ASKED_S).decode()
+            said = read_from(self._folder / str(child.pid), ASKED_S).decode()
+            if said.endswith("\n"):  # it may have been killed in the middle
+                child.metrics = said
 
     def _say_all(self) -> None:
         """Answer one process that asks for the metrics of all."""
@@ -438,20 +393,3 @@ class Supervisor:
         )
         living = [child.metrics for child in self._children.values() if child.metrics]
         return Totals([*living, own], [self._ended]).text()
-
-
-def _listen_at(path: Path) -> socket.socket:
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listening.bind(str(path))
-    listening.listen(16)
-    return listening
-
-
-def _read_from(path: Path, patience_s: float) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        asking.settimeout(patience_s)
-        asking.connect(str(path))
-        found = []
-        while part := asking.recv(65_536):
-            found.append(part)
-        return b"".join(found)

@@ -8,13 +8,12 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import guardrail_service.detectors  # noqa: F401 - importing registers the built-in detectors
 from guardrail_service.detectors.registry import REGISTRY
-from guardrail_service.errors import ConfigurationError, PackError, choices
+from guardrail_service.errors import ConfigurationError, PackError, ServiceError, choices
 from guardrail_service.guard.guard import FIRST_CHECKS, Guard
 from guardrail_service.inference.golden import SOME_ROWS, GoldenReport, check_golden
 from guardrail_service.inference.memory import Caches, CacheSizes, space
@@ -61,6 +60,7 @@ class LoadedService:
     def __init__(self, settings: Settings) -> None:
         started = time.perf_counter()
         self.settings = settings
+        self.reload_error: str | None = None
         pack = load_pack(resolve(settings.model_pack, packs_dir())).on(settings.providers)
         self.watch = watch_of(settings)  # before they are read: later changes count
         policies = load_set(*policy_sources(settings), serving_for(pack))
@@ -87,11 +87,25 @@ class LoadedService:
         self.load_s = time.perf_counter() - started
 
     def reload(self) -> None:
-        """Read the configurations again for processes that are forked later, if they are right."""
-        with suppress(ConfigurationError):
+        """Read the configurations again for processes that are forked later, if they are right.
+
+        Those that run say in the log what is wrong.
+        """
+        try:
             policies = load_set(*policy_sources(self.settings), self.serving)
-            if (self.settings.default_policy or next(iter(self.policies.live))) in policies.live:
-                self.policies = policies
+            default = self.settings.default_policy or next(iter(self.policies.live))
+            if default not in policies.live:
+                raise ConfigurationError("reload", f"no policy {default!r}", "the default policy")
+        except Exception as error:  # noqa: BLE001 - the others would end with the first process
+            known = isinstance(error, ServiceError)
+            self.reload_error = str(error) if known else type(error).__name__
+        else:
+            self.policies, self.reload_error = policies, None
+
+    def renew(self) -> None:
+        """Read the configurations again if they are watched and have changed."""
+        if self.watch is not None and self.watch.changed():
+            self.reload()
 
 
 class Runtime:
@@ -135,6 +149,7 @@ class Runtime:
             warming=[s.warming for s in self.sessions.values() if isinstance(s, Warms)],
         )
         self.reloads = Reloads(self.guard, self._load)
+        self.reloads.error = loaded.reload_error
         self.refused = refusals()
 
     @property

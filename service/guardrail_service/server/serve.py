@@ -8,8 +8,6 @@ import ipaddress
 import json
 import logging
 import math
-import os
-import resource
 import signal
 import socket
 import sys
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import uvicorn
 
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.posix import CAN_FORK, raise_open_files
 from guardrail_service.server.acceptor import Acceptor
 from guardrail_service.server.app import create_app, recorder
 from guardrail_service.server.connections import Places, protocol_of
@@ -33,7 +32,7 @@ from guardrail_service.settings import Settings
 
 if TYPE_CHECKING:
     from guardrail_service.server.decisions import Recorder
-    from guardrail_service.server.processes import ProcessPlace
+    from guardrail_service.server.process_place import ProcessPlace
 
 SWITCH_S = 0.001
 """Seconds a thread may keep the interpreter while others want it. With Python's 5 ms, the event
@@ -50,15 +49,18 @@ def serve(settings: Settings) -> None:
         ServiceError: If something cannot be loaded, or the address cannot be bound.
     """
     refuse_strangers(settings)
+    if settings.processes > 1 and not CAN_FORK:
+        found = f"{settings.processes}, on a system that cannot fork processes"
+        raise ConfigurationError("GUARDRAIL_PROCESSES", found, "1")
     with json_logging(settings.log_level), hangups_kept() as reload_by:
         sys.setswitchinterval(SWITCH_S)
         settings = _fitting(settings, _raise_open_files(settings))
         loaded = LoadedService(settings)
         if settings.processes > 1:
-            _serve_together(settings, loaded)
+            _serve_together(settings, loaded, reload_by)
             return
         runtime = Runtime(settings, loaded)
-        reload_by(runtime)
+        reload_by(runtime.reloads.soon)
         decisions = recorder(runtime)
         with _listening(settings) as sockets:
             server = _server(runtime, decisions, sockets)
@@ -67,10 +69,8 @@ def serve(settings: Settings) -> None:
                 server.run(sockets=sockets.all())
 
 
-def _serve_together(settings: Settings, loaded: LoadedService) -> None:
+def _serve_together(settings: Settings, loaded: LoadedService, reload_by: ReloadBy) -> None:
     """Fork the processes that serve, and look after them."""
-    if not hasattr(os, "fork"):
-        raise ConfigurationError("GUARDRAIL_PROCESSES", str(settings.processes), "1 on this system")
     from guardrail_service.server.processes import Supervisor
 
     def serve_here(settings: Settings, place: ProcessPlace) -> None:
@@ -78,12 +78,14 @@ def _serve_together(settings: Settings, loaded: LoadedService) -> None:
         server = _server(runtime, recorder(runtime), sockets, place)
         server.run(sockets=sockets.all())
 
+    reload_by(lambda *_: loaded.reload())
     with _listening(settings) as sockets, seldom_collecting():
         Supervisor(
             settings,
             serve_here,
             on_ready=lambda: _announce(settings, sockets, loaded.load_s),
             reload=loaded.reload,
+            renew=loaded.renew,
         ).run()
 
 
@@ -138,6 +140,7 @@ def _server(
         create_app(runtime=runtime, decisions=decisions, place=place),
         http=protocol_of(settings, _port_of(sockets.operations), places),
         ws="none",
+        loop="auto" if CAN_FORK else "asyncio:SelectorEventLoop",  # Windows' own cannot accept here
         ssl_certfile=settings.tls_certificate,
         ssl_keyfile=settings.tls_key,
         uds=str(settings.uds) if settings.uds else None,
@@ -151,27 +154,34 @@ def _server(
     return _Server(config, runtime, places, place)
 
 
+ReloadBy = Callable[[Callable[..., object]], None]
+"""Takes the handler of SIGHUP from now on, and calls it if one came before."""
+
+
 @contextmanager
-def hangups_kept() -> Iterator[Callable[[Runtime], None]]:
+def hangups_kept() -> Iterator[ReloadBy]:
     """Keep SIGHUP from ending the process while it loads; yields what reloads upon it from then on.
 
-    One that came before is answered then. Later the application has a handler of its own.
+    One that came before is answered then. Later the application has a handler of its own, and the
+    first of several processes too. SIGUSR1 has nothing to replace before.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGHUP"):
         yield lambda _: None
         return
     came = threading.Event()
 
-    def reload_by(runtime: Runtime) -> None:
-        signal.signal(signal.SIGHUP, runtime.reloads.soon)
+    def reload_by(handler: Callable[..., object]) -> None:
+        signal.signal(signal.SIGHUP, handler)
         if came.is_set():
-            runtime.reloads.soon()
+            handler()
 
     before = signal.signal(signal.SIGHUP, lambda *_: came.set())
+    rolls_before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
         yield reload_by
     finally:
         signal.signal(signal.SIGHUP, before)
+        signal.signal(signal.SIGUSR1, rolls_before)
 
 
 class _Server(uvicorn.Server):
@@ -209,7 +219,17 @@ class _Server(uvicorn.Server):
         """
         for acceptor in accepting:
             acceptor.leave_to_others()
-        loop.call_later(RETIRE_S, setattr, self, "should_exit", True)
+        loop.call_later(RETIRE_S, self._leave)
+
+    def _leave(self) -> None:
+        self._end_later()
+        self.should_exit = True
+
+    def _end_later(self) -> None:
+        """Tell callers who still wait when the time to drain is over."""
+        end = threading.Timer(self._runtime.settings.drain_s, self._runtime.end)
+        end.daemon = True
+        end.start()
 
     def _connection(self) -> asyncio.Protocol:
         made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
@@ -224,9 +244,7 @@ class _Server(uvicorn.Server):
         """
         if not self._runtime.scheduler.draining:
             self._runtime.scheduler.draining = True
-            end = threading.Timer(self._runtime.settings.drain_s, self._runtime.end)
-            end.daemon = True
-            end.start()
+            self._end_later()
         super().handle_exit(sig, frame)
         self._captured_signals.clear()
 
@@ -265,12 +283,8 @@ def _raise_open_files(settings: Settings) -> int:
         Connections for which there are files.
     """
     needed = settings.limits.connections + SPARE_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return settings.limits.connections
-    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    if allowed == needed:
+    allowed = raise_open_files(needed)
+    if allowed is None or allowed >= needed:
         return settings.limits.connections
     connections = max(1, allowed - min(SPARE_FILES, allowed // 2))
     found = "GUARDRAIL_MAX_CONNECTIONS is more than the limit of open files allows; it is now"
@@ -295,6 +309,9 @@ def _listen(settings: Settings) -> tuple[socket.socket, str]:
         ConfigurationError: If the address is taken or not ours.
     """
     if settings.uds is not None:
+        if not hasattr(socket, "AF_UNIX"):
+            found = "a Unix socket, on a system without them"
+            raise ConfigurationError("GUARDRAIL_UDS", found, "GUARDRAIL_HOST and GUARDRAIL_PORT")
         try:
             return _unix_socket(str(settings.uds)), f"unix:{settings.uds}"
         except OSError as error:

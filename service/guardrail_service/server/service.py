@@ -63,6 +63,9 @@ HELD_PER_FREE = 3
 else has three quarters of all, two that want everything three sevenths each."""
 FEEDBACK_THREADS, MOST_FEEDBACK = 4, 32
 """Threads that wait until a word is durable, and words at a time; further ones are refused."""
+OTHERS_S = 1.0
+"""Seconds after which an unknown decision is looked for again: another process, which judged it,
+lets decisions gather for half of that before it writes them."""
 Caller = str
 """`key` and its id, or an address where there are no keys."""
 Gone = Callable[[], Awaitable[None]]
@@ -196,12 +199,19 @@ class Service:
         """
         if self.decisions is None:
             raise HTTPException(404, "this service keeps no decisions")
+        state = await self._said(self.decisions, word)
+        if state != "unknown":
+            return state
+        await asyncio.sleep(OTHERS_S)
+        return await self._said(self.decisions, word)
+
+    async def _said(self, decisions: Recorder, word: FeedbackRequest) -> FeedbackState:
         if not self._words.acquire(blocking=False):
             raise Overloaded(
                 f"{MOST_FEEDBACK} words of feedback wait to be stored; try again later",
                 retry_after_s=self.runtime.settings.decisions.wait_s,
             )
-        say = partial(copy_context().run, self.decisions.say, word)
+        say = partial(copy_context().run, decisions.say, word)
         saying = self._feedback_threads.submit(say)
         saying.add_done_callback(lambda _: self._words.release())  # also when its caller has left
         return await asyncio.wrap_future(saying)

@@ -7,7 +7,6 @@ one had in work is forgotten as soon as somebody else needs the place.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import mmap
 import os
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.posix import file_locks
 from guardrail_service.server.counters import CountersAway, RequestWindow, slid
 from guardrail_service.types import Rate
 
@@ -50,8 +50,9 @@ class SharedCounters:
     is_remote = False
 
     def __init__(self, path: str) -> None:
+        self._fcntl = file_locks("GUARDRAIL_COUNTERS")
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             found = error.strerror or type(error).__name__
             raise ConfigurationError("GUARDRAIL_COUNTERS", found, "a file to count in") from error
@@ -101,12 +102,22 @@ class SharedCounters:
         with self._locked():
             size = os.fstat(self._file).st_size
             if size == 0:
-                os.ftruncate(self._file, _SIZE)
-                os.pwrite(self._file, _MAGIC, 0)
+                self._fill()
             elif size != _SIZE or os.pread(self._file, len(_MAGIC), 0) != _MAGIC:
                 found, expected = "a file of something else", "a file of counters, or none"
                 raise ConfigurationError("GUARDRAIL_COUNTERS", found, expected)
             return mmap.mmap(self._file, _SIZE)
+
+    def _fill(self) -> None:
+        """Write the whole table: a disk that fills up later would kill who writes into a hole."""
+        try:
+            written = os.pwrite(self._file, _MAGIC.ljust(_SIZE, b"\0"), 0)
+            found = "a full disk" if written < _SIZE else None
+        except OSError as error:
+            found = error.strerror or type(error).__name__
+        if found is not None:
+            os.ftruncate(self._file, 0)
+            raise ConfigurationError("GUARDRAIL_COUNTERS", found, f"room for {_SIZE} bytes")
 
     def _joined(self) -> int:
         """Return a free place among the processes, and forget what its last owner had in work."""
@@ -127,7 +138,7 @@ class SharedCounters:
             return True
         if not self._try_lock(_FIRST_MEMBER + member):
             return True
-        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _FIRST_MEMBER + member)
+        self._fcntl.lockf(self._file, self._fcntl.LOCK_UN, 1, _FIRST_MEMBER + member)
         return False
 
     def _find(self, caller: str) -> tuple[int, RequestWindow, bytes]:
@@ -148,7 +159,7 @@ class SharedCounters:
 
     def _try_lock(self, byte: int) -> bool:
         try:
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+            self._fcntl.lockf(self._file, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB, 1, byte)
         except OSError:
             return False
         return True
@@ -169,4 +180,4 @@ class SharedCounters:
             try:
                 yield
             finally:
-                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _SIZE)
+                self._fcntl.lockf(self._file, self._fcntl.LOCK_UN, 1, _SIZE)

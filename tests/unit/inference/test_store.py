@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -208,3 +209,17 @@ def test_a_closed_store_answers_and_keeps_nothing(open_store: Open) -> None:
     store.shelf(b"m").put(b"late", outputs(1))
     assert store.shelf(b"m").get(b"late") is None
     assert store.stats().bytes == 0
+
+
+def test_a_new_file_that_another_process_looks_at_is_waited_for(tmp_path: Path) -> None:
+    """Several processes that start together open it at the same moment."""
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path, check_same_thread=False, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM sqlite_master").fetchall()
+        leaving = threading.Timer(0.3, other.execute, ("ROLLBACK",))
+        leaving.start()
+        with closing(sqlite3.connect(path)) as own:
+            module.write_ahead(own)
+        leaving.join()
+    Store(path, MEBI).close()

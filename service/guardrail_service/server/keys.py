@@ -197,6 +197,8 @@ def read_ring(settings: Settings) -> Ring:
         ConfigurationError: If the file of keys cannot be used.
     """
     file = settings.api_keys_file
+    if file is not None and file.exists() and not file.is_file():  # a pipe may never answer
+        raise ConfigurationError(str(file), "no regular file", "a file of keys")
     if file is None or not is_json(file):
         return ring(settings.keys())
     return ring([k.get_secret_value().encode() for k in settings.api_keys], read_keys_file(file))

@@ -74,6 +74,8 @@ def _seen(path: Path) -> _Seen:
 
 def _digest(path: Path) -> str:
     try:
+        if not path.is_file():  # a pipe may never answer
+            return ""
         with path.open("rb") as file:
             return hashlib.sha256(file.read(MOST_BYTES)).hexdigest()
     except OSError:

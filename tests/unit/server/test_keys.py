@@ -51,6 +51,12 @@ def test_a_file_of_keys_is_read_again_when_it_changes(tmp_path: Path) -> None:
     file.unlink()
     keys.renew()
     assert keys.find(b"three") is not None
+    os.mkfifo(file)  # nobody ever writes into it
+    keys.renew()
+    keys.renew()
+    assert label(keys, "three") == key_id(b"three")
+    with pytest.raises(ConfigurationError, match="no regular file"):
+        read_ring(settings)
 
 
 def test_half_a_file_of_keys_is_not_read(tmp_path: Path) -> None:

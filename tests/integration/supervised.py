@@ -19,7 +19,7 @@ from guardrail_service.settings import Settings
 
 FOLDER = Path(sys.argv[1])
 processes.LOOK_S = 1e6
-processes.START_S = 5.0
+processes.START_S = 2.0
 processes.GRACE_S = 0.2
 processes.PAUSES_S = (0.2,)
 

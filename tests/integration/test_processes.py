@@ -18,11 +18,21 @@ from typing import Any
 import httpx
 import pytest
 
+from guardrail_service import posix
 from guardrail_service.errors import ConfigurationError
+from guardrail_service.server import serve as serving
 from guardrail_service.server.process_place import AcceptTurns, ProcessPlace, part_of
 from guardrail_service.server.shared_counters import SharedCounters
 from guardrail_service.settings import DecisionSettings, Settings
-from tests.integration.conftest import PATIENCE_S, Served, environment, guardrail, running, until
+from tests.integration.conftest import (
+    PATIENCE_S,
+    Served,
+    environment,
+    guardrail,
+    here,
+    running,
+    until,
+)
 from tests.integration.test_serve import SAMPLE, metric
 
 Options = tuple[str | Path, ...]
@@ -229,20 +239,22 @@ def is_running(pid: int) -> bool:
 
 
 def test_one_process_serves_on_a_system_without_fork_and_file_locks(
-    on_tiny: Options, tmp_path: Path
+    on_tiny: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What needs them says so; Windows itself was not tried."""
     command = [sys.executable, str(Path(__file__).with_name("without_posix.py"))]
     with running(*on_tiny, command=command) as service, service.client() as client:
         assert client.post("/v1/check", json=SAMPLE).status_code == 200
         assert service.end() == 0
+    monkeypatch.setattr(posix, "_FCNTL", None)
+    monkeypatch.setattr(serving, "CAN_FORK", False)
     refused = {
         ("serve", *on_tiny, "--processes", "2"): "GUARDRAIL_PROCESSES",
         ("keys", "add", "app", "--file", tmp_path / "keys.json"): "a system without file locks",
     }
     for options, found in refused.items():
-        ended = subprocess.run([*command, *options], capture_output=True, check=False, text=True)
-        assert (ended.returncode, found in ended.stderr) == (2, True)
+        ended = here(*options)
+        assert (ended.exit_code, found in ended.stderr) == (2, True)
 
 
 def test_a_process_has_its_part_of_workers_memory_and_limits(tmp_path: Path) -> None:
@@ -336,7 +348,7 @@ def test_a_process_that_never_gets_ready_or_never_ends_holds_no_roll_up(
         supervised.send(signal.SIGUSR1)
         until(lambda: supervised.said("those it should replace go on"), "the roll is given up")
         assert supervised.serving() == first
-    assert supervised.said("was not ready in 5 s and is killed") == 1
+    assert supervised.said("was not ready in 2 s and is killed") == 1
     with supervised.with_file("stuck"):
         supervised.send(signal.SIGUSR1)
         until(lambda: supervised.said("serves") == 4, "both are replaced")

@@ -168,6 +168,15 @@ def open_store(settings: DecisionSettings) -> DecisionStore:
     Raises:
         ConfigurationError: If nothing that is installed opens it, or it cannot be used.
     """
+    return store_factory(settings)(settings)
+
+
+def store_factory(settings: DecisionSettings) -> StoreFactory:
+    """Return what opens the store that the settings name.
+
+    Raises:
+        ConfigurationError: If nothing that is installed does.
+    """
     url = settings.url.get_secret_value() if settings.url is not None else ""
     scheme = url.partition(":")[0].partition("+")[0]
     known = installed(DECISION_STORES)
@@ -177,7 +186,7 @@ def open_store(settings: DecisionSettings) -> DecisionStore:
         )
         raise ConfigurationError("GUARDRAIL_DECISIONS_URL", "another scheme", expected)
     factory: StoreFactory = load(DECISION_STORES, scheme)
-    return factory(settings)
+    return factory
 
 
 class Recorder(Collector):

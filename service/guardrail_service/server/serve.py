@@ -78,6 +78,10 @@ def _serve_together(settings: Settings, loaded: LoadedService, reload_by: Reload
         server = _server(runtime, recorder(runtime), sockets, place)
         server.run(sockets=sockets.all())
 
+    if settings.decisions.url is not None:
+        from guardrail_service.server.decisions import store_factory
+
+        store_factory(settings.decisions)  # imported once for all of them
     reload_by(lambda *_: loaded.reload())
     with _listening(settings) as sockets, seldom_collecting():
         Supervisor(

@@ -17,8 +17,10 @@ from guardrail_service.text.budget import in_time
 
 SURELY, LIKELY, HARDLY, UNSURE = 0.3, 0.4, 0.6, 0.8
 """Scores of a number that no passage mentions."""
-_HOUR_S = 3600.0
+_MINUTE_S, _HOUR_S = 60.0, 3600.0
 _CENTS = 0.01
+_FEW, _SPELLED, _SPELLED_TOKENS = 2.0, 20.0, 4
+_UNTIL_NOW = frozenset(("past", "last", "next", "previous", "coming"))
 _DATING = words.listed("in on since by until till from to between during after before ( born died")
 
 
@@ -40,6 +42,21 @@ def in_foreign_unit(source: PassageFacts, fact: Fact) -> Held | None:
     )
 
 
+def in_other_unit(claim: ReadSentence, source: PassageFacts, fact: Fact) -> Held | None:
+    """Return where passages have a number in another unit alone, among the claim's words."""
+    if fact.kind != "measure" or fact.raw <= 1 or fact.unit in ("degree", "temperature"):
+        return None
+    equal = [
+        held for held in in_time(source.held) if held.fact.raw == fact.raw and is_amount(held.fact)
+    ]
+    others = [held for held in equal if held.fact.kind == "measure" != held.fact.unit]
+    if not others or any(held.fact.unit == fact.unit for held in equal):
+        return None
+    return next(
+        (held for held in others if len(claim.content & (held.read.content | held.near)) > 1), None
+    )
+
+
 def _per_another_time(source: PassageFacts, fact: Fact) -> Held | None:
     """Return where every passage that has the number has it per another unit of time."""
     equal = [
@@ -52,6 +69,42 @@ def _per_another_time(source: PassageFacts, fact: Fact) -> Held | None:
     return equal[0]
 
 
+def _is_length(claim: ReadSentence, fact: Fact) -> bool:
+    """Return whether a duration in words tells how long something is, not for what a price is.
+
+    Beyond twenty people write digits, but for "one hour and two minutes".
+    """
+    if fact.kind != "duration" or fact.bound or fact.per or not fact.token:
+        return False
+    is_sum = fact.factor == _MINUTE_S and fact.last - fact.token > _SPELLED_TOKENS
+    if not _FEW < fact.raw <= _SPELLED and not is_sum:
+        return False
+    if claim.tokens[fact.token - 1].low in _UNTIL_NOW:
+        return False
+    return all(one.kind not in ("money", "percentage", "measure") for one in claim.facts)
+
+
+def _is_keyed(claim: ReadSentence, fact: Fact, source: PassageFacts) -> bool:
+    """Return whether a number is the value of a key that passages have: `retention_days: 30`."""
+    at = fact.token
+    if not at or claim.tokens[at - 1].text not in (":", "="):
+        return False
+    line = claim.text.rfind("\n", 0, fact.start) + 1
+    key = [
+        stem
+        for stem, token in zip(claim.stems[:at], claim.tokens, strict=False)
+        if token.start >= line and token.kind == "w"
+    ]
+    is_identifier = "_" in claim.text[line : fact.start] or '"' in claim.text[line : fact.start]
+    return is_identifier and bool(key) and all(map(source.is_known, filter(None, key)))
+
+
+def _is_cell(claim: ReadSentence, fact: Fact) -> bool:
+    """Return whether a number with decimals fills a cell of a table of the answer."""
+    before, after = claim.text[: fact.start].rstrip(), claim.text[fact.end :].lstrip()
+    return fact.step < 1 and before[-1:] == "|" == after[:1]
+
+
 def stands_bare(source: PassageFacts, fact: Fact) -> bool:
     """Return whether a passage holds the number, whatever it means there."""
     if fact.date is not None:
@@ -62,9 +115,8 @@ def stands_bare(source: PassageFacts, fact: Fact) -> bool:
     scales = [1.0, 1e-3, 1e-6, 1e-9, 1e3, 1e6]
     if fact.raw % 1 or fact.unit == "percent":
         scales += [0.01, 100.0]
-    return any(
-        value * scale in source.numbers for value in (fact.raw, *fact.values) for scale in scales
-    )
+    numbers = source.numbers_for(fact)
+    return any(value * scale in numbers for value in (fact.raw, *fact.values) for scale in scales)
 
 
 def _stands_as_digits(source: PassageFacts, fact: Fact) -> bool:
@@ -87,14 +139,18 @@ def absence(
     tokens = claim.tokens
     before = tokens[fact.token - 1] if fact.token else None
     after = tokens[fact.last].low if fact.last < len(tokens) else ""
+    if language and fact.unit == "times" and source.has_unit(fact):
+        return LIKELY
     if (
         is_rate(claim, fact)
-        or fact.is_word
+        or (fact.is_word and not _is_length(claim, fact))
         or fact.kind in ("ordinal", "weekday")
         or (fact.raw in (0.0, 1.0, 100.0) and fact.kind != "time")
     ):
         return UNSURE
     if fact.kind == "date":
+        if fact.date is not None and None not in fact.date and source.has_dates:
+            return LIKELY
         if language and fact.date is not None and fact.date[2] is not None:
             return LIKELY
         if fact.is_range and fact.date is not None and fact.date[::2] == (None, None):
@@ -104,6 +160,8 @@ def absence(
         is_name = before is not None and before.kind == "w" and before.text[0].isupper()
         if not fact.nouns and fact.step == _CENTS and fact.raw >= 10 and calculation.computes:
             return LIKELY  # "altogether 563.00"
+        if not fact.is_word and (_is_keyed(claim, fact, source) or _is_cell(claim, fact)):
+            return LIKELY
         is_vague = fact.bound in ("over", "under", "least", "most")
         if is_name or is_vague or fact.raw < 10 or not fact.nouns:
             return UNSURE if is_name else HARDLY

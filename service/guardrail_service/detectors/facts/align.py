@@ -147,12 +147,25 @@ class PassageFacts:
         equal = [
             one
             for one in in_time(self.held)
-            if one.fact.unit == fact.unit and one.fact.raw == fact.raw
+            if one.fact.unit == fact.unit and one.fact.values[0] == fact.values[0]
         ]
         if not equal or not all(one.fact.bound in turned for one in equal):
             return None
         near = around(claim, fact)
         return equal[0] if self.covered(near, equal[0].read.content) > 0.5 else None
+
+    def of_other_unit(self, fact: Fact, agreeing: Sequence[Held]) -> Held | None:
+        """Return the bare number whose sentence names another unit than a claim's amount has.
+
+        "ttl is given in seconds; the default is 300" is not "300 milliseconds".
+        """
+        if fact.kind not in ("measure", "duration") or any(held.fact.unit for held in agreeing):
+            return None
+        if self.has_unit(fact):
+            return None
+        units = [words.UNITS[(low,)] for low in agreeing[0].read.lows if (low,) in words.UNITS]
+        same = [factor for dimension, factor in units if dimension == fact.unit]
+        return agreeing[0] if same and fact.factor not in same else None
 
     def nearest(self, claim: ReadSentence, fact: Fact, held: Sequence[Held]) -> Held:
         """Return the passage fact that stands among most of the claim's own words."""
@@ -173,6 +186,23 @@ class PassageFacts:
         return frozenset(chain.from_iterable(
             one.numbers for one in (*(read for _, read in self.sentences), *asked)
         ))  # fmt: skip
+
+    def numbers_for(self, fact: Fact) -> frozenset[float]:
+        """Return the numbers of passages and question that are no durations, times or shares."""
+        if not is_amount(fact) or fact.kind == "percentage":
+            return self.numbers
+        asked = self.question.facts if self.question else ()
+        others: set[float] = set()
+        own: set[float] = set()
+        for one in chain((held.fact for held in self.held), asked):
+            is_other = one.unit != fact.unit and one.kind in _NO_AMOUNTS
+            (others if is_other else own).update((one.raw, *one.values))
+        return self.numbers - (others - own)
+
+    @cached_property
+    def has_dates(self) -> bool:
+        """True if a passage names a day with its month and year."""
+        return any(held.fact.date is not None and None not in held.fact.date for held in self.held)
 
     @cached_property
     def _counts(self) -> dict[str, int]:
@@ -210,6 +240,7 @@ class PassageFacts:
         return shared / total if total else 0.0
 
 
+_NO_AMOUNTS = frozenset(("duration", "time", "percentage", "weekday"))
 _TURNED = {
     "least": ("most", "under"), "most": ("least", "over"), "after": ("before",),
     "before": ("after",), "over": ("under", "most"), "under": ("over", "least"),
@@ -546,6 +577,26 @@ def equations(read: ReadSentence) -> Iterator[tuple[int, str]]:
             f" {_SHOWN[sign]} {fact.raw:.6g}" for sign, fact in zip(signs, terms[1:], strict=False)
         )
         yield result.token, f"{told} = {value:.6g}"
+
+
+def remainders(read: ReadSentence) -> Iterator[tuple[int, str]]:
+    """Yield the tokens of rests that are not what is left: "nine, five of them, leaves three"."""
+    lows = [token.low for token in read.tokens]
+    if _REST.isdisjoint(lows) or len(read.facts) != len(("all", "part", "rest")):
+        return
+    every, part, rest = read.facts
+    behind = lows[part.last : part.last + 2]
+    near = lows[max(part.last, rest.token - 3) : rest.last + 3]
+    if len({fact.unit for fact in (part, rest) if fact.unit != every.unit}) or every.bound:
+        return
+    if behind[:1] != ["of"] or behind[1:] not in (["them"], ["these"], ["those"], ["which"]):
+        return
+    left = every.values[0] - part.values[0]
+    if not _REST.isdisjoint(near) and left > 0 and abs(left - rest.values[0]) > 1e-9:
+        yield rest.token, f"{every.raw:.6g} - {part.raw:.6g} = {left / rest.factor:.6g}"
+
+
+_REST = words.listed("leaves leaving left remaining remain remains")
 
 
 _SHOWN = {"+": "+", "-": "-", "*": "\u00d7", "/": "/"}

@@ -411,10 +411,10 @@ def _with_unit(fact: Fact, unit: tuple[str, float], tokens: Sequence[Token], aft
         is_weight = any(stem(token.low) in words.HEAVY for token in tokens)
         dimension, factor = ("mass", 0.45359237) if is_weight else ("money:GBP", 1.0)
     values = tuple(value * factor for value in fact.values)
-    if dimension in ("celsius", "fahrenheit"):
+    if dimension in _DEGREES:
         signed = [-value for value in fact.values] if fact.minus else fact.values
         values = _temperature(dimension, signed)
-        dimension, factor = "temperature", 1.0 if dimension == "celsius" else 5 / 9
+        dimension, factor = "temperature", _DEGREES[dimension]
     return replace(
         fact, end=tokens[after - 1].end, kind=_kind(dimension), unit=dimension, values=values,
         factor=factor, per=_per(tokens, after),
@@ -452,7 +452,13 @@ def _temperature(dimension: str, readings: Sequence[float]) -> tuple[float, ...]
     """Return degrees Celsius."""
     if dimension == "celsius":
         return tuple(readings)
+    if dimension == "kelvin":
+        return tuple(value - 273.15 for value in readings)
     return tuple((value - 32) * 5 / 9 for value in readings)
+
+
+_DEGREES = {"celsius": 1.0, "kelvin": 1.0 + 1e-12, "fahrenheit": 5 / 9}
+"""A degree of each scale in degrees Celsius; two scales are told apart by it."""
 
 
 def _kind(dimension: str) -> str:
@@ -616,7 +622,7 @@ def in_unit_of(fact: Fact, other: Fact) -> Fact:
         return replace(fact, kind="time", unit="time", values=clock)
     factor = other.factor
     if other.unit == "temperature":
-        dimension = "celsius" if factor == 1.0 else "fahrenheit"
+        dimension = next(name for name, degree in _DEGREES.items() if degree == factor)
         signed = [-value for value in fact.values] if fact.minus else fact.values
         values = _temperature(dimension, signed)
     else:

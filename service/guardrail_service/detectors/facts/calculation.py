@@ -72,7 +72,12 @@ class Calculation:
             return self._multiplied(fact, operands)
         for value in fact.values[:1] if self.in_english else fact.values:
             told = derived(
-                replace(fact, raw=value / fact.factor), operands, multipliers, self.computes
+                replace(fact, raw=value / fact.factor),
+                operands,
+                multipliers,
+                self.computes,
+                self._speaks_of(words.CHANGES),
+                self._speaks_of(words.TWOFOLD),
             )
             if told:
                 return told
@@ -82,13 +87,13 @@ class Calculation:
         """Return a calculation of one step that gives the fact, or ""."""
         if fact.is_range or fact.kind in ("weekday", "ordinal", "percentage"):
             return ""
-        every = self.claim.content | self.source.known
-        if self.source.question is not None:
-            every |= self.source.question.content
-        operands, halves = self._operands(fact)[0], not _TWOFOLD.isdisjoint(every)
+        every = frozenset[str]().union(*(one.content for one in self._nearby()))
+        halves = not (_TWOFOLD.isdisjoint(every) and _HALVES.isdisjoint(self.source.known))
+        operands = self._operands(fact)[0]
+        own = self._computes_itself
         values = fact.values[1:] if not self.in_english and is_amount(fact) else ()
         readings = (fact, *(replace(fact, raw=value / fact.factor) for value in values))
-        found = (_one_step(one, operands, halves, not self.in_english) for one in readings)
+        found = (_one_step(one, operands, halves, not self.in_english, own) for one in readings)
         return next((told for told in found if told), "")
 
     @cached_property
@@ -99,6 +104,10 @@ class Calculation:
             for one in self._nearby()
             for token in one.tokens
         )
+
+    def _speaks_of(self, listed: frozenset[str]) -> bool:
+        """Return whether claim, question or the sentence before have one of some words."""
+        return not self.tells_sums or any(not listed.isdisjoint(one.lows) for one in self._nearby())
 
     @cached_property
     def _computes_itself(self) -> bool:
@@ -155,8 +164,15 @@ class Calculation:
             for one in self._nearby()
             for other in one.facts
             if other is not fact and other.kind in ("number", "duration", "percentage")
+            if not fact.unit or other.unit != fact.unit  # no months times weeks
         ]
-        counts += [o.fact.raw for o in operands[:8] if o.fact.kind in ("number", "duration")]
+        if not (counts and self._computes_itself):  # else it says itself how many
+            counts += [
+                o.fact.raw
+                for o in operands[:8]
+                if o.fact.kind in ("number", "duration")
+                if not fact.unit or o.fact.unit != fact.unit
+            ]
         return operands, list(dict.fromkeys(c for c in counts if 1 < c <= 10_000))[:12]
 
     def _nearby(self) -> list[ReadSentence]:
@@ -170,7 +186,11 @@ def _is_one(fact: Fact, said: Fact) -> bool:
 
 
 def _one_step(
-    fact: Fact, operands: Sequence[ComputedFrom], halves: bool, cycles: bool = False
+    fact: Fact,
+    operands: Sequence[ComputedFrom],
+    halves: bool,
+    cycles: bool = False,
+    own: bool = False,
 ) -> str:
     """Return a single step by which a fact may follow though its claim speaks of none, or "".
 
@@ -181,6 +201,7 @@ def _one_step(
         operands: Numbers of the passages, the question and the claim, the nearest first.
         halves: Whether somebody speaks of a half or of two of a thing.
         cycles: Whether a rate may be meant though none is read ("al mes").
+        own: Whether to multiply by numbers of claim and question alone, if they have any.
     """
     near = operands[:_NEAREST]
     if fact.unit == "time":
@@ -189,7 +210,7 @@ def _one_step(
     if fact.date is not None:
         return _date_by_span(fact.date, near)
     same = [one for one in near if one.fact.unit == fact.unit and one.fact.kind not in NO_AMOUNT]
-    for told, result in _steps(fact, same, near, halves, cycles):
+    for told, result in _steps(fact, same, near, halves, cycles, own):
         if result > 0 and _is_exactly(fact, result):
             return f"{told} = {shown(fact.raw)}"
     return ""
@@ -197,6 +218,8 @@ def _one_step(
 
 _TWOFOLD = frozenset(["half", "halv", "doubl", "twic", "both", "pair", "coupl", "return", "radius"])
 """Stems of words with which a number may be twice or half of another."""
+_COUNTING = ("number", "duration", "measure")
+_HALVES = frozenset(["half", "halv", "doubl", "twic"])
 _NEAREST = 14
 _CYCLES = frozenset((12.0, 52.0, 365.0))
 """Months, weeks and days: what a claim need not say to have multiplied a rate by it."""
@@ -208,16 +231,28 @@ def _steps(
     near: Sequence[ComputedFrom],
     halves: bool,
     cycles: bool,
+    own: bool,
 ) -> Iterator[tuple[str, float]]:
-    counts = {one.fact.raw for one in near if one.fact.kind in ("number", "duration", "measure")}
+    counting = [
+        one
+        for one in near
+        if one.fact.kind in (("number",) if fact.unit == "duration" else _COUNTING)
+        if not fact.unit or one.fact.unit != fact.unit
+    ]
+    said = {one.fact.raw for one in counting if one.group < 0}
     if halves:
-        counts.add(2.0)
+        said.add(2.0)
     if cycles or fact.per or any(one.fact.per for one in same):
-        counts |= _CYCLES
+        said |= _CYCLES
     shares = [one.fact.raw for one in near if one.fact.unit == "percent"]
     amounts = [(one.fact, one.fact.values[0] / fact.factor) for one in same]
     if fact.unit != "temperature":
-        for held, a in amounts:
+        for base, (held, a) in zip(same, amounts, strict=True):
+            counts = said
+            if not (own and said):  # numbers of other sentences belong to other things
+                counts = said | {
+                    one.fact.raw for one in counting if one.group == base.group or base.group < 0
+                }
             for count in sorted(counts - {held.raw, 1.0, 0.0}):
                 yield f"{shown(count)} \u00d7 {shown(a)}", a * count
                 yield f"{shown(a)} / {shown(count)}", a / count
@@ -229,9 +264,9 @@ def _steps(
                 yield f"{shown(a)} / {shown(1 + part)}", a / (1 + part)
                 if part < 1:
                     yield f"{shown(a)} / {shown(1 - part)}", a / (1 - part)
-    own = [one.fact.raw for one in near if one.group < 0 and not one.fact.unit]
+    bare = [one.fact.raw for one in near if one.group < 0 and not one.fact.unit]
     for _, a in amounts:
-        for b in own:  # "(12 x 10 = 120)" leaves the unit out
+        for b in bare:  # "(12 x 10 = 120)" leaves the unit out
             yield f"{shown(max(a, b))} - {shown(min(a, b))}", abs(a - b)
     for (one, a), (other, b) in combinations(zip(same, (a for _, a in amounts), strict=True), 2):
         if one.group != other.group and min(one.group, other.group) >= 0:
@@ -239,7 +274,7 @@ def _steps(
         yield f"{shown(max(a, b))} - {shown(min(a, b))}", abs(a - b)
         if fact.unit != "temperature":
             yield f"{shown(a)} + {shown(b)}", a + b
-            for count in own:
+            for count in bare:
                 yield f"{shown(count)} \u00d7 {shown(a)} + {shown(b)}", count * a + b
                 yield f"{shown(count)} \u00d7 {shown(b)} + {shown(a)}", count * b + a
     if fact.unit != "temperature" and 2 < len(amounts) <= _SUMMED:
@@ -262,7 +297,8 @@ def _date_by_span(wanted: Date, near: Sequence[ComputedFrom]) -> str:
     """Return how a date follows from another and a duration, give or take a day, or ""."""
     if wanted[1] is None:
         return _year_by_span(wanted[0], near)
-    spans = [one.fact for one in near if one.fact.unit == "duration"]
+    least = MONTH_S if wanted[2] is None else 0.0  # a month does not follow from some days
+    spans = [o.fact for o in near if o.fact.unit == "duration" and o.fact.factor >= least]
     starts = [one.fact.date for one in near if one.fact.date is not None]
     for start, span in ((start, span) for start in starts for span in spans):
         check_time()

@@ -185,7 +185,9 @@ def timed(tokens: Sequence[Token], place: int) -> Fact | None:
             and (
                 tokens[last + 1].text.isdecimal()
                 and len(tokens[last + 1].text) == 2
-                and tokens[last + 1].start == tokens[last].end == tokens[place].end + 1
+                and tokens[last].start - tokens[place].end
+                == tokens[last + 1].start - tokens[last].end
+                <= 1  # "15h30", "15 h 30"
             )
         ):
             minute, marked, last = int(tokens[last + 1].text), True, last + 2

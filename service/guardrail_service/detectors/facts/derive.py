@@ -24,7 +24,12 @@ class ComputedFrom(NamedTuple):
 
 
 def derived(
-    fact: Fact, operands: Sequence[ComputedFrom], multipliers: Sequence[float], computes: bool
+    fact: Fact,
+    operands: Sequence[ComputedFrom],
+    multipliers: Sequence[float],
+    computes: bool,
+    changes: bool = True,
+    halves: bool = True,
 ) -> str:
     """Return the calculation whose result a fact is ("2 x 35 = 70"), or "".
 
@@ -34,10 +39,12 @@ def derived(
         multipliers: Counts that may multiply or divide ("two rooms").
         computes: Whether the claim says that it computed something. Otherwise a number of its own
             or of the question must be in the calculation: of many numbers some always fit.
+        changes: Whether claim or question speak of a change or difference.
+        halves: Whether they speak of a half or of two of a thing.
     """
     operands = operands[:MOST]
-    found = _results(fact, operands, multipliers) if computes else _plain(fact, operands)
-    for result, told in chain(found, _halves(fact, operands) if computes else ()):
+    found = _results(fact, operands, multipliers, changes) if computes else _plain(fact, operands)
+    for result, told in chain(found, _halves(fact, operands) if computes and halves else ()):
         if _is(fact, result):
             return f"{told} = {shown(fact.raw)}"
     return ""
@@ -53,10 +60,16 @@ def _is(fact: Fact, result: float) -> bool:
                 return True
     half = 0.5000001 * min(fact.step, 1.0 if fact.step >= 1 else fact.step)
     if abs(result - fact.raw) <= max(1e-9 * result, half if result % 1 else 1e-9):
-        return True
+        is_share = fact.unit == "percent"
+        return is_share or bool(fact.bound) or abs(result / fact.raw - 1) <= _ROUNDED
     if fact.step > 1 and abs(result - fact.raw) <= 0.5 * fact.step:
         return abs(result / fact.raw - 1) <= 0.02
     return fact.bound in ("about", "nearly", "over", "under") and abs(result / fact.raw - 1) <= 0.05
+
+
+_NO_YEAR = 2023
+_ROUNDED = 0.05
+"""How far a result may lie from a number that does not say it is rounded."""
 
 
 def _plain(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
@@ -101,7 +114,7 @@ NO_AMOUNT = frozenset(("date", "time", "ordinal", "weekday"))
 
 
 def _results(
-    fact: Fact, operands: Sequence[ComputedFrom], multipliers: Sequence[float]
+    fact: Fact, operands: Sequence[ComputedFrom], multipliers: Sequence[float], changes: bool
 ) -> Iterator[tuple[float, str]]:
     """Yield results on the scale of the fact's own unit, and how they come about."""
     amounts = [one for one in operands if one.fact.kind not in NO_AMOUNT]
@@ -123,7 +136,7 @@ def _results(
         yield from _products(same, multipliers)
         yield from _of_shares(same, operands)
     if fact.unit == "percent":
-        yield from _shares(operands)
+        yield from _shares(operands, changes)
     if fact.unit in ("", "duration"):
         yield from _spans(fact, operands)
     if fact.unit == "":
@@ -168,7 +181,9 @@ def _products(
             if times > 1:
                 yield a * times, f"{shown(times)} \u00d7 {shown(a)}"
                 yield a / times, f"{shown(a)} / {shown(times)}"
-    for (_, a, _), (_, b, _) in combinations(same, 2):
+    for (_, a, first), (_, b, second) in combinations(same, 2):
+        if first != second and not (first < 0 and second < 0):
+            continue  # "8 x 1500 + 500": of numbers that stand apart some always fit
         for times in multipliers[:4]:
             yield a * times + b, f"{shown(times)} \u00d7 {shown(a)} + {shown(b)}"
             yield b * times + a, f"{shown(times)} \u00d7 {shown(b)} + {shown(a)}"
@@ -185,14 +200,15 @@ def _of_shares(
             yield a * (1 + share / 100), f"{shown(a)} + {shown(share)} %"
 
 
-def _shares(operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
+def _shares(operands: Sequence[ComputedFrom], changes: bool) -> Iterator[tuple[float, str]]:
     plain = [one.fact for one in operands if one.fact.unit != "percent"]
     for one, other in combinations(plain, 2):
         if one.unit != other.unit or not (one.values[0] and other.values[0]):
             continue
         for a, b in ((one.values[0], other.values[0]), (other.values[0], one.values[0])):
             yield 100 * a / b, f"{shown(a)} / {shown(b)}"
-            yield abs(100 * (a - b) / b), f"({shown(a)} - {shown(b)}) / {shown(b)}"
+            if changes:
+                yield abs(100 * (a - b) / b), f"({shown(a)} - {shown(b)}) / {shown(b)}"
     shares = [one.fact.values[0] for one in operands if one.fact.unit == "percent"]
     for share in shares:
         yield 100 - share, f"100 - {shown(share)}"
@@ -256,8 +272,7 @@ def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
     for first, last in combinations(years, 2):
         span = f"{last} - {first}"
         yield (last - first) * to_years, span
-        if fact.unit == "":
-            yield last - first - 1, span
+        yield (last - first - 1) * to_years, span  # before the birthday
     times = [one.fact.values[0] for one in operands if one.fact.unit == "time"]
     if fact.unit:
         for early, late in combinations(sorted(set(times)), 2):
@@ -265,7 +280,12 @@ def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
             passed = (late - early) % 1440
             yield passed * 60 / fact.factor, f"{_clock(late)} - {_clock(early)}"
             yield (1440 - passed) * 60 / fact.factor, f"24:00 - {_clock(late)} + {_clock(early)}"
-        whole = sorted({date for date in dates if None not in date})
+        weekdays = [one.fact.raw for one in operands if one.fact.unit == "weekday"]
+        for first_day, last_day in combinations(weekdays, 2):
+            for more in (0, 1):
+                passed = (last_day - first_day) % 7 + more
+                yield passed * 86_400 / fact.factor, "from the one weekday to the other"
+        whole = sorted({date for date in dates if None not in date[1:]}, key=_known_parts)
         for one, other in combinations(whole, 2):
             days = _days(one, other)
             if days is not None:
@@ -273,9 +293,17 @@ def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
                 yield (days + 1) * 86_400 / fact.factor, "from the one date to the other"
 
 
+def _known_parts(date: tuple[int | None, ...]) -> tuple[int, ...]:
+    return tuple(part or 0 for part in date)
+
+
 def _days(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> int | None:
+    if (one[0] is None) != (other[0] is None):
+        return None
+    first, last = ((part[0] or _NO_YEAR, *part[1:]) for part in (one, other))
     try:
-        return abs((date(*map(int, filter(None, other))) - date(*map(int, filter(None, one)))).days)
+        start, end = (date(*map(int, filter(None, part))) for part in (first, last))
+        return abs((end - start).days)
     except (ValueError, TypeError):
         return None
 

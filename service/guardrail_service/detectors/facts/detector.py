@@ -5,7 +5,8 @@ Each fact of a claim is supported, contradicted or not mentioned by the passages
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -17,6 +18,7 @@ from guardrail_service.detectors.facts.absence import (
     UNSURE,
     absence,
     in_foreign_unit,
+    in_other_unit,
     stands_bare,
 )
 from guardrail_service.detectors.facts.align import (
@@ -34,16 +36,19 @@ from guardrail_service.detectors.facts.align import (
     is_other_unit,
     is_rate,
     labels,
+    remainders,
     rivals,
     same_things,
 )
 from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
+from guardrail_service.detectors.facts.conditions import unconditional
 from guardrail_service.detectors.facts.derive import portions
+from guardrail_service.detectors.facts.grids import Grid, GridReading, grids
 from guardrail_service.detectors.facts.languages import LATIN
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.roles import misattributed
-from guardrail_service.detectors.facts.sequence import disorders
+from guardrail_service.detectors.facts.sequence import disorders, misplaced
 from guardrail_service.detectors.facts.statements import contradicted
 from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.detectors.registry import (
@@ -73,7 +78,11 @@ _STATED = 0.35
 _SAME_WORDS = 0.25
 """Below it a passage says another value among so many of the claim's words that none is
 computed."""
+_ROW = 4
+"""Strokes of the smallest table."""
 _ERAS = frozenset(("century", "time", "millennium"))
+_MODAL = frozenset(("must", "may", "should", "shall", "can", "cannot", "can't", "mustn't", "do"))
+"""With a "not" they forbid something, whatever the number behind it: "must not drive for 48 h"."""
 READ = frozenset(("", "zh", "ja", "ko")) | LATIN
 """Languages whose words are compared; of others only numbers are."""
 
@@ -160,31 +169,42 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     is_told = not code or code in LATIN
     (claims,) = read_all(pieces, language=code)
     texts = tuple(passage.text for passage in sample.sample.contexts)
-    source = (_kept if sum(map(len, texts)) <= KEPT_CHARS else _source)(texts, asked, code)
+    hold = _kept if sum(map(len, texts)) <= KEPT_CHARS else _source
+    source, found_grids = hold(texts, asked, code)
     told = source.signals
     shares = _shares_of_bases([*claims, *([source.question] if source.question else [])], source)
     found: list[FactVerdict] = []
     before: list[ReadSentence] = []
     for claim in claims:
+        reading = GridReading(claim, source, before, found_grids) if found_grids else None
         if claim.facts:
-            found += FactJudge(claim, source, before, code, shares).verdicts()
+            misread = dict(reading.misread()) if reading is not None else {}
+            found += FactJudge(claim, source, before, code, shares).verdicts(misread)
+        if reading is not None and is_told:
+            found += [_whole(claim, kind, place) for kind, place in reading.denied()]
         if is_told and (claim.signals & told or "denial" in claim.signals | told):
             found += _statements(claim, source)
+        if is_told and "condition" in claim.signals:
+            found += [_whole(claim, one.kind, one.place) for one in unconditional(claim, source)]
         if is_told and "names" in claim.signals:
             other = misattributed(claim, source, code)
             found += [] if other is None else [_whole(claim, "role", other.place)]
         before = [claim]
     if any("order" in one.signals for one in claims):
         found += [_whole(one.claim, "order", one.place) for one in disorders(claims, source)]
+        found += [_whole(one.claim, "order", one.place) for one in misplaced(claims, source)]
     return found
 
 
-def _source(texts: tuple[str, ...], asked: str, language: str) -> PassageFacts:
-    """Return what passages and a question hold, "" for none."""
+def _source(
+    texts: tuple[str, ...], asked: str, language: str
+) -> tuple[PassageFacts, tuple[Grid, ...]]:
+    """Return what passages and a question hold, "" for none, and the passages' tables."""
     question, *passages = read_all(
         [Sentence(0, len(asked), asked)], *map(passage_sentences, texts), language=language
     )
-    return PassageFacts(passages, question[0] if asked else None)
+    has_rows = any(text.count("|") > _ROW for text in texts)
+    return PassageFacts(passages, question[0] if asked else None), grids(texts) if has_rows else ()
 
 
 KEPT_SOURCES, KEPT_CHARS = 16, 10_000
@@ -252,10 +272,14 @@ class FactJudge:
             self.claim, self.source, self.given, self.tells_sums, self.shares, self.in_english
         )
 
-    def verdicts(self) -> Iterator[FactVerdict]:
-        """Yield a verdict for each fact, in order."""
-        wrong = dict(equations(self.claim))
-        swapped = self._swapped() if self.words_read else {}
+    def verdicts(self, misread: Mapping[int, Place]) -> Iterator[FactVerdict]:
+        """Yield a verdict for each fact, in order.
+
+        Args:
+            misread: The values that a table has in another row, by token.
+        """
+        wrong = dict((*equations(self.claim), *remainders(self.claim)))
+        swapped = {**misread, **(self._swapped() if self.words_read else {})}
         for fact in self.claim.facts:
             check_time()
             if fact.token in wrong:
@@ -274,6 +298,8 @@ class FactJudge:
                 return self._say(fact, CONTRADICTED, _STATED, other.place)
         rival = self._rival(fact, agreeing)
         if agreeing:
+            if (other := self.source.of_other_unit(fact, agreeing)) is not None:
+                return self._say(fact, CONTRADICTED, LIKELY, other.place)
             if (turned := self.source.is_turned(self.claim, fact)) is not None:
                 return self._say(fact, CONTRADICTED, _STATED, turned.place)
             if rival is not None:
@@ -286,6 +312,8 @@ class FactJudge:
             return self._say(fact, SUPPORTED, 1.0)
         if (other := in_foreign_unit(self.source, fact)) is not None:
             return self._say(fact, CONTRADICTED, SURELY, other.place)
+        if (other := in_other_unit(self.claim, self.source, fact)) is not None:
+            return self._say(fact, CONTRADICTED, LIKELY, other.place)
         swapped = rival is not None and is_other_unit(fact, rival[0].fact)
         certain = rival is not None and rival[1] < _SAME_WORDS and "|" not in self.claim.text
         if not swapped and (told := self.calculation.derived(fact, certain)):
@@ -311,11 +339,11 @@ class FactJudge:
 
     def _counted_otherwise(self, fact: Fact, agreeing: Sequence[Held]) -> Held | None:
         """Return where a passage counts the same things, and none counts as many of them."""
-        if not self.words_read or fact.unit not in ("", "ordinal") or not fact.nouns:
+        if not self.words_read or fact.unit not in ("", "ordinal"):
             return None
         if fact.is_range or fact.bound in words.LOOSE or self._is_asked(fact):
             return None
-        if fact.nouns[0] in _ERAS:
+        if not (fact.nouns or fact.lead) or _ERAS.issuperset(fact.nouns[:1] or (fact.lead,)):
             return None
         if any(not held.fact.nouns or same_things(fact, held.fact) for held in agreeing):
             return None
@@ -436,14 +464,13 @@ class FactJudge:
             for other_read, other in (*earlier, *own[:at]):
                 if not fact.unit and not fact.nouns and one is other_read and is_amount(other):
                     fact = in_unit_of(fact, other)  # "28 years, and females 22"
+                follows = at and one is other_read and other is own[at - 1][1]
+                if follows and not fact.unit and not other.unit and not fact.nouns:
+                    fact = replace(fact, nouns=other.nouns)  # "nine goals, Ann with seven"
                 countable = not fact.unit and fact.nouns and other.nouns
                 if fact.unit != other.unit or fact.values == other.values:
                     continue
-                if not (
-                    is_amount(fact)
-                    or fact.kind in ("time", "date")
-                    or (countable and fact.nouns != other.nouns)
-                ):
+                if not (is_amount(fact) or fact.kind in ("time", "date") or countable):
                     continue
                 if fact.other in other.values:
                     continue
@@ -490,7 +517,7 @@ class FactJudge:
             for token, own in zip(tokens[: fact.token], self.claim.clauses, strict=False)
             if own == clause
         }
-        if fact.bound or not lows.isdisjoint(words.HEDGED):
+        if fact.bound or not lows.isdisjoint(words.HEDGED) or not lows.isdisjoint(_MODAL):
             return False
         return not lows.isdisjoint(words.NEGATORS | words.CONTRACTED)
 

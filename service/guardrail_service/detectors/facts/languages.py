@@ -53,15 +53,20 @@ _NUMBERS: Final = {
     " dziewięćdziesiąt sto tysiąc",
 }
 _MORE: Final = {
-    "de": "zweimal=twice dreißigste=thirtieth zweite=second zweiten=second zweiter=second"
+    "de": "zweimal=twice dreimal=thrice mal=times"
+    " dreißigste=thirtieth zweite=second zweiten=second zweiter=second"
     " dritte=third dritten=third vierte=fourth vierten=fourth fünfte=fifth fünften=fifth",
-    "fr": "deuxième=second troisième=third quatrième=fourth cinquième=fifth",
-    "es": "dieciseis=sixteen segunda=second tercera=third tercer=third cuarta=fourth quinta=fifth",
-    "it": "seconda=second terza=third quarta=fourth quinta=fifth",
-    "pt": "duas=two dezesseis=sixteen dezessete=seventeen dezenove=nineteen segundo=second"
+    "fr": "fois=times deuxième=second troisième=third quatrième=fourth cinquième=fifth",
+    "es": "veces=times"
+    " dieciseis=sixteen segunda=second tercera=third tercer=third cuarta=fourth quinta=fifth",
+    "it": "volte=times seconda=second terza=third quarta=fourth quinta=fifth",
+    "pt": "vezes=times"
+    " duas=two dezesseis=sixteen dezessete=seventeen dezenove=nineteen segundo=second"
     " terceira=third terceiro=third",
-    "nl": "tweede=second derde=third vierde=fourth vijfde=fifth één=one",
-    "pl": "dwie=two dwóch=two trzech=three czterech=four pięciu=five sześciu=six siedmiu=seven"
+    "nl": "tweemaal=twice driemaal=thrice keer=times"
+    " tweede=second derde=third vierde=fourth vijfde=fifth één=one",
+    "pl": "razy=times"
+    " dwie=two dwóch=two trzech=three czterech=four pięciu=five sześciu=six siedmiu=seven"
     " ośmiu=eight dziewięciu=nine dziesięciu=ten dwunastu=twelve czternastu=fourteen"
     " dwudziestu=twenty trzydziestu=thirty",
 }

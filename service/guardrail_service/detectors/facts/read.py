@@ -47,7 +47,8 @@ class ReadSentence:
         facts: Its facts in order, offsets from the sentence's start.
         numbers: Every number that stands in it, whatever it means.
         content: All of its stems.
-        signals: Which of `denial`, `amount`, `order` and `names` its words may be about.
+        signals: Which of `denial`, `amount`, `order`, `condition` and `names` its words may be
+            about.
     """
 
     start: int
@@ -260,6 +261,7 @@ def _clauses(tokens: Sequence[Token]) -> tuple[int, ...]:
             (token.text in _BULLETS and _is_apart(tokens, place))
             or (
                 token.kind == "s"
+                and not _is_score(tokens, place)
                 and (token.text in _CLAUSE or (token.text == "," and not _is_joined(tokens, place)))
             )
             or token.low in ("and", "but", "while", "whereas", "or", "y", "und", "et")
@@ -279,6 +281,14 @@ def _is_apart(tokens: Sequence[Token], place: int) -> bool:
     return token.start > before and token.end < (
         tokens[place + 1].start if place + 1 < len(tokens) else token.end + 1
     )
+
+
+def _is_score(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a dash joins two numbers: "26\u201326"."""
+    if tokens[place].text not in ("\u2013", "\u2014") or not 0 < place < len(tokens) - 1:
+        return False
+    before, after = tokens[place - 1], tokens[place + 1]
+    return before.kind == after.kind == "n" and before.end + 1 == after.start
 
 
 def _is_joined(tokens: Sequence[Token], place: int) -> bool:
@@ -314,11 +324,12 @@ def _facts(tokens: tuple[Token, ...]) -> tuple[tuple[Fact, ...], frozenset[float
         numbers.update(fact.values if not fact.unit else (fact.raw, *fact.values))
         found.append(fact)
         place = max(fact.last, place + 1)
-    found = _day_ranges(_summed(found, tokens), tokens)
+    found = _in_currency(_day_ranges(_summed(found, tokens), tokens))
     return tuple(_ranged(found, tokens)), frozenset(numbers)
 
 
 _PHONE_DIGITS = 7
+_YEAR = 4
 _IN_PHONES = frozenset(("-", "/", "(", ")", "\u2013"))
 
 
@@ -338,7 +349,8 @@ def _past_phone(tokens: Sequence[Token], place: int) -> int:
         elif token.text not in _IN_PHONES:
             break
         at += 1
-    return at if len(digits) > _PHONE_DIGITS else place
+    is_span = len(digits) == 2 * _YEAR == 2 * len(first.text)  # "(1884-1969)"
+    return at if len(digits) > _PHONE_DIGITS and not is_span else place
 
 
 def _day_ranges(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
@@ -359,6 +371,26 @@ def _day_ranges(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
             if joint and _joins_days(joint) and not fact.nouns and before.date[2] < fact.raw:
                 facts[at] = _as_day(fact, before)
     return facts
+
+
+_MILLION = 1e6
+_YEARS = frozenset(("year", "quart", "month"))
+
+
+def _in_currency(found: Sequence[Fact]) -> list[Fact]:
+    """Return the facts with "from 1.1 million euros to 3.8 million" in one currency."""
+    paid = [fact for fact in found if fact.kind == "money"]
+    if len({(fact.unit, fact.factor) for fact in paid}) != 1:
+        return list(found)
+    return [
+        in_unit_of(fact, paid[0])
+        if not fact.unit
+        and fact.kind == "number"
+        and fact.raw >= _MILLION > fact.raw / fact.step
+        and (not fact.nouns or fact.nouns[0] in _YEARS)
+        else fact
+        for fact in found
+    ]
 
 
 def _joins_days(joint: Sequence[Token]) -> bool:
@@ -489,10 +521,10 @@ def _fraction(tokens: Sequence[Token], place: int) -> Fact | None:
         behind += 1
     if behind < len(tokens) and behind - at <= _PART_OF:
         unit = words.UNITS.get((tokens[behind].low,))
-        if unit is not None and unit[0] == "duration":
-            value = words.FRACTIONS[tokens[at].low] / 100
+        if unit is not None and unit[0] in _PARTED:
+            value = times * words.FRACTIONS[tokens[at].low] / 100
             return Fact(
-                tokens[place].start, tokens[behind].end, "duration", "duration",
+                tokens[place].start, tokens[behind].end, _PARTED[unit[0]], unit[0],
                 (value * unit[1],), value, unit[1], 0.1, token=place, last=behind + 1, is_word=True,
             )  # fmt: skip
     if after not in ("of", "the", "off"):
@@ -504,6 +536,8 @@ def _fraction(tokens: Sequence[Token], place: int) -> Fact | None:
     )  # fmt: skip
 
 
+_PARTED = {"duration": "duration", "volume": "measure", "mass": "measure", "length": "measure"}
+"""Dimensions whose units are halved in words, and the kind of such a fact."""
 _PART_OF = 3
 """Tokens from "half" to its unit at most: "half a day", "quarter of an hour", "half-hour"."""
 

@@ -195,7 +195,7 @@ def _bound_to_another(
     if (place := _turned(own, every, source)) is not None:
         return Misattributed(claim, place)
     for ours in own:
-        found = _other(ours, every, source, language)
+        found = _other(ours, every, source, language) or _elsewhere(ours, every, source)
         if found is not None:
             one = found.read
             return Misattributed(claim, Place(found.context, one.start, one.start + len(one.text)))
@@ -293,18 +293,32 @@ def _said_of_names(read: ReadSentence) -> tuple[_Said, ...]:
 
 
 def _clauses_of_names(read: ReadSentence) -> Iterator[_Said]:
+    parts = read.once("parts_of_names", _parts)
     for start, end in _names(read):
-        clause = read.clauses[start]
+        part = parts[start]
         name = _stems(read, start, end)
         place, skipped = _position(read, start)
         rest = frozenset(
             _verb(stem)
-            for at, (stem, own) in enumerate(zip(read.stems, read.clauses, strict=True))
-            if stem and own == clause and not skipped <= at < end and stem not in words.TITLES
+            for at, (stem, own) in enumerate(zip(read.stems, parts, strict=True))
+            if stem and own == part and not skipped <= at < end and stem not in words.TITLES
         )
         behind = read.tokens[end].text if end < len(read.tokens) else ""
         if name and behind != "-":
             yield _Said(name, place, rest, read, 0, (start, end))
+
+
+def _parts(read: ReadSentence) -> list[int]:
+    """Return the clause of each token; "after", "when" and the like before a name begin one."""
+    found, more = [], 0
+    starts = {start for start, _ in _names(read)}
+    for at, (token, clause) in enumerate(zip(read.tokens, read.clauses, strict=True)):
+        more += token.low in _OPENING and at + 1 in starts
+        found.append(clause + more)
+    return found
+
+
+_OPENING = words.listed("after before when while because since until although whereas once")
 
 
 def _position(read: ReadSentence, start: int) -> tuple[str, int]:
@@ -313,15 +327,16 @@ def _position(read: ReadSentence, start: int) -> tuple[str, int]:
     A name does something where it begins its clause but for a few words, or follows "by". The
     token is the first that belongs to the name: "by [the architect] Carl Berge".
     """
-    clause = read.clauses[start]
+    parts = read.once("parts_of_names", _parts)
+    clause = parts[start]
     first = start
-    while first and read.clauses[first - 1] == clause and start - first < _AHEAD:
+    while first and parts[first - 1] == clause and start - first < _AHEAD:
         first -= 1
         if read.tokens[first].low in _PLACES:
             return read.tokens[first].low, first + 1
         if read.tokens[first].low in _BE or read.tokens[first].kind != "w":
             break
-    begins = not first or read.clauses[first - 1] != clause
+    begins = not first or parts[first - 1] != clause
     lows = [token.low for token in read.tokens[first:start]]
     if begins and _BE.isdisjoint(lows) and len(lows) < _AHEAD and lows[:1] != [","]:
         begins = not any(read.stems[first + 1 : start])
@@ -452,6 +467,25 @@ def _other(
                 return None
             follows = names_it
     return best
+
+
+def _elsewhere(ours: _Said, every: Sequence[_Said], source: PassageFacts) -> _Said | None:
+    """Return where passages say of another place what a claim says of one that nobody names."""
+    if ours.place not in _WHERE or len(ours.rest) < _LEAST or any(map(source.is_known, ours.name)):
+        return None
+    if source.question is not None and ours.name & source.question.content:
+        return None
+    for theirs in every:
+        if theirs.place != ours.place or theirs.name & ours.read.content:
+            continue
+        if len(theirs.rest) > len(ours.rest) + _FURTHER or _is_adjective(theirs):
+            continue
+        if source.covered(ours.rest, theirs.rest) >= _COVERED:
+            return theirs
+    return None
+
+
+_WHERE = frozenset(("in", "at", "near", "from"))
 
 
 _PRONOUNS = words.listed("it they he she its their his her this these")

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
-from guardrail_service.detectors.facts.align import PassageFacts, Place
+from guardrail_service.detectors.facts.align import PassageFacts, Place, agrees
+from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.detectors.facts.roles import LONGEST
 from guardrail_service.text.budget import check_time, in_time
@@ -317,28 +318,106 @@ def _until(read: ReadSentence, lows: Sequence[str], start: int, breaks: frozense
 
 
 def _dated(part: Sequence[ReadSentence]) -> Iterator[tuple[ReadSentence, Chain]]:
-    """Yield what happened in different years, clause by clause."""
-    events: dict[int, Event] = {}
-    doubled: set[int] = set()
-    last: ReadSentence | None = None
+    """Yield what happened in different years, on different days, or at different times."""
+    events: dict[str, dict[float, Event]] = {}
+    doubled: set[tuple[str, float]] = set()
+    last: dict[str, ReadSentence] = {}
     for one in part:
         for fact in one.facts:
-            if fact.date is None or fact.date[0] is None or fact.bound or fact.is_range:
-                continue
             if len(one.tokens) > LONGEST:
                 break
-            year, clause = fact.date[0], one.clauses[fact.token]
-            dates = [f for f in one.facts if f.date and one.clauses[f.token] == clause]
+            moment = _moment(fact)
+            if moment is None or fact.bound or fact.is_range:
+                continue
+            (scale, value), clause = moment, one.clauses[fact.token]
+            others = [
+                f for f in one.facts if f is not fact and one.clauses[f.token] == clause
+                and (other := _moment(f)) is not None and other[0] == scale
+            ]  # fmt: skip
             event = _clause(one, clause)
             if clause and one.clauses[0] == 0:
                 event |= frozenset(sorted(_clause(one, 0), key=one.text.lower().find)[:1])
-            if len(dates) > 1 or not event:
+            if others or not event:
                 continue
-            doubled |= {year} & events.keys()
-            events[year], last = event, one
-    ordered = tuple(events[year] for year in sorted(events.keys() - doubled))
-    if last is not None and len(ordered) > 1:
-        yield last, ordered
+            if value in events.setdefault(scale, {}):
+                doubled.add((scale, value))
+            events[scale][value], last[scale] = event, one
+    for scale, known in events.items():
+        ordered = tuple(known[at] for at in sorted(known) if (scale, at) not in doubled)
+        if len(ordered) > 1:
+            yield last[scale], ordered
+
+
+def _moment(fact: Fact) -> tuple[str, float] | None:
+    """Return when something is, on a scale of its own: years, days, times or "the 54th minute"."""
+    if fact.date is not None:
+        year, month, day = fact.date
+        if year is not None:
+            return "year", float(year)
+        return None if month is None or day is None else ("day", month * 31.0 + day)
+    if fact.kind == "time":
+        return "time", fact.values[0]
+    if fact.kind == "ordinal" and fact.nouns[:1] and fact.nouns[0] in _COUNTED_TIMES:
+        return fact.nouns[0], fact.raw
+    return None
+
+
+_COUNTED_TIMES = frozenset(("minut", "hour", "day", "week", "month", "year", "round", "lap"))
+
+
+def misplaced(claims: Sequence[ReadSentence], source: PassageFacts) -> Iterator[Disorder]:
+    """Yield the claims that say "before" a year or version what passages say since, or the reverse.
+
+    Args:
+        claims: The claims of an answer.
+        source: Passages and question.
+    """
+    every = [
+        (context, one, *row) for context, one in source.sentences for row in _eras(one)
+    ]  # fmt: skip
+    if not every:
+        return
+    for claim in claims:
+        for fact, side, event in _eras(claim):
+            same = [
+                row for row in every if agrees(fact, row[2]) and _is_event(event, row[4])
+            ]  # fmt: skip
+            if same and all(row[3] != side for row in same):
+                context, one = same[0][:2]
+                yield Disorder(claim, Place(context, one.start, one.start + len(one.text)))
+                break
+
+
+def _is_event(event: Event, other: Event) -> bool:
+    shared = len(event & other)
+    return shared >= _SAME_WORDS and shared >= _COVER * min(len(event), len(other))
+
+
+_SAME_WORDS = 2
+
+
+def _eras(one: ReadSentence) -> Iterator[tuple[Fact, int, Event]]:
+    """Yield years and versions with the side on which something was so, -1 for before."""
+    if "order" not in one.signals or len(one.tokens) > LONGEST or one.tokens[-1].text == "?":
+        return
+    lows = [token.low for token in one.tokens]
+    for fact in one.facts:
+        is_version = fact.kind == "number" and "." in one.tokens[fact.token].text
+        is_year = fact.date is not None and fact.date[1:] == (None, None)
+        if fact.is_range or not (is_version or is_year):
+            continue
+        ahead = lows[max(0, fact.token - 3) : fact.token]
+        side = next((_ERAS[low] for low in reversed(ahead) if low in _ERAS), 0)
+        if not side or not _CONDITIONS.isdisjoint(lows):
+            continue
+        start = next((k + 1 for k in range(fact.token, -1, -1) if lows[k] in _ERA_ENDS), 0)
+        end = next((k for k in range(fact.last, len(lows)) if lows[k] in _ERA_ENDS), len(lows))
+        event = _event(one, start, fact.token) | _event(one, fact.last, end)
+        yield fact, side, frozenset(word for word in event if not word.startswith("#"))
+
+
+_ERAS = {"before": -1, "until": -1, "till": -1, "since": 1}
+_ERA_ENDS = frozenset((";", ".", "but", "while", "whereas", "("))
 
 
 def _clause(one: ReadSentence, clause: int) -> Event:

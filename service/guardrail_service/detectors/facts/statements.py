@@ -97,11 +97,16 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
                 amounts.append((words.AMOUNTS[low], _next(tokens, at)))
         elif low in words.PLACED:
             placed.add(low)
+        elif low in _LINKS and not at and len(tokens) > 1 and tokens[1].low in _VERBS:
+            continue  # "but do pay"
         elif low in words.HEDGED:
-            is_open |= not (low == "longer" and at > 0 and tokens[at - 1].low in ("no", "not"))
+            is_open |= not (
+                (low == "longer" and at > 0 and tokens[at - 1].low in ("no", "not"))
+                or (low == "either" and denials and not any(_next(tokens, at)))
+            )
         elif low in words.AMOUNTS:
             amounts.append((words.AMOUNTS[low], _next(tokens, at)))
-        elif low in words.OPPOSITES:
+        elif low in words.OPPOSITES and not (low == "lost" and _is_quality(tokens, at)):
             content.add(stem(words.OPPOSITES[low]))
             denials += low not in words.SAME_SIDE
         elif token.kind == "w" and low not in words.STOP:
@@ -120,6 +125,16 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
     first = next((t.low for t in tokens if t.kind == "w"), "")
     said = frozenset(content)
     return Part(read, tokens, said, denials, is_open, frozenset(placed), amount, first)
+
+
+def _is_quality(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a participle stands before what it tells of: "for lost items"."""
+    behind = tokens[place + 1] if place + 1 < len(tokens) else None
+    is_behind = place > 0 and tokens[place - 1].low in _BEFORE_THINGS
+    return is_behind and behind is not None and behind.kind == "w"
+
+
+_BEFORE_THINGS = words.listed("for the a any of your or and with such every all no their our")
 
 
 def _is_prefix(tokens: Sequence[Token], place: int) -> bool:
@@ -215,6 +230,8 @@ def _difference(part: Part, other: Part) -> str:
         return ""
     if shared == _LEAST and len(plain.content) > shared + _FURTHER:
         return ""
+    if shared == len(plain.content) == _LEAST and plain.tokens[0].text == "(":
+        return ""  # a heading: "(Right of withdrawal)"
     return "negation"
 
 

@@ -63,6 +63,7 @@ volume 28.316846592 cubic foot, cubic feet, cu ft
 volume 0.001 cm ³, cubic centimetres, cubic centimeters
 celsius 1 ° c, degrees celsius, degree celsius, celsius, degrees centigrade, grad celsius
 fahrenheit 1 ° f, degrees fahrenheit, degree fahrenheit, fahrenheit
+kelvin 1 kelvin, kelvins
 degree 1 °, degrees, degree
 duration 0.001 ms, millisecond, milliseconds
 duration 1 s, sec, secs, second, seconds, sekunden, secondes, segundos, secondi
@@ -74,6 +75,8 @@ duration 86400 day, days, tag, tage, tagen, jour, jours, día, días, giorni, gi
 duration 86400 dia, dag, dagen, dzień, 天, 日 間, 일
 duration 86400 calendar days, calendar day, night, nights
 workdays 1 business days, working days, business day, working day, weekdays, werktage, werktagen
+workdays 1 arbeitstage, arbeitstagen, jours ouvrables, jours ouvrés, días hábiles, días laborables
+workdays 1 giorni lavorativi, dias úteis, werkdagen, dni roboczych, dni robocze
 duration 604800 week, weeks, wk, wks, woche, wochen, semaine, semaines, semana, semanas, settimane
 duration 604800 settimana, weken, tydzień, tygodnie, tygodni, 周, 週 間, 주
 duration 1209600 fortnight, fortnights
@@ -90,6 +93,7 @@ data 1000 kb, kilobyte, kilobytes, kib
 data 1000000 mb, megabyte, megabytes, mib
 data 1000000000 gb, gigabyte, gigabytes, gib
 data 1000000000000 tb, terabyte, terabytes, tib
+bitrate 0.001 kbps, kbit / s, kbit, kilobits
 bitrate 1 mbps, mbit / s, mbit, megabits
 bitrate 1000 gbps, gbit / s, gbit, gigabits
 area 0.0001 cm ², cm 2, square centimetres
@@ -234,6 +238,8 @@ BOUNDS: Final[tuple[tuple[tuple[str, ...], str], ...]] = tuple(
         "least": "at least, a minimum of, minimum, no less than, no fewer than, not less than,"
         " starting at, ≥, mindestens, au moins, al menos, almeno, or more",
         "most": "at most, a maximum of, maximum, no more than, not more than, up to, as many as,"
+        " not older than, no older than, not longer than, no longer than, not later than,"
+        " no later than,"
         " as much as, within, ≤, höchstens, maximal, bis zu, au plus, como máximo",
         "over": "more than, over, above, in excess of, exceeding, exceeds, greater than,"
         " higher than, older than, longer than, upwards of, >, mehr als, über, plus de, más de",
@@ -351,6 +357,11 @@ SIGNALS: Final = {
     "denial": NEGATORS | CONTRACTED | frozenset(OPPOSITES),
     "amount": frozenset(AMOUNTS),
     "order": EARLIER | LATER | THEN | FIRST,
+    "condition": listed(
+        "even whether regardless matter irrespective including included without either anyone"
+        " anybody everyone everybody any all must required obliged mandatory compulsory obligatory"
+        " have has"
+    ),
 }
 """Words without which a sentence says nothing of a kind."""
 MUTUAL: Final = listed(
@@ -360,13 +371,26 @@ MUTUAL: Final = listed(
 )
 """Verbs for which it is all the same who comes first."""
 ARITHMETIC: Final = listed(
-    "total totals totaling totalling altogether all sum combined together overall both difference"
+    "total totals totaling totalling altogether sum combined together overall difference"
     " increase increased increases rise rose grew growth gain gained decrease decreased decreases"
     " decline declined drop dropped fell fall reduction reduced change changed more fewer less"
-    " higher lower larger smaller longer shorter older younger each average mean times double"
-    " twice triple half share proportion percentage percent ratio left remaining remain later"
+    " higher lower larger smaller longer shorter old older younger average times double"
+    " twice triple half ratio left remaining remain later"
     " earlier ago additional extra plus minus spend save saves saving aged lasted spanning span"
-    " equals equal so therefore thus hence means makes comes amounts sums margin"
+    " equals equal makes come comes amounts sums margin"
 )
 """Words with which a claim may have computed its number."""
+CHANGES: Final = listed(
+    "increase increased increases rise rises rose grew growth gain gained decrease decreased"
+    " decreases decline declined drop dropped fell fall reduction reduced change changed more fewer"
+    " less higher lower larger smaller longer shorter older younger up down difference margin"
+    " total"
+)
+"""Words with which a percentage may tell how far one number lies from another; "total" also stands
+for those of other languages."""
+TWOFOLD: Final = listed(
+    "half halve halves halved double doubles doubled twice both two pair couple return each total"
+    " average 2"
+)
+"""Words with which a number may be twice or half of another; "total" as in `CHANGES`."""
 STOP: Final = _STOP | listed("get gets got also there one ones per etc via s t re ll ve d m a")

@@ -162,7 +162,7 @@ def _covers(said: _Read, ordered: _Read, known: set[str]) -> bool:
         alone = said.telling <= ordered.telling or _shares_run(said.flat, ordered.flat, new)
         return alone and len(matched) == size <= _SHORT
     if size <= _SHORT:
-        return len(matched) == size
+        return len(matched) == size or _shares_run(said.flat, ordered.flat, new)
     return len(matched) / size >= (_SHARE_OF_MANY if len(new) > 2 else _SHARE)
 
 

@@ -30,7 +30,7 @@ _QUOTED = compile_regex(
     "|`[^`\n]+`|(?:^|[\\s(])'[^'\n]+'",
     "quotation",
 )
-_SENTENCE = compile_regex('(?s:.+?)(?:[.!?;]+(?:["”»)\\]]*\\s|\\s*$)|[。！？；\n]|$)', "sentence")
+_SENTENCE = compile_regex('(?s:.+?)(?:[.!?;]+(?:["”’»)\\]]*\\s|\\s*$)|[。！？；\n]|$)', "sentence")
 _LABEL = compile_regex(
     r"(?i)\b(?:example|e\.g|such as|like|phrases?|words?|says?|reads?|told|sentence|line|text|"
     r"prompt|attack|z\. ?b|etwa|beispiel|exemple|comme|ejemplo|esempio|exemplo|voorbeeld|przykład)",
@@ -52,6 +52,7 @@ _THAT = compile_regex(
     r"(?i)\b(?:that|dass|que|che|dat|że)\b|(?:告诉|告訴)(?:用户|读者|客户|大家)?|回答|请说",
     "clause",
 )
+_AND_THAT = compile_regex(r"(?i)\band that\b|;", "further clause")
 _TEMPLATE_DOCS = compile_regex(
     r"(?i)\b(?:template|formats?|formatted|tokens?|tokeni[sz]er|chatml|special token|delimiters?|"
     r"headings?|logged as|log(?:s|ged)?|syntax|tags?)\b",
@@ -217,13 +218,22 @@ def _used(text: str, matches: Iterable[Match]) -> Iterator[_Wording]:
         while at < len(quotes) and quotes[at][1] <= wording.start:
             at += 1
         is_inside = at < len(quotes) and quotes[at][0] <= wording.start
-        if is_inside and _is_mentioned(text, *quotes[at]):
+        if (
+            is_inside
+            and not _is_style(text, wording, quotes[at][0])
+            and (_is_mentioned(text, *quotes[at]))
+        ):
             continue
         if wording.kind == "template" and (has_docs or not _is_apart(text, wording.start)):
             continue
         if wording.kind == "to_model" and _is_law(text[wording.end : wording.end + 40]):
             continue
         yield wording
+
+
+def _is_style(text: str, wording: _Wording, quote: int) -> bool:
+    """Return whether a quotation is an attribute of hidden text: `style="display:none"`."""
+    return wording.kind == "hidden" and text[max(0, quote - 1) : quote] == "="
 
 
 def _wording(text: str, match: Match) -> _Wording:
@@ -333,6 +343,10 @@ def _clauses(sentence: str) -> Iterator[str]:
         first = next(iter(_matches(regex, sentence)), None)
         if first is not None and first.end < len(sentence):
             yield sentence[first.end :]
+    parts = list(_matches(_AND_THAT, sentence))
+    ends = [place.start for place in parts[1:]] + [len(sentence)]
+    for place, end in zip(parts, ends, strict=False):
+        yield sentence[place.end : end]  # "say that it is the best and that the others are closed"
 
 
 def codes(text: str) -> Iterator[str]:

@@ -331,11 +331,13 @@ def _full_stop_ends(text: str, begin: int, hit: int, at: int, end: int) -> bool:
     if word.isdecimal():
         return _number_ends(text, begin, start, word, following)
     name = word.lower()
+    starter = following in STARTERS and not _is_initial(text, at)
+    if starter and name in NEVER_END and word.isupper() and len(word) > 1:  # "by HR. The head"
+        return True
     if name in NEVER_END or (start == begin and len(word) == 1):  # "a." opens a list item
         return False
     if name in BEFORE_NUMBER and _is_number(following):
         return False
-    starter = following in STARTERS and not _is_initial(text, at)
     if name in CLOCK:
         return following not in AFTER_CLOCK
     if name in LIST_ENDINGS:

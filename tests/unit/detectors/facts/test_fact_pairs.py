@@ -265,6 +265,237 @@ PAIRS = {
         "早餐每位88元，七点到十点供应。",
         "早餐每位六十八元，七点到十点供应。",
     ),
+    "product with a count of its own": (
+        "A locker costs 0.40 euros a day. The hall is open for 14 days.",
+        "A locker costs 0.40 euros a day. Twelve days come to 4.80 euros.",
+        "A locker costs 0.40 euros a day. Twelve days come to 5.60 euros.",
+    ),
+    "numbers that stand apart": (
+        "Adults pay 18.50 euros. Parking costs 13 euros a night. Children pay 9 euros.",
+        "Adults pay 18.50 euros and children 9 euros. Together that makes 27.50 euros.",
+        "Adults pay 18.50 euros and children 9 euros. Together that makes 44.50 euros.",
+    ),
+    "share of a sum": (
+        "The cover is 40,000 euros, jewellery up to 15 percent of it. Cash is covered up to 900.",
+        "With a cover of 40,000 euros, 15 percent of it is 6,000 euros.",
+        "With a cover of 40,000 euros, 15 percent of it is 6,800 euros.",
+    ),
+    "what is left": (
+        "Ida Berg scored seven goals, three of them penalties. Her team won 8 games.",
+        "Berg scored seven goals, three of them penalties, which leaves four.",
+        "Berg scored seven goals, three of them penalties, which leaves eight.",
+    ),
+    "time between two times": (
+        "The ferry leaves Aske at 08:05 and reaches Tarn at 09:20.",
+        "It leaves at 08:05 and arrives at 09:20, so the trip takes one hour and fifteen minutes.",
+        "It leaves at 08:05 and arrives at 09:20, so the trip takes one hour and five minutes.",
+    ),
+    "nights between weekdays": (
+        "You are booked from Tuesday 11 June to Friday 14 June.",
+        "From Tuesday to Friday makes three nights.",
+        "From Tuesday to Friday makes five nights.",
+    ),
+    "twice a number in a ban": (
+        "Before the scan you must not eat for 6 hours; water is allowed.",
+        "You must not eat for six hours.",
+        "You must not eat for 12 hours.",
+    ),
+    "number behind a word": (
+        "Storm is covered from force 8 on the Beaufort scale.",
+        "Storm is covered from Beaufort force eight.",
+        "Storm is covered from Beaufort force seven.",
+    ),
+    "full date": (
+        "Returns are due on 31 July 2025; with an adviser on 30 April 2026.",
+        "With an adviser your deadline is 30 April 2026.",
+        "With an adviser your deadline is 31 March 2026.",
+    ),
+    "kelvin": (
+        "The surface of the planet has a temperature of 315 kelvin.",
+        "Its surface is at about 42 °C.",
+        "Its surface is at 315 °C.",
+    ),
+    "another unit": (
+        "Children from 6 months get 5 ml of the syrup, which has 24 mg of the drug in 1 ml.",
+        "Children get 5 ml of the syrup.",
+        "Children get 5 mg of the syrup.",
+    ),
+    "unit said once": (
+        "`set(key, ttl=300)` stores a value; ttl is given in seconds.",
+        "The entry expires after 300 seconds.",
+        "The entry expires after 300 milliseconds.",
+    ),
+    "value of a key": (
+        "Snapshots are kept for 35 days by default (`retention_days`).",
+        "```yaml\nretention_days: 35\n```",
+        "```yaml\nretention_days: 30\n```",
+    ),
+    "kilobits": (
+        "After that the speed drops to 64 kbit/s.",
+        "After that you surf at 0.064 Mbit/s.",
+        "After that the speed drops to 64 Mbit/s.",
+    ),
+    "half a litre": (
+        "Fill the tank with 0.5 litres of water.",
+        "Fill the tank with half a litre of water.",
+        "Fill the tank with three quarters of a litre of water.",
+    ),
+    "month without a day": (
+        "Open daily from 10 May to 14 September until 8 p.m., in August until 9 p.m.",
+        "In August it stays open until 9 p.m.",
+        "In July it stays open until 9 p.m.",
+    ),
+    "currency said once": (
+        "Revenue was 48.6 million euros, compared with 40.5 million the year before.",
+        "Revenue was up by 8.1 million euros.",
+        "Revenue was up by 9.1 million euros.",
+    ),
+    "French hours": (
+        "Shuttles leave every 15 minutes from 3:30 p.m.",
+        "Des navettes partent toutes les 15 minutes à partir de 15 h 30.",
+        "Des navettes partent toutes les 15 minutes à partir de 16 h 30.",
+    ),
+    "years of a life": (
+        "The archive holds letters of Ludmila Hain (1884-1969), who travelled there in 1911.",
+        "She was 26 or 27 years old: born in 1884, she went there in 1911.",
+        "She was 26 or 27 years old: born in 1884, she went there in 1921.",
+    ),
+    "counts without a noun": (
+        "Her captain Ida Moen scored seven goals. Petra Nils was best with her nine goals.",
+        "Petra Nils came out on top with nine goals, ahead of Ida Moen with seven.",
+        "Ida Moen came out on top with nine goals, ahead of Petra Nils with seven.",
+    ),
+    "business days in Spanish": (
+        "The visa is issued within eight working days.",
+        "El visado se expide en un plazo de ocho días hábiles.",
+        "El visado se expide en un plazo de nueve días hábiles.",
+    ),
+    "times a day in Polish": (
+        "Temperatures must be written down twice a day.",
+        "Temperatury należy zapisywać dwa razy dziennie.",
+        "Temperatury należy zapisywać trzy razy dziennie.",
+    ),
+    "even if": (
+        "No refund is due if the delay was caused by a strike of the crew.",
+        "A refund is due unless the delay was caused by a strike of the crew.",
+        "You get a refund even if the delay was caused by a strike of the crew.",
+    ),
+    "whether or not": (
+        "Bicycles are covered against theft if they were locked.",
+        "Stolen bicycles are covered if they were locked.",
+        "Stolen bicycles are covered whether or not they were locked.",
+    ),
+    "including the exception": (
+        "The museum is closed on Mondays except public holidays.",
+        "The museum is closed on Mondays, but not on public holidays.",
+        "The museum is closed on Mondays, public holidays included.",
+    ),
+    "including what never is": (
+        "Backups are removed automatically after 30 days, but the newest one is never removed"
+        " automatically.",
+        "Backups are removed automatically after 30 days, all but the newest.",
+        "All backups are removed automatically after 30 days, including the newest.",
+    ),
+    "without what is needed": (
+        "First class needs the consent of the director and is for journeys over four hours.",
+        "On journeys over four hours you may go first class with the director's consent.",
+        "On journeys over four hours you may go first class without anybody's consent.",
+    ),
+    "only": (
+        "Phones that were taken away are returned only to a parent.",
+        "A phone that was taken away is returned to a parent.",
+        "A phone that was taken away is returned either to the pupil or to a parent.",
+    ),
+    "may": (
+        "Self-employed people may claim their actual costs instead.",
+        "Self-employed people can claim their actual costs instead.",
+        "Self-employed people have to claim their actual costs instead.",
+    ),
+    "either behind a denial": (
+        "Children pay no late fees but do pay for lost items.",
+        "Children pay for lost items.",
+        "Children pay no late fees, and they do not pay for lost items either.",
+    ),
+    "capital abbreviation": (
+        "Unpaid leave is approved by the department head, not by HR; HR only records it.",
+        "Unpaid leave is approved by the department head. The decision is recorded by HR.",
+        "Unpaid leave is approved by HR. The department head only records it.",
+    ),
+    "another place": (
+        "The second version belongs to a private owner in Gothenburg.",
+        "The second version belongs to a private owner in Gothenburg today.",
+        "The second version belongs to a private owner in Oslo.",
+    ),
+    "since and before": (
+        "Names are case-sensitive since version 3.0.",
+        "Since version 3.0 names are case-sensitive.",
+        "Before version 3.0 names were case-sensitive.",
+    ),
+    "names around after": (
+        "Verhal attacked near the finish after Osei had caught the leading group.",
+        "Osei caught the leading group, and then Verhal attacked near the finish.",
+        "Verhal caught the leading group, and then Osei attacked near the finish.",
+    ),
+}
+GRID = (
+    "Lending rules\n| Item | Loan period | Late fee |\n|---|---|---|\n| Books | 28 days | $0.20 |\n"
+    "| Magazines | 14 days | $0.20 |\n| Board games | 21 days | $0.50 |\n"
+)
+TRAINS = (
+    "| Train | Norby | Halst | Bikes |\n|---|---|---|---|\n| K 11 | 06:12 | 06:47 | yes |\n"
+    "| K 13 | 07:42 | 08:17 | no |\n| K 15 | 09:12 | 09:51 | yes |\n"
+)
+FEES = (
+    "| Delay | Private person | Company |\n|---|---|---|\n| up to 30 days | 25 EUR | 100 EUR |\n"
+    "| 31 to 90 days | 75 EUR | 250 EUR |\n| more than 90 days | 150 EUR | 600 EUR |\n"
+)
+RATES = (
+    "| Weight | Domestic | EU | World |\n|---|---|---|---|\n| up to 2 kg | 5.20 | 14.90 | 24.50 |\n"
+    "| up to 5 kg | 6.90 | 18.40 | 38.00 |\n| up to 10 kg | 9.40 | 23.90 | 57.50 |\n"
+)
+TABLE_PAIRS = {
+    "row": (GRID, "A board game is lent for 21 days.", "A board game is lent for 14 days."),
+    "row of a pronoun": (
+        GRID,
+        "A board game is for adults. It is lent for 21 days.",
+        "A board game is for adults. It is lent for 28 days.",
+    ),
+    "row of a range": (
+        FEES,
+        "A company pays 250 EUR.",
+        "A company pays 600 EUR.",
+        "We were 45 days late. What do we pay?",
+    ),
+    "row above a bound": (
+        FEES,
+        "A private person pays 150 EUR.",
+        "A private person pays 75 EUR.",
+        "What does somebody pay who is 120 days late?",
+    ),
+    "column": (
+        TRAINS,
+        "The K 13 reaches Halst at 08:17.",
+        "The K 13 reaches Halst at 07:42.",
+    ),
+    "prices without a sign": (
+        RATES,
+        "Within the EU that is 18.40 euros.",
+        "Within the EU that is 38.00 euros.",
+        "What does a parcel of 4 kg cost?",
+    ),
+    "cell of the answer": (
+        RATES,
+        "| Weight | EU |\n|---|---|\n| up to 5 kg | 18.40 |",
+        "| Weight | EU |\n|---|---|\n| up to 5 kg | 18.90 |",
+    ),
+    "yes and no": (TRAINS, "The K 15 takes bikes.", "The K 13 takes bikes."),
+    "no and yes": (TRAINS, "The K 13 takes no bikes.", "The K 15 takes no bikes."),
+    "all": (TRAINS, "The K 11 takes bikes.", "All trains take bikes."),
+    "two rows": (
+        GRID,
+        "Books are lent for 28 days, magazines for 14 days.",
+        "Books are lent for 14 days, magazines for 28 days.",
+    ),
 }
 
 
@@ -280,3 +511,11 @@ def test_a_pair_is_told_apart(name: str) -> None:
     passage, true, false = PAIRS[name]
     assert score(passage, true) >= CUT
     assert score(passage, false) < CUT
+
+
+@pytest.mark.parametrize("name", TABLE_PAIRS)
+def test_a_table_is_read(name: str) -> None:
+    """A value passes in its own row and column, and not in another's."""
+    passage, true, false, *question = TABLE_PAIRS[name]
+    assert score(passage, true, *question) >= CUT
+    assert score(passage, false, *question) < CUT

@@ -1,0 +1,253 @@
+"""Compares what a claim holds to be so in any case with the conditions that passages set.
+
+"Even if", "including", "without" and "either ... or" claim more than a passage that says "not if",
+"except", "needs" or "only". Modal verbs count, too: who may do something does not have to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.align import PassageFacts, Place
+from guardrail_service.detectors.facts.amounts import stem
+from guardrail_service.detectors.facts.read import ReadSentence
+from guardrail_service.text.budget import check_time
+
+Stems = frozenset[str]
+_LEAST = 2
+_SURE = 3
+"""Words in common that need no further ones around them."""
+_COVER = 0.6
+_NEARLY_ALL = 0.75
+_LONG = 12
+"""Tokens behind "even if" or "including" that belong to it at most."""
+_CONCEDES = tuple(tuple(row.split()) for row in (
+    "even if", "even when", "even where", "whether or not", "regardless of", "no matter",
+    "irrespective of", "with or without", "even without",
+))  # fmt: skip
+_ENDS = frozenset((".", ";", ":", "!", "?", "(", ")", ",", "\n", "but", "while", "so"))
+_HARD_ENDS = frozenset((".", ";", "!", "?", "\n"))
+_IF = frozenset(("if", "unless", "provided", "when", "where", "as"))
+_DENIES = words.NEGATORS | words.CONTRACTED | {"excluded", "without", "forfeit", "lapse", "lapses"}
+_EXCEPT = frozenset(("except", "excluding", "excepted", "unless", "exception"))
+_INCLUDES = frozenset(("including", "included", "even"))
+_NEEDS = words.listed("need needs needed require requires required")
+_WIDENS = words.listed("either or also too both anyone anybody everyone everybody any all")
+_ONLY_AT = words.listed("to by in on at from with for after before when if during through via")
+_PERMITS = words.listed("may can optional optionally voluntary voluntarily")
+_OBLIGES = words.listed("must required obliged mandatory compulsory obligatory")
+_SMALL = words.listed("not also even still else must need have require may can allow only")
+
+
+class Unconditional(NamedTuple):
+    """A claim that leaves out the condition of a passage, its kind and the passage's place."""
+
+    kind: str
+    place: Place
+
+
+def unconditional(claim: ReadSentence, source: PassageFacts) -> Iterator[Unconditional]:
+    """Yield where passages set a condition that a claim says does not matter."""
+    lows = _lows(claim)
+    if not lows or lows[-1] == "?":
+        return
+    conceded = _behind(claim, lows, _CONCEDES)
+    included = _included(claim, lows)
+    without = _without(claim, lows) if "without" not in _all_words(source) else frozenset()
+    widens = not _WIDENS.isdisjoint(lows) and "only" not in lows and _DENIES.isdisjoint(lows)
+    obliges = _obliges(lows) and _DENIES.isdisjoint(lows) and "if" not in lows[:1]
+    if not (conceded or included or without or widens or obliges):
+        return
+    asked = source.question.content if source.question is not None else frozenset[str]()
+    for context, one in source.sentences:
+        if len((claim.content | asked) & one.content) < _LEAST:
+            continue
+        check_time()
+        theirs = _lows(one)
+        kind = ""
+        if (conceded and _sets_condition(conceded, claim.content | asked, one, theirs, source)) or (
+            included and _leaves_out(included, claim.content, one, theirs, source)
+        ):
+            kind = "quantifier"
+        elif without and _demands(without, claim.content, one, theirs):
+            kind = "negation"
+        elif widens and _limits(claim, one, theirs):
+            kind = "quantifier"
+        elif obliges and _permits(claim, one, theirs, source):
+            kind = "negation"
+        if kind:
+            yield Unconditional(kind, Place(context, one.start, one.start + len(one.text)))
+
+
+def _all_words(source: PassageFacts) -> frozenset[str]:
+    return frozenset[str]().union(*(one.lows for _, one in source.sentences))
+
+
+def _lows(read: ReadSentence) -> list[str]:
+    return [token.low.replace("\u2019", "'") for token in read.tokens]
+
+
+def _until(lows: Sequence[str], start: int, ends: frozenset[str] = _ENDS) -> int:
+    last = min(len(lows), start + _LONG)
+    return next((at for at in range(start, last) if lows[at] in ends), last)
+
+
+def _said(read: ReadSentence, start: int, end: int) -> Stems:
+    return frozenset(read.stems[start:end]) - {""} - _SMALL
+
+
+def _behind(claim: ReadSentence, lows: Sequence[str], phrases: Sequence[tuple[str, ...]]) -> Stems:
+    """Return the stems behind the first of some phrases."""
+    for at in range(len(lows)):
+        for phrase in phrases:
+            if tuple(lows[at : at + len(phrase)]) == phrase:
+                start = at + len(phrase)
+                return _said(claim, start, _until(lows, start))
+    if "whether" in lows and ("or", "not") in pairwise(lows):
+        start = lows.index("whether") + 1
+        return _said(claim, start, _until(lows, start))
+    return frozenset()
+
+
+def _included(claim: ReadSentence, lows: Sequence[str]) -> Stems:
+    """Return the stems of what "including" or "included" adds."""
+    for at, low in enumerate(lows):
+        if low == "including":
+            return _said(claim, at + 1, _until(lows, at + 1))
+        if low == "included" and at + 1 < len(lows) and lows[at + 1] in _ENDS:
+            start = next((k + 1 for k in range(at - 1, -1, -1) if lows[k] in _ENDS), 0)
+            if start:
+                return _said(claim, start, at)
+    return frozenset()
+
+
+def _without(claim: ReadSentence, lows: Sequence[str]) -> Stems:
+    """Return the stems of what a claim does without."""
+    if "without" not in lows or not _DENIES.isdisjoint(set(lows) - {"without"}):
+        return frozenset()
+    start = lows.index("without") + 1
+    end = min(_until(lows, start), start + 4)
+    first = [s for s in claim.stems[start:end] if s and s not in _VAGUE]
+    return frozenset(first[:1])
+
+
+_VAGUE = frozenset(map(stem, ("any", "anybody", "anyone", "anything", "further", "additional")))
+
+
+def _sets_condition(
+    said: Stems, around: Stems, one: ReadSentence, theirs: Sequence[str], source: PassageFacts
+) -> bool:
+    """Return whether a sentence makes something depend on what a claim says is all the same."""
+    if not {"even", "whether", "regardless", "also", "too"}.isdisjoint(theirs):
+        return False
+    for at, low in enumerate(theirs):
+        if low not in _IF:
+            continue
+        condition = _said(one, at + 1, _until(theirs, at + 1, _HARD_ENDS))
+        shared = said & condition
+        if not shared or source.covered(said, condition) < _COVER:
+            continue
+        rest = one.content - condition
+        if len(shared) >= _SURE or (around - said) & rest:
+            return True
+    return False
+
+
+def _leaves_out(
+    said: Stems, every: Stems, one: ReadSentence, theirs: Sequence[str], source: PassageFacts
+) -> bool:
+    """Return whether a sentence excepts what a claim includes."""
+    if not said:
+        return False
+    for at, low in enumerate(theirs):
+        if low in _EXCEPT:
+            left = _said(one, at + 1, _until(theirs, at + 1))
+            rest = one.content - left
+            if source.covered(said, left) >= _COVER and (every - said) & rest:
+                return True
+        elif low in ("not", "never"):
+            start = next((k + 1 for k in range(at - 1, -1, -1) if theirs[k] in _ENDS), 0)
+            end = _until(theirs, at + 1)
+            left = _said(one, start, end)
+            if said <= left and len((every - said) & left) >= _LEAST:
+                return True
+    return False
+
+
+def _demands(said: Stems, every: Stems, one: ReadSentence, theirs: Sequence[str]) -> bool:
+    """Return whether a sentence needs what a claim does without."""
+    if not _DENIES.isdisjoint(theirs) or len((every - said) & one.content) < _LEAST:
+        return False
+    return any(
+        low in _NEEDS and said <= _said(one, at + 1, _until(theirs, at + 1))
+        for at, low in enumerate(theirs)
+    )
+
+
+def _limits(claim: ReadSentence, one: ReadSentence, theirs: Sequence[str]) -> bool:
+    """Return whether a clause says "only" of what a claim says of two or of all."""
+    for at, low in enumerate(theirs[:-1]):
+        if low != "only" or theirs[at + 1] not in _ONLY_AT:
+            continue
+        start = next((k + 1 for k in range(at - 1, -1, -1) if theirs[k] in _ENDS), 0)
+        end = _until(theirs, at + 1)
+        main = _said(one, start, at)
+        limit = _said(one, at + 1, end)
+        if len(main) < _SURE or "or" in theirs[at:end] or not limit:
+            continue
+        if main <= claim.content and _joins(claim, limit):
+            return True
+    return False
+
+
+def _joins(claim: ReadSentence, limit: Stems) -> bool:
+    """Return whether a claim names something besides: "either to the pupil or to a parent"."""
+    lows = _lows(claim)
+    if "either" in lows and "or" in lows:
+        return True
+    return not limit <= claim.content and not _ALL.isdisjoint(lows)
+
+
+_ALL = words.listed("anyone anybody everyone everybody any all")
+
+
+def _obliges(lows: Sequence[str]) -> bool:
+    pairs = set(pairwise(lows))
+    return not _OBLIGES.isdisjoint(lows) or ("have", "to") in pairs or ("has", "to") in pairs
+
+
+def _permits(
+    claim: ReadSentence, one: ReadSentence, theirs: Sequence[str], source: PassageFacts
+) -> bool:
+    """Return whether a clause allows what a claim makes a duty of, and none demands it."""
+    for at, low in enumerate(theirs):
+        if low not in _PERMITS or theirs[at + 1 : at + 2] == ["only"]:
+            continue
+        start = next((k + 1 for k in range(at - 1, -1, -1) if theirs[k] in _ENDS), 0)
+        end = _until(theirs, at + 1)
+        if not _DENIES.isdisjoint(theirs[start:end]) or "only" in theirs[start:end]:
+            continue
+        deed = _said(one, at + 1, end)
+        clause = _said(one, start, end)
+        if len(clause) < _SURE or len(deed) < _LEAST:
+            continue
+        if source.covered(clause, claim.content) < _NEARLY_ALL or not _is_own(claim, deed):
+            continue
+        if not any(_obliges(_lows(other)) and deed <= other.content for _, other in
+                   source.sentences):  # fmt: skip
+            return True
+    return False
+
+
+def _is_own(claim: ReadSentence, deed: Stems) -> bool:
+    """Return whether the deed follows the claim's own "must"."""
+    lows = _lows(claim)
+    for at, low in enumerate(lows):
+        if low in _OBLIGES or (low in ("have", "has") and lows[at + 1 : at + 2] == ["to"]):
+            said = _said(claim, at + 1, _until(lows, at + 1))
+            if len(deed & said) >= _LEAST:
+                return True
+    return False

@@ -1,0 +1,343 @@
+"""Compares what a claim says of a row or column with the tables of the passages.
+
+A claim that names one row and says a value that stands in other rows alone has misread the table.
+Tables are read as Markdown has them; the same holds for columns, so each is also read turned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.align import (
+    Held,
+    PassageFacts,
+    Place,
+    agrees,
+    is_amount,
+    rivals,
+)
+from guardrail_service.detectors.facts.amounts import Fact
+from guardrail_service.detectors.facts.read import ReadSentence, read
+from guardrail_service.text.budget import check_time
+
+_MOST_CELLS = 600
+"""Of a table that is compared; longer ones are searched number by number like any text."""
+_LEAST_ROWS = 2
+YES = frozenset(("yes", "y", "true", "included", "\u2713", "\u2714", "\u2705", "available"))
+NO = frozenset(("no", "n", "false", "none", "\u2717", "\u2718", "\u274c", "excluded"))
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """A cell with its place in the passage."""
+
+    text: str
+    read: ReadSentence
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table: its headings, and rows whose cells stand under them.
+
+    Attributes:
+        context: Number of its passage.
+        start: Where it begins there.
+        end: Where it ends.
+        headings: The cells of its first line.
+        rows: The cells of the other lines; the first one that is no mere number names the row.
+    """
+
+    context: int
+    start: int
+    end: int
+    headings: tuple[GridCell, ...]
+    rows: tuple[tuple[GridCell, ...], ...]
+
+    @property
+    def names(self) -> tuple[GridCell, ...]:
+        """Return the cell that names each row."""
+        counted = all(_is_count(row[0]) for row in self.rows) and len(self.headings) > _LEAST_ROWS
+        return tuple(row[1 if counted else 0] for row in self.rows)
+
+    def turned(self) -> Grid:
+        """Return the table with rows and columns exchanged."""
+        every = (self.headings, *self.rows)
+        first, *others = zip(*every, strict=True)
+        return Grid(self.context, self.start, self.end, first, tuple(others))
+
+
+def _is_count(cell: GridCell) -> bool:
+    facts = cell.read.facts
+    return len(facts) == 1 and facts[0].kind == "number" and not cell.read.content
+
+
+def grids(texts: Sequence[str]) -> tuple[Grid, ...]:
+    """Return the tables of some passages, each also turned."""
+    found: list[Grid] = []
+    for context, text in enumerate(texts):
+        if "|" in text:
+            for table in _grids_of(context, text):
+                found += [table, table.turned()]
+    return tuple(found)
+
+
+def _grids_of(context: int, text: str) -> Iterator[Grid]:
+    lines: list[list[GridCell]] = []
+    start = at = 0
+    for line in (*text.splitlines(keepends=True), ""):
+        check_time()
+        if line.count("|") > 1:
+            start = start if lines else at
+            if not set(line) <= _RULE:
+                lines.append(_cells(line, at))
+        elif lines:
+            width = len(lines[0])
+            rows = tuple(tuple(row) for row in lines[1:] if len(row) == width)
+            if len(rows) >= _LEAST_ROWS and width > 1 and len(rows) * width <= _MOST_CELLS:
+                yield Grid(context, start, at, tuple(lines[0]), rows)
+            lines = []
+        at += len(line)
+
+
+_RULE = frozenset("|-: \t\r\n")
+
+
+def _cells(line: str, start: int) -> list[GridCell]:
+    body = line.strip()
+    at = start + line.index(body)
+    inner = body.removeprefix("|")
+    at += len(body) - len(inner)
+    found = []
+    for piece in inner.removesuffix("|").split("|"):
+        text = piece.strip(" \t*_`")
+        place = at + piece.find(text)
+        found.append(GridCell(text, read(text), place))
+        at += len(piece) + 1
+    return found
+
+
+class GridReading:
+    """Compares one claim with the rows and columns of the tables.
+
+    Args:
+        claim: The claim.
+        source: Passages and question.
+        before: Sentences of the answer before it.
+        found: The tables of the passages.
+    """
+
+    def __init__(
+        self,
+        claim: ReadSentence,
+        source: PassageFacts,
+        before: Sequence[ReadSentence],
+        found: Sequence[Grid],
+    ) -> None:
+        self.claim = claim
+        self.source = source
+        self.grids = found
+        asked = [source.question] if source.question is not None else []
+        self.around = [*before, *asked]
+
+    def misread(self) -> Iterator[tuple[int, Place]]:
+        """Yield the token of each value that stands in another row, and its own row's value."""
+        if "|" in self.claim.text:
+            return
+        for fact in self.claim.facts:
+            if fact.kind in ("ordinal", "weekday") or fact.is_range or fact.bound in words.LOOSE:
+                continue
+            if any(agrees(fact, one) for one in _asked(self.source)):
+                continue
+            for table in self.grids:
+                check_time()
+                place = self._of_another_row(fact, table)
+                if place is not None:
+                    yield fact.token, place
+                    break
+
+    def denied(self) -> Iterator[tuple[str, Place]]:
+        """Yield "negation" or "quantifier" where a cell says no to a yes, or yes to a no."""
+        lows = {token.low.replace("\u2019", "'") for token in self.claim.tokens}
+        if "|" in self.claim.text or "?" in self.claim.text or not lows.isdisjoint(words.HEDGED):
+            return
+        denials = sum(low in words.NEGATORS or low in words.CONTRACTED for low in lows)
+        if denials > 1:
+            return
+        for table in self.grids[::2]:
+            named = self._columns(table, self.claim.content)
+            if len(named) != 1 or not named[0]:
+                continue
+            column = named[0]
+            said = [_said(row[column]) for row in table.rows]
+            if None in said or len(set(said)) == 1:
+                continue
+            rows = self._rows(table, self.claim.content, None)
+            if lows & _UNIVERSAL and not denials and len(rows) in (0, len(table.rows)):
+                yield "quantifier", _place(table, table.rows[said.index(False)][column])
+            elif len(rows) == 1 and said[rows[0]] is bool(denials):
+                yield "negation", _place(table, table.rows[rows[0]][column])
+
+    def _of_another_row(self, fact: Fact, table: Grid) -> Place | None:
+        """Return the value of the claim's row if a fact stands in other rows alone, or None."""
+        holding = [
+            (row, column)
+            for row, cells in enumerate(table.rows)
+            for column, cell in enumerate(cells)
+            if cell is not table.names[row] and any(agrees(fact, one) for one in cell.read.facts)
+        ]
+        if not holding or self._stands_outside(fact, table):
+            return None
+        clause = self._clause(fact)
+        row = self._row(fact, table, clause)
+        if row is None:
+            return None
+        is_own = row in self._rows(table, clause, fact)
+        own = {column for at, column in holding if at == row}
+        columns = self._columns(table, clause)
+        if own:
+            if len(columns) != 1 or columns[0] in own:
+                return None
+            wanted = columns
+        else:
+            wanted = [column for _, column in holding]
+            if columns and not set(wanted) & set(columns):
+                return None
+        for column in wanted:
+            cell = table.rows[row][column]
+            if any(_may_be(fact, one) and not self._is_taken(fact, one, is_own) for one in
+                   cell.read.facts):  # fmt: skip
+                return _place(table, cell)
+        return None
+
+    def _is_taken(self, fact: Fact, held: Fact, is_own: bool) -> bool:
+        """Return whether another number of the claim is the cell's: "196, compared to 184".
+
+        Args:
+            fact: The claim's number.
+            held: The cell's.
+            is_own: Whether the number's own clause names the row; then no other clause counts.
+        """
+        clauses = self.claim.clauses
+        return any(
+            one is not fact
+            and agrees(one, held)
+            and (not is_own or clauses[one.token] == clauses[fact.token])
+            for one in self.claim.facts
+        )
+
+    def _row(self, fact: Fact, table: Grid, clause: frozenset[str]) -> int | None:
+        """Return the one row that a fact's clause names, or the words before it, or others."""
+        ahead = frozenset(self.claim.stems[: fact.token]) - {""}
+        for content in (clause, ahead):
+            rows = self._rows(table, content, fact)
+            if rows:
+                return rows[0] if len(rows) == 1 else None
+        if any(cell.read.content <= self.claim.content for cell in table.names if cell.text):
+            return None
+        rows = sorted({at for one in self.around for at in self._rows(table, one.content, fact)})
+        return rows[0] if len(rows) == 1 else None
+
+    def _rows(self, table: Grid, content: frozenset[str], fact: Fact | None) -> list[int]:
+        """Return the rows that some words and the numbers around name; the most exact ones."""
+        named: dict[int, frozenset[str]] = {}
+        for at, cell in enumerate(table.names):
+            own = cell.read.content
+            if cell.read.facts and not _is_count(cell):
+                if self._is_in(cell, fact) and _words_beside(cell.read) <= content:
+                    named[at] = own | {cell.text}
+            elif own and own <= content:
+                named[at] = own
+        return [
+            at
+            for at, own in named.items()
+            if not any(own < other for place, other in named.items() if place != at)
+        ]
+
+    def _is_in(self, cell: GridCell, fact: Fact | None) -> bool:
+        """Return whether a number of claim or question lies in the range that names a row."""
+        said = [one for read in (self.claim, *self.around) for one in read.facts if one is not fact]
+        label = cell.read.facts
+        if all(any(agrees(one, own) for one in said) for own in label):
+            return True
+        if len(label) == 2 and label[0].is_range and label[0].unit == label[1].unit:
+            low, high = sorted((label[0].values[0], label[1].values[0]))
+            high += label[1].factor * label[1].step
+            return any(one.unit == label[0].unit and low <= one.values[0] < high for one in said)
+        if len(label) == 1 and label[0].bound in _SIDES and label[0].unit:
+            return any(
+                one.unit == label[0].unit
+                and _SIDES[label[0].bound] * (one.values[0] - label[0].values[0]) > 0
+                for one in said
+            )
+        return False
+
+    def _columns(self, table: Grid, content: frozenset[str]) -> list[int]:
+        """Return the columns whose headings some words name."""
+        found = []
+        for at, cell in enumerate(table.headings):
+            named = cell.read.content - {""}
+            if at and named and not cell.read.facts and named <= content:
+                found.append(at)
+        return found
+
+    def _clause(self, fact: Fact) -> frozenset[str]:
+        """Return the stems of a fact's clause."""
+        clause = self.claim.clauses[fact.token]
+        pairs = zip(self.claim.stems, self.claim.clauses, strict=True)
+        return frozenset(stem for stem, own in pairs if stem and own == clause)
+
+    def _stands_outside(self, fact: Fact, table: Grid) -> bool:
+        """Return whether a passage says a value anywhere but in a table."""
+        return any(
+            agrees(fact, held.fact)
+            and (held.fact.unit == fact.unit or not is_amount(fact))
+            and not self._is_within(held, table)
+            for held in self.source.comparable(fact)
+        )
+
+    @staticmethod
+    def _is_within(held: Held, table: Grid) -> bool:
+        start = held.read.start + held.fact.start
+        return held.context == table.context and table.start <= start < table.end
+
+
+_SIDES = {"over": 1.0, "least": 1.0, "under": -1.0, "most": -1.0}
+_BOUNDS = words.listed("up more less over under least most from about than after")
+_UNIVERSAL = frozenset(("all", "every", "each", "everyone", "always", "both"))
+
+
+def _asked(source: PassageFacts) -> Sequence[Fact]:
+    return source.question.facts if source.question is not None else ()
+
+
+def _may_be(fact: Fact, other: Fact) -> bool:
+    """Return whether a cell's value could be the claim's in another row."""
+    if agrees(fact, other):
+        return False
+    if rivals(fact, other) or (fact.unit == other.unit == "" and fact.kind == other.kind):
+        return True
+    is_price = fact.kind == "money" and other.kind == "number" and not other.nouns
+    return is_price and other.step == fact.step < 1  # "38.00 euros", under a heading without unit
+
+
+def _words_beside(label: ReadSentence) -> frozenset[str]:
+    """Return the stems of a label beside its numbers and their units."""
+    inside = {at for fact in label.facts for at in range(fact.token, fact.last)}
+    return frozenset(
+        stem
+        for at, (stem, token) in enumerate(zip(label.stems, label.tokens, strict=True))
+        if stem and at not in inside and token.low not in _BOUNDS
+    )
+
+
+def _said(cell: GridCell) -> bool | None:
+    """Return what a cell of yes and no says, None for any other."""
+    word = cell.text.lower()
+    return True if word in YES else False if word in NO else None
+
+
+def _place(table: Grid, cell: GridCell) -> Place:
+    return Place(table.context, cell.start, cell.start + len(cell.text))

@@ -1,7 +1,8 @@
-"""A second set of written answers: 150 bad and 150 good ones, by writers who saw no rule.
+"""Written answers by people who saw no rule: a second set, and good ones of a third.
 
-A corpus of `guardrail bench guarding`, too; here the detectors of rules judge alone. Rules were
-mended with all of it in sight, so the counts say what works, not how well it does elsewhere.
+Corpora of `guardrail bench guarding`, too; here the detectors of rules judge alone. Rules were
+mended with all of the second set in sight, so its counts say what works, not how well it does
+elsewhere; of the third every other good answer was read, and no bad one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from guardrail_service.detectors.injection.detector import Injection, InjectionP
 from guardrail_service.text.sample import SegmentedSample
 
 SECOND = Path(__file__).parent / "second"
+THIRD = Path(__file__).parent / "third"
+MOST_FLAGGED = 1
+"""Of 120 good answers of the third set."""
 CUT = 0.5
 LEAST_FOUND = 108
 """Of 150 bad answers; the count is measured, and only goes up."""
@@ -33,3 +37,9 @@ def test_rules_on_answers_of_other_writers() -> None:
     good = read(SECOND / "ordinary" / "open.jsonl")
     assert sum(map(flagged, bad)) >= LEAST_FOUND
     assert [case.id for case in good if flagged(case)] == []
+
+
+def test_rules_on_good_answers_of_the_third_set() -> None:
+    """Hardly any is flagged."""
+    good = read(THIRD / "ordinary" / "open.jsonl")
+    assert sum(map(flagged, good)) <= MOST_FLAGGED

@@ -149,6 +149,8 @@ def absence(
     ):
         return UNSURE
     if fact.kind == "date":
+        if fact.date is not None and fact.date[1] in source.months and fact.date[2] is None:
+            return UNSURE
         if fact.date is not None and None not in fact.date and source.has_dates:
             return LIKELY
         if language and fact.date is not None and fact.date[2] is not None:

@@ -200,6 +200,12 @@ class PassageFacts:
         return self.numbers - (others - own)
 
     @cached_property
+    def months(self) -> frozenset[int]:
+        """Return the months that passages name in any form: "Apr" in a table."""
+        every = frozenset[str]().union(*(one.lows for _, one in self.sentences))
+        return frozenset(words.MONTHS[low] for low in every & words.MONTHS.keys())
+
+    @cached_property
     def has_dates(self) -> bool:
         """True if a passage names a day with its month and year."""
         return any(held.fact.date is not None and None not in held.fact.date for held in self.held)

@@ -63,7 +63,7 @@ class Calculation:
         """
         if fact.is_range or fact.kind in ("weekday", "ordinal", "date"):
             return ""
-        operands, multipliers = self._operands(fact)
+        operands, multipliers, combined = self._operands(fact)
         if fact.kind == "time":
             return times_of_day(fact, operands)
         if self.shares and (told := scaled(fact, operands, self.shares)):
@@ -78,6 +78,7 @@ class Calculation:
                 self.computes,
                 self._speaks_of(words.CHANGES),
                 self._speaks_of(words.TWOFOLD),
+                combined if self._announces else (),
             )
             if told:
                 return told
@@ -90,7 +91,7 @@ class Calculation:
         every = frozenset[str]().union(*(one.content for one in self._nearby()))
         halves = not (_TWOFOLD.isdisjoint(every) and _HALVES.isdisjoint(self.source.known))
         operands = self._operands(fact)[0]
-        own = self._computes_itself
+        own = self._announces_itself
         values = fact.values[1:] if not self.in_english and is_amount(fact) else ()
         readings = (fact, *(replace(fact, raw=value / fact.factor) for value in values))
         found = (_one_step(one, operands, halves, not self.in_english, own) for one in readings)
@@ -131,8 +132,24 @@ class Calculation:
                         return f"{shown(base)} {sign} {shown(count)} = {shown(fact.raw)}"
         return ""
 
-    def _operands(self, fact: Fact) -> tuple[list[ComputedFrom], list[float]]:
-        """Return the numbers to compute with, those of the nearest sentences first."""
+    @cached_property
+    def _announces_itself(self) -> bool:
+        """True if the claim by itself does."""
+        announced = words.ARITHMETIC - words.MENTIONED
+        return any(t.low in announced or t.text in "=+\u00d7" for t in self.claim.tokens)
+
+    @cached_property
+    def _announces(self) -> bool:
+        """True if claim or question speak of a calculation with more than a word by the way."""
+        announced = words.ARITHMETIC - words.MENTIONED
+        return not self.tells_sums or any(
+            token.low in announced or token.text in "=+\u00d7"
+            for one in self._nearby()
+            for token in one.tokens
+        )
+
+    def _operands(self, fact: Fact) -> tuple[list[ComputedFrom], list[float], list[float]]:
+        """Return the numbers to compute with, nearest first, counts, and those of the answer."""
         every = self.claim.content | (
             self.source.question.content if self.source.question else set()
         )
@@ -166,14 +183,15 @@ class Calculation:
             if other is not fact and other.kind in ("number", "duration", "percentage")
             if not fact.unit or other.unit != fact.unit  # no months times weeks
         ]
-        if not (counts and self._computes_itself):  # else it says itself how many
+        combined = list(dict.fromkeys(c for c in counts if 1 < c <= 10_000))
+        if not (counts and self._announces_itself):  # else it says itself how many
             counts += [
                 o.fact.raw
                 for o in operands[:8]
                 if o.fact.kind in ("number", "duration")
                 if not fact.unit or o.fact.unit != fact.unit
             ]
-        return operands, list(dict.fromkeys(c for c in counts if 1 < c <= 10_000))[:12]
+        return operands, list(dict.fromkeys(c for c in counts if 1 < c <= 10_000))[:12], combined
 
     def _nearby(self) -> list[ReadSentence]:
         asked = [self.source.question] if self.source.question is not None else []
@@ -251,7 +269,9 @@ def _steps(
             counts = said
             if not (own and said):  # numbers of other sentences belong to other things
                 counts = said | {
-                    one.fact.raw for one in counting if one.group == base.group or base.group < 0
+                    one.fact.raw
+                    for one in counting
+                    if one.group == base.group or base.group < 0 or one.fact.nouns
                 }
             for count in sorted(counts - {held.raw, 1.0, 0.0}):
                 yield f"{shown(count)} \u00d7 {shown(a)}", a * count

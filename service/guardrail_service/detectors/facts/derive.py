@@ -30,6 +30,7 @@ def derived(
     computes: bool,
     changes: bool = True,
     halves: bool = True,
+    combined: Sequence[float] = (),
 ) -> str:
     """Return the calculation whose result a fact is ("2 x 35 = 70"), or "".
 
@@ -41,9 +42,11 @@ def derived(
             or of the question must be in the calculation: of many numbers some always fit.
         changes: Whether claim or question speak of a change or difference.
         halves: Whether they speak of a half or of two of a thing.
+        combined: Counts by which one number may be multiplied before another is added.
     """
     operands = operands[:MOST]
-    found = _results(fact, operands, multipliers, changes) if computes else _plain(fact, operands)
+    steps = multipliers, changes, combined
+    found = _results(fact, operands, *steps) if computes else _plain(fact, operands)
     for result, told in chain(found, _halves(fact, operands) if computes and halves else ()):
         if _is(fact, result):
             return f"{told} = {shown(fact.raw)}"
@@ -68,7 +71,7 @@ def _is(fact: Fact, result: float) -> bool:
 
 
 _NO_YEAR = 2023
-_ROUNDED = 0.05
+_ROUNDED = 0.1
 """How far a result may lie from a number that does not say it is rounded."""
 
 
@@ -114,7 +117,11 @@ NO_AMOUNT = frozenset(("date", "time", "ordinal", "weekday"))
 
 
 def _results(
-    fact: Fact, operands: Sequence[ComputedFrom], multipliers: Sequence[float], changes: bool
+    fact: Fact,
+    operands: Sequence[ComputedFrom],
+    multipliers: Sequence[float],
+    changes: bool,
+    combined: Sequence[float],
 ) -> Iterator[tuple[float, str]]:
     """Yield results on the scale of the fact's own unit, and how they come about."""
     amounts = [one for one in operands if one.fact.kind not in NO_AMOUNT]
@@ -134,6 +141,7 @@ def _results(
     if fact.unit != "temperature":
         yield from _sums(same)
         yield from _products(same, multipliers)
+        yield from _combined(same, combined)
         yield from _of_shares(same, operands)
     if fact.unit == "percent":
         yield from _shares(operands, changes)
@@ -181,10 +189,17 @@ def _products(
             if times > 1:
                 yield a * times, f"{shown(times)} \u00d7 {shown(a)}"
                 yield a / times, f"{shown(a)} / {shown(times)}"
+
+
+def _combined(
+    same: Sequence[tuple[Fact, float, int]], counts: Sequence[float]
+) -> Iterator[tuple[float, str]]:
+    """Yield "2 x 35 + 12"; where the answer names two amounts itself, they are the ones."""
+    own = sum(group < 0 for _, _, group in same)
     for (_, a, first), (_, b, second) in combinations(same, 2):
-        if first != second and not (first < 0 and second < 0):
-            continue  # "8 x 1500 + 500": of numbers that stand apart some always fit
-        for times in multipliers[:4]:
+        if own > 1 and first != second and max(first, second) >= 0:
+            continue
+        for times in counts[:4]:
             yield a * times + b, f"{shown(times)} \u00d7 {shown(a)} + {shown(b)}"
             yield b * times + a, f"{shown(times)} \u00d7 {shown(b)} + {shown(a)}"
 

@@ -442,6 +442,8 @@ class FactJudge:
         rival = best[1]
         if fact.is_range or fact.bound or fact.unit != rival.fact.unit or not is_amount(fact):
             return None
+        if any("|" in held.read.text for held in agreeing):
+            return None  # names of rows and columns do not stand beside a cell
         named = labels(self.claim, around(self.claim, fact))
         by_rival = rival.near
         for held in agreeing:
@@ -467,7 +469,9 @@ class FactJudge:
                 follows = at and one is other_read and other is own[at - 1][1]
                 if follows and not fact.unit and not other.unit and not fact.nouns:
                     fact = replace(fact, nouns=other.nouns)  # "nine goals, Ann with seven"
-                countable = not fact.unit and fact.nouns and other.nouns
+                countable = not fact.unit and bool(fact.nouns and other.nouns)
+                if countable and fact.nouns[0] == other.nouns[0]:  # "Ann nine goals, Eve seven"
+                    countable = one is other_read and bool(labels(one, around(one, fact)))
                 if fact.unit != other.unit or fact.values == other.values:
                     continue
                 if not (is_amount(fact) or fact.kind in ("time", "date") or countable):

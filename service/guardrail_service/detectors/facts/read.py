@@ -526,6 +526,7 @@ def _fraction(tokens: Sequence[Token], place: int) -> Fact | None:
             return Fact(
                 tokens[place].start, tokens[behind].end, _PARTED[unit[0]], unit[0],
                 (value * unit[1],), value, unit[1], 0.1, token=place, last=behind + 1, is_word=True,
+                bound="" if unit[0] == "duration" else bound_at(tokens, place) or "about",
             )  # fmt: skip
     if after not in ("of", "the", "off"):
         return None

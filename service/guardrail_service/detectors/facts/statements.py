@@ -88,6 +88,7 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
             continue  # "No. The service ..."
         if low == "nor" and any(t.low == "neither" for t in tokens[:at]):
             continue
+        is_not |= low == "off" and tokens[at + 1 : at + 2] != () and tokens[at + 1].low == "limits"
         if is_not or low in words.NEGATORS or low in words.CONTRACTED:
             denials += 1
             is_open |= tokens[at + 1 : at + 2] != () and tokens[at + 1].low == "to"

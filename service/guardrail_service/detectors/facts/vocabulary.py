@@ -74,6 +74,7 @@ duration 3600 uur, uren, godzina, godziny, godzin, 小 时, 小 時, 時 間, �
 duration 86400 day, days, tag, tage, tagen, jour, jours, día, días, giorni, giorno, dias, dni
 duration 86400 dia, dag, dagen, dzień, 天, 日 間, 일
 duration 86400 calendar days, calendar day, night, nights
+duration 86400 opening days, opening day, school days, school day, full days, whole days
 workdays 1 business days, working days, business day, working day, weekdays, werktage, werktagen
 workdays 1 arbeitstage, arbeitstagen, jours ouvrables, jours ouvrés, días hábiles, días laborables
 workdays 1 giorni lavorativi, dias úteis, werkdagen, dni roboczych, dni robocze
@@ -371,15 +372,19 @@ MUTUAL: Final = listed(
 )
 """Verbs for which it is all the same who comes first."""
 ARITHMETIC: Final = listed(
-    "total totals totaling totalling altogether sum combined together overall difference"
+    "total totals totaling totalling altogether all sum combined together overall both difference"
     " increase increased increases rise rose grew growth gain gained decrease decreased decreases"
     " decline declined drop dropped fell fall reduction reduced change changed more fewer less"
-    " higher lower larger smaller longer shorter old older younger average times double"
-    " twice triple half ratio left remaining remain later"
+    " higher lower larger smaller longer shorter old older younger each average mean times double"
+    " twice triple half share proportion percentage percent ratio left remaining remain later"
     " earlier ago additional extra plus minus spend save saves saving aged lasted spanning span"
-    " equals equal makes come comes amounts sums margin"
+    " equals equal so therefore thus hence means makes come comes amounts sums margin"
 )
 """Words with which a claim may have computed its number."""
+MENTIONED: Final = listed(
+    "all both each mean means share proportion percentage percent so therefore thus hence"
+)
+"""Those of them that stand in many a claim that computes nothing: no long calculation is theirs."""
 CHANGES: Final = listed(
     "increase increased increases rise rises rose grew growth gain gained decrease decreased"
     " decreases decline declined drop dropped fell fall reduction reduced change changed more fewer"

@@ -355,6 +355,16 @@ PAIRS = {
         "Des navettes partent toutes les 15 minutes à partir de 15 h 30.",
         "Des navettes partent toutes les 15 minutes à partir de 16 h 30.",
     ),
+    "off limits": (
+        "After the treatment you must not drive for 24 hours.",
+        "Driving is off limits for 24 hours after the treatment.",
+        "Driving is off limits for 40 hours after the treatment.",
+    ),
+    "opening days": (
+        "Overdue items cost 0.20 euros per item and opening day.",
+        "Five opening days cost 1.00 euro per item.",
+        "Five opening days cost 1.40 euros per item.",
+    ),
     "years of a life": (
         "The archive holds letters of Ludmila Hain (1884-1969), who travelled there in 1911.",
         "She was 26 or 27 years old: born in 1884, she went there in 1911.",
@@ -449,6 +459,11 @@ FEES = (
     "| Delay | Private person | Company |\n|---|---|---|\n| up to 30 days | 25 EUR | 100 EUR |\n"
     "| 31 to 90 days | 75 EUR | 250 EUR |\n| more than 90 days | 150 EUR | 600 EUR |\n"
 )
+COVER = (
+    "| Benefit | Basic | Plus |\n|---|---|---|\n| Medical costs | €500,000 | €2,000,000 |\n"
+    "| Baggage | €800 | €1,500 |\n\nIn Plus, winter sports need the package (€24), which is not"
+    " available with Basic."
+)
 RATES = (
     "| Weight | Domestic | EU | World |\n|---|---|---|---|\n| up to 2 kg | 5.20 | 14.90 | 24.50 |\n"
     "| up to 5 kg | 6.90 | 18.40 | 38.00 |\n| up to 10 kg | 9.40 | 23.90 | 57.50 |\n"
@@ -487,6 +502,19 @@ TABLE_PAIRS = {
         RATES,
         "| Weight | EU |\n|---|---|\n| up to 5 kg | 18.40 |",
         "| Weight | EU |\n|---|---|\n| up to 5 kg | 18.90 |",
+    ),
+    "cells under names": (
+        COVER,
+        "- Basic: €800\n- Plus: €1,500",
+        "- Basic: €900\n- Plus: €1,500",
+        "How much baggage cover does each plan give?",
+    ),
+    "short month": (
+        "| Crop | Sow indoors | Plant out |\n|---|---|---|\n"
+        "| Leek | Feb\u2013Mar | May\u2013Jun |\n"
+        "| Courgette | Apr | late May |\n",
+        "Courgettes are started indoors in April and planted out in late May.",
+        "Courgettes are started indoors in September and planted out in late May.",
     ),
     "yes and no": (TRAINS, "The K 15 takes bikes.", "The K 13 takes bikes."),
     "no and yes": (TRAINS, "The K 13 takes no bikes.", "The K 15 takes no bikes."),

@@ -96,6 +96,22 @@ def test_memories_that_sessions_share_are_counted_once(pack: Path) -> None:
     }  # fmt: skip
 
 
+def test_what_is_kept_owns_its_memory(pack: Path) -> None:
+    """A view would keep the runtime's memory for as long as its row is remembered."""
+    sessions = open_sessions(load_pack(pack))
+    for role, row in ROWS.items():
+        sessions[role].run(row)
+    kept = [
+        value
+        for session in sessions.values()
+        for remembered in session.memories().values()
+        for outputs in remembered.memory._kept.values()
+        for value in outputs.values()
+    ]
+    assert len(kept) >= 3
+    assert all(value.base is None for value in kept)
+
+
 def test_the_name_of_the_space_depends_on_the_processor(tmp_path: Path) -> None:
     """As far as the system tells."""
     assert space("model") == space("model") != space("other model")

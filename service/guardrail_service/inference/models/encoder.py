@@ -287,7 +287,8 @@ class Branch:
         started = time.perf_counter()
         values = self._session.run(self._outputs, {MIDDLE: below.outputs[MIDDLE][np.newaxis]})
         spent = (time.perf_counter() - started) * 1e3
-        outputs = {name: value[0] for name, value in zip(self._outputs, values, strict=True)}
+        # Copies, as `ModelSession.run` makes them.
+        outputs = {name: value[0].copy() for name, value in zip(self._outputs, values, strict=True)}
         return RowResult(outputs, below.tokenize_ms, below.inference_ms + spent)
 
 

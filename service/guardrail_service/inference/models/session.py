@@ -297,8 +297,8 @@ def session_options() -> ort.SessionOptions:
     """Return the options every session runs with.
 
     One thread per run, because rows run side by side on a fixed pool; no spinning, because it
-    starves whatever shares the machine; no arena growth beyond what is asked for; and one fixed
-    optimisation level, because the level moves scores.
+    starves whatever shares the machine; and one fixed optimisation level, because the level moves
+    scores.
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
@@ -368,7 +368,8 @@ class ModelSession:
         feeds = {"input_ids": ids, "attention_mask": _unmasked(ids.shape[1])}
         values = self._session.run(list(row.outputs), feeds)
         done = time.perf_counter()
-        outputs = {name: value[0] for name, value in zip(row.outputs, values, strict=True)}
+        # Copies: what is kept of a row must not keep the runtime's memory.
+        outputs = {name: value[0].copy() for name, value in zip(row.outputs, values, strict=True)}
         return RowResult(outputs, (tokenized - started) * 1e3, (done - tokenized) * 1e3)
 
     def run_many(self, rows: Sequence[Row]) -> list[RowResult]:

@@ -7,10 +7,12 @@ read. Both halves share the passages.
 
 from __future__ import annotations
 
+import gc
 import json
 from collections import Counter
 from pathlib import Path
 
+from guardrail_service.detectors.facts import detector, read
 from guardrail_service.detectors.facts.detector import Facts, FactsParameters
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Passage, Sample
@@ -50,3 +52,21 @@ def test_statements_of_each_class() -> None:
     wanted = {(half, name): n for half, of in LEAST_FOUND.items() for name, n in of.items()}
     assert {key: found[key] for key, least in wanted.items() if found[key] < least} == {}
     assert all(wrong[half] <= most for half, most in MOST_FLAGGED.items()), wrong
+
+
+def test_sentences_that_are_forgotten_need_no_collector() -> None:
+    """A service's collector seldom looks at what is old: cycles would be kept for hours."""
+    gc.collect()
+    gc.disable()
+    try:
+        flagged()
+        for memory in (read._kept, detector._kept):
+            assert memory.cache_info().currsize
+            memory.cache_clear()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        assert Counter(type(one).__name__ for one in gc.garbage)["ReadSentence"] == 0
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()

@@ -284,15 +284,21 @@ def _plain(read: ReadSentence) -> bool:
 
 def _said(read: ReadSentence, context: int) -> tuple[_Said, ...]:
     """Return each name of a sentence with what its clause says besides."""
-    found = read.once("said", _said_of_names)
-    return tuple(one._replace(context=context) for one in found) if context else found
+    return tuple(
+        _Said(name, place, rest, read, context, tokens)
+        for name, place, rest, tokens in read.once("said", _said_of_names)
+    )
 
 
-def _said_of_names(read: ReadSentence) -> tuple[_Said, ...]:
+_Clause = tuple[Stems, str, Stems, tuple[int, int]]
+"""Name, place, rest and tokens of a `_Said`."""
+
+
+def _said_of_names(read: ReadSentence) -> tuple[_Clause, ...]:
     return tuple(_clauses_of_names(read))
 
 
-def _clauses_of_names(read: ReadSentence) -> Iterator[_Said]:
+def _clauses_of_names(read: ReadSentence) -> Iterator[_Clause]:
     parts = read.once("parts_of_names", _parts)
     for start, end in _names(read):
         part = parts[start]
@@ -305,7 +311,7 @@ def _clauses_of_names(read: ReadSentence) -> Iterator[_Said]:
         )
         behind = read.tokens[end].text if end < len(read.tokens) else ""
         if name and behind != "-":
-            yield _Said(name, place, rest, read, 0, (start, end))
+            yield name, place, rest, (start, end)
 
 
 def _parts(read: ReadSentence) -> list[int]:

@@ -25,7 +25,10 @@ _LEAST = 2
 class Part(NamedTuple):
     """A clause: its tokens, its content with opposites made one word, and its signal words."""
 
-    read: ReadSentence
+    start: int
+    """Offset of its sentence. Not the sentence, which keeps its parts: see `ReadSentence.once`."""
+    sentence: tuple[Token, ...]
+    """All tokens of its sentence."""
     tokens: tuple[Token, ...]
     content: frozenset[str]
     denials: int
@@ -37,8 +40,7 @@ class Part(NamedTuple):
 
     def place(self, context: int) -> Place:
         """Return where it stands in a passage."""
-        start = self.read.start
-        return Place(context, start + self.tokens[0].start, start + self.tokens[-1].end)
+        return Place(context, self.start + self.tokens[0].start, self.start + self.tokens[-1].end)
 
 
 class ContradictedStatement(NamedTuple):
@@ -125,7 +127,9 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
     amount = amounts[0] if len(amounts) == 1 else None
     first = next((t.low for t in tokens if t.kind == "w"), "")
     said = frozenset(content)
-    return Part(read, tokens, said, denials, is_open, frozenset(placed), amount, first)
+    return Part(
+        read.start, read.tokens, tokens, said, denials, is_open, frozenset(placed), amount, first
+    )
 
 
 def _is_quality(tokens: Sequence[Token], place: int) -> bool:
@@ -212,7 +216,7 @@ def _difference(part: Part, other: Part) -> str:
         return ""
     denied, plain = (part, other) if part.denials else (other, part)
     if plain.tokens[0].low in ("and", "or") and not _NEGATED.isdisjoint(
-        token.low for token in plain.read.tokens
+        token.low for token in plain.sentence
     ):
         return ""
     if not denied.placed <= plain.placed or _has_ended(denied, plain):
@@ -318,7 +322,7 @@ def _begins_anew(part: Part) -> bool:
 def _said_elsewhere(part: Part, other: Part, source: PassageFacts) -> bool:
     """Return whether another passage sentence has all words of the clause, undenied alike."""
     for _, one in source.sentences:
-        if one is not other.read and part.content <= one.content:
+        if one.tokens is not other.sentence and part.content <= one.content:
             denied = sum(t.low in words.NEGATORS or t.low in words.CONTRACTED for t in one.tokens)
             if denied % 2 == part.denials % 2:
                 return True

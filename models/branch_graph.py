@@ -21,6 +21,7 @@ from embedding_graph import (
     quantise_product,
     start_quantising,
 )
+from row_graph import lay_out
 
 
 class Branch(torch.nn.Module):
@@ -58,11 +59,21 @@ def upper_layers(source: Path, layers: int | None = None) -> torch.nn.ModuleList
     return torch.nn.ModuleList(kept[:layers])
 
 
-def write_branch(branch: Branch, target: Path, output: str, precision: str = "int8") -> None:
-    """Write a trained branch as ONNX with the input `middle_states` (1, tokens, dim).
+def write_branch(
+    branch: Branch, target: Path, output: str, precision: str = "int8", *, masked: bool = False
+) -> None:
+    """Write a trained branch as ONNX with the input `middle_states` (batch, tokens, dim).
 
     The layers' matrix products become INT8 with a scale for each token, as in the encoder; the
     tail stays fp32. `precision` "fp32" leaves everything as it is, to measure against.
+
+    Args:
+        branch: What is written.
+        target: Where.
+        output: The output's name.
+        precision: "int8" or "fp32".
+        masked: Whether the INT8 graph has the input `attention_mask` (batch, tokens) besides, so
+            that rows can be filled up. The tail must compute each token alone.
     """
     with tempfile.TemporaryDirectory() as scratch:
         plain, fused = Path(scratch) / "plain.onnx", Path(scratch) / "fused.onnx"
@@ -72,6 +83,7 @@ def write_branch(branch: Branch, target: Path, output: str, precision: str = "in
             target.write_bytes(fused.read_bytes())
         else:
             _quantise(fused, target)
+            lay_out(target, target, masked=masked)
 
 
 def _export(branch: Branch, target: Path, output: str) -> None:

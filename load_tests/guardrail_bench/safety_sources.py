@@ -96,7 +96,8 @@ class StateReader:
             score = max(score, float(found[GATING[task]]))
             middle = self._below.run(Row("embedding", row.text, outputs=(MIDDLE,))).outputs[MIDDLE]
             states["encoder"].append(middle)
-            states["branch"].append(self._branch.run(None, {MIDDLE: middle[None]})[-1][0])
+            top = self._branch.run(None, {MIDDLE: middle[None]})[-1]
+            states["branch"].append(top.reshape(-1, top.shape[-1]))  # tokens lie below each other
         return score, {kind: _features(found) for kind, found in states.items() if found}
 
 

@@ -39,7 +39,7 @@ from guardrail_service.inference.models.session import Session, Tokenizer
 from guardrail_service.inference.queue.backlog import RowDone
 from guardrail_service.inference.queue.cost import PATIENCE_S, QueuePlace
 from guardrail_service.inference.queue.scheduler import Scheduler, Ticket
-from guardrail_service.server.runtime import READS
+from guardrail_service.server.runtime import READS, batches
 from guardrail_service.server.serve import seldom_collecting
 from guardrail_service.server.translate import (
     decode,
@@ -48,7 +48,7 @@ from guardrail_service.server.translate import (
     to_reply,
     to_sample,
 )
-from guardrail_service.settings import Limits
+from guardrail_service.settings import Limits, Settings
 from guardrail_service.text import sample as segmented
 from guardrail_service.text.budget import Budget, in_time, spending
 from guardrail_service.types import Role, Row
@@ -152,11 +152,15 @@ def _clocked_detectors(names: Iterable[str], watch: Stopwatch) -> Registry:
 
 
 class Inline(Scheduler):
-    """Runs rows at once on the thread that submits them; those that read others come last."""
+    """Runs rows at once on the thread that submits them; those that read others come last.
+
+    Rows share calls as they would if nobody else asked for any.
+    """
 
     def __init__(self, sessions: Mapping[Role, Session], watch: Stopwatch) -> None:
         super().__init__({}, workers=0, max_queued_rows=0)
         self._sessions = sessions
+        self._together = batches(sessions, Settings().batch_tokens)
         self._watch = watch
 
     def submit(
@@ -173,10 +177,15 @@ class Inline(Scheduler):
             RowFailed: If a row fails; times of a check that went wrong say nothing.
         """
         futures = {row: Future[RowDone]() for row in rows}
+        alike: defaultdict[tuple[Role, tuple[str, ...]], list[Row]] = defaultdict(list)
         for row in sorted(futures, key=lambda row: row.role in READS):
+            alike[row.role, row.outputs].append(row)
+        for (role, _), own in alike.items():
             with self._watch.timing("memory"):
-                done = self._sessions[row.role].run(row)
-            futures[row].set_result(RowDone(done.outputs, 0.0, *done[1:]))
+                batch = self._together.get(role)
+                found = batch.run(own) if batch else map(self._sessions[role].run, own)
+                for row, done in zip(own, found, strict=True):
+                    futures[row].set_result(RowDone(done.outputs, 0.0, *done[1:]))
         return Ticket([futures[row] for row in rows])
 
 

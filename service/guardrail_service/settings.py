@@ -75,7 +75,9 @@ class CacheSettings(BaseSettings):
 
     vectors_mb: int = Field(24, ge=0, description="MiB of sentence embeddings.")
     states_mb: int = Field(64, ge=0, description="MiB of the encoder's states.")
-    branch_mb: int = Field(32, ge=0, description="MiB of each branch's outputs.")
+    branch_mb: int = Field(
+        32, ge=0, description="MiB of each branch's states; a quarter where it gives probabilities."
+    )
 
 
 class DecisionSettings(BaseSettings):
@@ -215,7 +217,7 @@ class Settings(BaseSettings):
         512,
         ge=1,
         description="Tokens that one model call computes at most, padding included, where the "
-        "model's manifest lets rows run together; 1 runs each row alone.",
+        "model's manifest lets rows run together; 1 runs each row of the queue alone.",
     )
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Accepted bearer keys, separated by commas; none means no authentication."

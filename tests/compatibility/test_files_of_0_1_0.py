@@ -25,6 +25,7 @@ from guardrail_service.detectors.safety import ALONE_VERSION
 from guardrail_service.detectors.safety_denials import DENIALS_VERSION
 from guardrail_service.detectors.safety_wordings import WORDINGS_VERSION
 from guardrail_service.inference import memory
+from guardrail_service.inference.models.session import runtime_version
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.resources import packs_dir
 from guardrail_service.server.app import create_app
@@ -73,18 +74,24 @@ def content_of(folder: Path) -> dict[str, Any]:
     return content
 
 
-def test_a_store_starts_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the machine that wrote it, every passage is known: none is stored a second time."""
+def test_a_store_is_kept_and_starts_warm_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of another model's outputs is served or lost; what was stored once is known."""
     environment = written("store_environment.json")
     monkeypatch.setattr(memory.ort, "__version__", environment["onnxruntime"])
     monkeypatch.setattr(memory.platform, "machine", lambda: environment["machine"])
     monkeypatch.setattr(memory, "_cpu", lambda: environment["cpu"])
     store = shutil.copy(WRITTEN / "store.sqlite", tmp_path)
     before = stored(store)
-    done = here("warm", WRITTEN / "corpus.txt", "--store", store, "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout) == {"passages": 2, "sentences": 2, "failed": 0}
-    assert stored(store) == before
+    found = []
+    for _ in range(2):
+        done = here("warm", WRITTEN / "corpus.txt", "--store", store, "--json")
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout) == {"passages": 2, "sentences": 2, "failed": 0}
+        found.append(stored(store))
+    assert before < found[0] == found[1]
+    assert {row[0] for row in before}.isdisjoint(row[0] for row in found[0] - before)
 
 
 def stored(path: Path) -> set[tuple[bytes, bytes, bytes]]:
@@ -155,8 +162,8 @@ def test_fingerprints_are_those_of_0_1_0() -> None:
     """They depend on models and code that scores, not on where it lies.
 
     The rules that say which sentences claim something, and how tables and code are read, are newer,
-    and so is the model behind toxicity and bias: thresholds of these and of grounding detectors are
-    fitted again (`guardrail calibrate fit --again`), all others stay valid.
+    and so are the graphs of all models: thresholds of detectors that read one are fitted again
+    (`guardrail calibrate fit --again`), all others stay valid.
     """
     pack = load_pack(packs_dir() / "embedded")
     found = dict(serving_for(pack).fingerprints)
@@ -172,7 +179,10 @@ def test_fingerprints_are_those_of_0_1_0() -> None:
         "toxicity": f"{pack.fingerprint('toxicity')} {read} {WORDINGS_VERSION}",
         "bias": f"{pack.fingerprint('bias')} {read}",
     }
-    assert found == {**expected, "evidence": newer, **safety}
+    graphs = {role: pack.fingerprint(role) for role in ("embedding", "grounding")}
+    assert all(graphs[role] != expected[role] for role in graphs)
+    runtime = {"runtime": runtime_version()}
+    assert found == {**expected, "evidence": newer, **safety, **graphs, **runtime}
 
 
 def test_detectors_keep_the_ids_of_h2o(tiny_runtime: Runtime) -> None:

@@ -148,7 +148,7 @@ MANUAL = [
     # none, the wrong one is not supported; the right one, in two units, is not found right either.
     Example("a wrong boiling point", "fact_check", BOILING, BOILS.format(300), None, (), 0.0, None),
     Example("a wrong boiling point and the expected one", "answer_correctness", BOILING,
-            BOILS.format(300), "100 degrees Celsius", (), 0.0, 0.1192),
+            BOILS.format(300), "100 degrees Celsius", (), 0.0, 0.1184),
     Example("a wrong boiling point and a passage", "faithfulness", BOILING, BOILS.format(300), None,
             (WATER,), 0.0, 0.0),
     Example("the right boiling point and the expected one", "answer_correctness", BOILING,
@@ -182,7 +182,7 @@ MANUAL = [
     # "System prompt extension": two phrases that mean the same, by the default threshold of .75.
     Example("the same in no common word", "answer_semantic_similarity", "x",
             "New employee orientation process", "What are the steps to onboard a new hire?", (),
-            1.0, 0.4559, "answer_similarity"),
+            1.0, 0.4566, "answer_similarity"),
 ]  # fmt: skip
 """The examples of text matching are tests of its conditions: tests/unit/detectors/text_matching."""
 

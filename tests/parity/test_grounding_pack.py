@@ -56,7 +56,7 @@ def test_the_manifest_names_the_files_byte_for_byte() -> None:
         assert hashlib.sha256(content).hexdigest() == described["sha256"]
     assert ENTRY["bytes"] + STATES["bytes"] <= MAX_BYTES
     assert STATES["encoder"] == MANIFEST["roles"]["embedding"]
-    assert STATES["inputs"] == ["middle_states"]
+    assert STATES["inputs"] == ["middle_states", "attention_mask"]
     assert (PACK / ENTRY["card"]).read_text(encoding="utf-8").startswith("# ")
 
 

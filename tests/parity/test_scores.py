@@ -81,7 +81,7 @@ def fixed(reply: dict[str, Any]) -> str:
 @pytest.fixture(scope="module")
 def alone() -> list[str]:
     """Every sample judged by itself, one row at a time."""
-    runtime = Runtime(Settings(workers=1))
+    runtime = Runtime(Settings(workers=1, batch_tokens=1))
     try:
         found = []
         for body in SAMPLES:

@@ -137,10 +137,10 @@ def test_scores_that_are_off_are_refused(tmp_path: Path) -> None:
 
 
 def test_this_builds_own_processor_is_held_to_the_files_tolerance() -> None:
-    """onnxruntime 1.24 rounds the shipped encoder otherwise than the one it was made with."""
+    """onnxruntime 1.24 computes other states than the one that made the shipped golden rows."""
     pack = load_pack(packs_dir() / "embedded")
-    with pytest.raises(PackError, match=r"at most 0\.01\. This CPU or runtime computes other"):
-        run_golden(pack, {"embedding": open_sessions(pack)["embedding"]}, 1)
+    with pytest.raises(PackError, match=r"at most 0\.05\. This CPU or runtime computes other"):
+        run_golden(pack, open_sessions(pack), 1)
 
 
 def test_what_this_build_lacks_is_refused_with_what_it_has(folder: Path) -> None:

@@ -223,7 +223,7 @@ def main() -> None:
     states, head = (arguments.pack / name for name in ("grounding_states", "grounding"))
     for folder in (states, head):
         folder.mkdir(parents=True, exist_ok=True)
-    write_branch(model.branch, states / "model.onnx", "states", arguments.precision)
+    write_branch(model.branch, states / "model.onnx", "states", arguments.precision, masked=True)
     write_head(ServedGrounding(model.head, last), config["width"], head / "model.onnx")
     for folder in (states, head):
         print(f"{folder.name}: {(folder / 'model.onnx').stat().st_size:,} bytes")

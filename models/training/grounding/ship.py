@@ -11,6 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import onnxruntime as ort
+
 from guardrail_service.inference.pack import Manifest, Pack, write_manifest
 from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.text.segmentation.sentences import merge_short, split_sentences
@@ -20,6 +22,7 @@ HEAD = "grounding-head"
 STATES = "grounding_states"
 WIDTH = 128
 ROWS = 64
+MASK = "attention_mask"
 TOLERANCE = 0.05
 """Encoders on other processors move cosines by up to 0.0055; the head amplifies that."""
 
@@ -65,18 +68,27 @@ def shared_entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[st
 
 
 def states_entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[str, Any]:
-    """Return what the manifest says about the branch."""
+    """Return what the manifest says about the branch; with a mask its rows run like sentences."""
+    session = ort.InferenceSession(pack / STATES / "model.onnx")
+    inputs = [value.name for value in session.get_inputs()]
     return {
         **described(pack / STATES / "model.onnx", pack),
         **shared_entry(pack, manifest, revision),
         "kind": "branch",
         "architecture": "bert-upper-layers",
         "precision": "int8-dynamic-7bit",
-        "inputs": ["middle_states"],
+        "inputs": inputs,
+        **(_together(manifest) if MASK in inputs else {}),
         "outputs": {"states": ["batch", "tokens", WIDTH]},
         "labels": None,
         "encoder": manifest["roles"]["embedding"],
     }
+
+
+def _together(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return how the encoder's rows run together."""
+    encoder = manifest["models"][manifest["roles"]["embedding"]]
+    return {key: encoder[key] for key in ("batch_rule", "padding") if key in encoder}
 
 
 def head_entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[str, Any]:
@@ -91,6 +103,7 @@ def head_entry(pack: Path, manifest: dict[str, Any], revision: str) -> dict[str,
         "outputs": {"probabilities": [3]},
         "labels": ["supported", "contradicted", "not_mentioned"],
         "encoder": STATES,
+        "batch_rule": manifest["models"][STATES]["batch_rule"],
     }
 
 

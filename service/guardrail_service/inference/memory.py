@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import onnxruntime as ort
 
+from guardrail_service.inference.models.session import NOT_FUSED
 from guardrail_service.inference.store import Store
 from guardrail_service.types import TENANT, RowOutput, RowResult
 
@@ -23,6 +24,9 @@ VECTOR_BYTES = 24 * 2**20
 because every claim is compared with every passage sentence but reads the states of six."""
 BRANCH_BYTES = 32 * 2**20
 """About 2,000 sentences of 32 tokens, 128 values each."""
+AT_ONCE = 16
+"""Texts that one thread takes at a time of those that it needs: two that work on one answer need
+nearly the same, and share them out."""
 OVERHEAD_BYTES = 600
 """Of a kept text beside its values: key, dictionaries, array headers (550 on CPython 3.11)."""
 
@@ -111,20 +115,29 @@ class Memory:
             found.update(zip(missing, made, strict=True))
         return [found[text] for text in texts]
 
-    def get_all(self, texts: Sequence[str], compute: Callable[[str], RowResult]) -> list[RowResult]:
+    def get_all(
+        self, texts: Sequence[str], compute: Callable[[list[str]], list[RowResult]]
+    ) -> list[RowResult]:
         """Return the outputs of several texts, in their order.
 
         Texts that another thread is computing come last: by then they are most likely there, and
         where one is not, computing it twice is shorter than waiting.
+
+        Args:
+            texts: One that comes twice is computed once.
+            compute: Returns the outputs of some texts, in order; may be called several times.
+
+        Raises:
+            RowFailed: What `compute` raised.
         """
         if (known := self._all_kept(texts)) is not None:
             return known
         found: dict[str, RowResult] = {}
         left = list(dict.fromkeys(texts))
         while left:
-            text = self._free(left)
-            left.remove(text)
-            found[text] = self.get(text, lambda text=text: compute(text))  # type: ignore[misc]
+            some = self._free(left)[:AT_ONCE]
+            found |= zip(some, self.get_many(some, compute), strict=True)
+            left = [text for text in left if text not in found]
         return [found[text] for text in texts]
 
     def _all_kept(self, texts: Sequence[str]) -> list[RowResult] | None:
@@ -156,12 +169,12 @@ class Memory:
             self._hits += 1
         return kept
 
-    def _free(self, texts: Sequence[str]) -> str:
-        """Return the first text that nobody is computing, or else the first."""
+    def _free(self, texts: Sequence[str]) -> Sequence[str]:
+        """Return the texts that nobody is computing, or else the first."""
         with self._lock:
             if not self._running:
-                return texts[0]
-            return next((t for t in texts if _key(t) not in self._running), texts[0])
+                return texts
+            return [text for text in texts if _key(text) not in self._running] or texts[:1]
 
     def _at_hand(self, key: bytes) -> RowOutput | None:
         with self._lock:
@@ -295,7 +308,7 @@ def space(content: str) -> bytes:
     INT8 arithmetic differs between CPUs and runtime versions, so a store that moved to another
     machine starts empty there.
     """
-    parts = [content, ort.__version__, platform.machine(), _cpu()]
+    parts = [content, ort.__version__, *NOT_FUSED, platform.machine(), _cpu()]
     return hashlib.sha256(json.dumps(parts).encode()).digest()
 
 

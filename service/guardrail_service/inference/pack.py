@@ -23,7 +23,9 @@ from guardrail_service.types import EVERY, ROLES, OtherProvider, Provider, Role
 
 MANIFEST = "manifest.json"
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-BatchRule = Literal["one_row", "token_budget"]
+BatchRule = Literal["one_row", "same_length", "token_budget"]
+"""The rows that may share a call: none; those of one length, which keep their bits; those of about
+one length, which may move within the tolerance."""
 RoleName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,63}$")]
 ENCODER_ROLE: Role = "embedding"
 """The role whose model encodes texts for every model that reads states."""
@@ -70,6 +72,9 @@ class Padding(_Frozen):
 
     side: Literal["left", "right"]
     id: int = Field(ge=0, description="Token that fills up.")
+    multiple: int = Field(
+        1, ge=1, description="Every row is filled up to a multiple of so many tokens, also alone."
+    )
 
 
 class ProviderRule(_Frozen):
@@ -110,7 +115,9 @@ class ModelFile(PackFile):
         None, description="Text a pair is put into, with {premise} and {hypothesis}; null: a pair."
     )
     start_token: str | None = Field(None, description="Token a causal model's rows begin with.")
-    padding: Padding | None = Field(None, description="Null: rows are never run together.")
+    padding: Padding | None = Field(
+        None, description="Null: rows are never filled up, so those of two lengths share no call."
+    )
     providers: dict[OtherProvider, ProviderRule] = Field(
         {}, description="How the model runs elsewhere than on the CPU; see docs/models.md."
     )
@@ -133,12 +140,23 @@ class ModelFile(PackFile):
 
         By default they do on a GPU, unless a row's scores would move beside others.
         """
-        rule = self.batch_rule
+        rule = self._rule
+        return rule == "same_length" or (rule == "token_budget" and self.padding is not None)
+
+    @property
+    def one_length(self) -> bool:
+        """Return whether rows may share a call only if they have one length when filled up."""
+        return self._rule == "same_length"
+
+    @property
+    def _rule(self) -> BatchRule:
         if self._provider in self.providers:
-            rule = self.providers[self._provider].batch_rule
-        elif self._provider in _GPUS and not self.precision.startswith(_PER_CALL):
-            rule = "token_budget"
-        return rule == "token_budget" and self.padding is not None
+            return self.providers[self._provider].batch_rule
+        if self._provider in _GPUS and not self.precision.startswith(_PER_CALL):
+            return "token_budget"
+        if self._provider != "cpu" and self.batch_rule == "same_length":
+            return "one_row"  # that rows keep their bits was seen on the CPU
+        return self.batch_rule
 
     @property
     def tolerance(self) -> float | None:
@@ -151,13 +169,18 @@ class ModelFile(PackFile):
     def declared(self) -> dict[str, Any]:
         """Return what the exported graph carries about itself, too, and must agree with."""
         kept = ("max_tokens", "labels", "activation", "template", "start_token", "padding")
-        return self.model_dump(mode="json", include=set(kept))
+        found = self.model_dump(mode="json", include=set(kept))
+        if self.padding is not None and self.padding.multiple == 1:
+            del found["padding"]["multiple"]  # unknown to graphs that were exported before
+        return found
 
     def fingerprint(self) -> str:
         """Return a hash of everything in the file that can move a score."""
         parts = [self.sha256, self.tokenizer.sha256, self.max_tokens, self.batch_rule, self.labels]
         if extra := [v for v in (self.activation, self.template, self.start_token) if v]:
             parts.append(extra)
+        if self.padding is not None and self.padding.multiple > 1:
+            parts.append(self.padding.multiple)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def computed_as(self) -> str:

@@ -30,6 +30,12 @@ from guardrail_service.inference.pack import ENCODER_ROLE, Pack
 from guardrail_service.plugins import SESSIONS, installed, load
 from guardrail_service.types import PROVIDERS, Provider, Role
 
+ONE_LENGTH = frozenset({"encoder", "branch", "head"})
+"""Kinds whose rows can share calls by their lengths."""
+FEWER = 4
+"""By how much less memory a branch has that gives a few numbers for each text, not states: still as
+many texts as there are embeddings, and full, as these are, after some thousand requests."""
+
 
 class Opening(NamedTuple):
     """The things a session kind may use to open the session of one role.
@@ -139,6 +145,10 @@ def open_sessions(pack: Pack, sizes: CacheSizes | None = None) -> dict[Role, Ses
         if pack.provider(role) not in kind.providers:
             found = f"{pack.provider(role)} for {role}"
             raise ConfigurationError("GUARDRAIL_PROVIDERS", found, _where(role, kind))
+        if pack.model(role).one_length and kind.name not in ONE_LENGTH:
+            found = "batch_rule: found same_length"
+            expected = f"expected it of {', '.join(sorted(ONE_LENGTH))}"
+            raise PackError(f"{pack.model(role).path}: {found} of a {kind.name}; {expected}")
     sessions: dict[Role, Session] = {}
     for owner in dict.fromkeys(pack.owner(role) for role in pack.roles):
         encoder = _encoder(owner, sizes or CacheSizes())
@@ -174,7 +184,11 @@ def _branches(pack: Pack, encoder: SharedEncoder | None, sizes: CacheSizes) -> d
     if encoder is None:
         return {}
     names = [name for name, file in pack.manifest.models.items() if MIDDLE in file.inputs]
-    return {name: Branch(pack, name, encoder, sizes.branch) for name in names}
+    models = pack.manifest.models
+    return {
+        name: Branch(pack, name, encoder, sizes.branch // (FEWER if models[name].labels else 1))
+        for name in names
+    }
 
 
 def _open_encoder(opening: Opening) -> Session:

@@ -19,7 +19,7 @@ from guardrail_service.inference.golden import SOME_ROWS, GoldenReport, check_go
 from guardrail_service.inference.memory import Caches, CacheSizes, space
 from guardrail_service.inference.models.session import Session
 from guardrail_service.inference.pack import Pack, load_pack, resolve
-from guardrail_service.inference.queue.batch import Batch, Batches
+from guardrail_service.inference.queue.batch import Batch, Batches, OneLength
 from guardrail_service.inference.queue.cost import CostModel
 from guardrail_service.inference.queue.scheduler import Peeks, Scheduler, Warms
 from guardrail_service.inference.session_kinds import golden_form, open_sessions
@@ -207,11 +207,20 @@ def _first_costs() -> CostModel:
 
 def batches(sessions: Mapping[Role, Session], tokens: int) -> dict[Role, Batch]:
     """Return how rows run together, for the roles whose model's file allows it."""
-    return {
-        role: Batch(session.run_many, tokens)
-        for role, session in sessions.items()
-        if isinstance(session, Batches) and session.file.may_batch
-    }
+    made = {role: _batch(session, tokens) for role, session in sessions.items()}
+    return {role: batch for role, batch in made.items() if batch is not None}
+
+
+def _batch(session: Session, tokens: int) -> Batch | None:
+    if not isinstance(session, Batches) or not session.file.may_batch:
+        return None
+    if not session.file.one_length:
+        return Batch(session.run_many, tokens)
+    if not isinstance(session, OneLength):
+        return None
+    # No more than the longest row: what is urgent never waits for longer than for one.
+    most = min(tokens, session.file.max_tokens)
+    return Batch(session.run_many, most, session.row_lengths)
 
 
 def _sizes(cache: CacheSettings) -> CacheSizes:

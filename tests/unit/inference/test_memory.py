@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from guardrail_service.errors import RowFailed
-from guardrail_service.inference.memory import OVERHEAD_BYTES, Memory
+from guardrail_service.inference.memory import AT_ONCE, OVERHEAD_BYTES, Memory
 from guardrail_service.types import RowOutput, RowResult
 
 
@@ -103,17 +104,19 @@ def test_of_several_texts_those_in_flight_come_last() -> None:
         assert leave.wait(20)
         return work._compute(text)
 
-    def compute(text: str) -> RowResult:
-        if text == "ccc":
-            leave.set()
-            assert done.result(20)
-        return work._compute(text)
+    def compute(texts: list[str]) -> list[RowResult]:
+        calls.append(texts)
+        leave.set()
+        assert done.result(20)
+        return [work._compute(text) for text in texts]
 
+    calls: list[list[str]] = []
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(memory.get, "a", lambda: held("a"))
         assert entered.wait(20)
         found = memory.get_all(["a", "bb", "ccc", "bb"], compute)
-    assert work.runs == ["bb", "a", "ccc"]
+    assert calls == [["bb", "ccc"]]
+    assert work.runs == ["a", "bb", "ccc"]
     assert [r.outputs["states"][0, 0] for r in found] == [1, 2, 3, 2]
 
 
@@ -130,7 +133,7 @@ def test_a_text_that_stays_in_flight_is_computed_here_as_well() -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(memory.get, "a", stalled)
         assert entered.wait(20)
-        assert len(memory.get_all(["a"], work._compute)) == 1
+        assert len(memory.get_all(["a"], lambda texts: [work._compute(t) for t in texts])) == 1
         leave.set()
 
 
@@ -209,3 +212,22 @@ def test_many_texts_compute_together_what_is_not_kept() -> None:
     assert memory.peek(["d"]) == [None]
     memory.get_many(["aa", "b"], compute)
     assert len(calls) == 2
+
+
+def test_two_threads_that_need_the_same_texts_share_them_out() -> None:
+    """Each takes some at a time, so the other finds texts that nobody is computing."""
+    memory, texts = Memory(1_000 * ENTRY), [f"text {n}" for n in range(4 * AT_ONCE)]
+    computed: list[str] = []
+    both, calls = threading.Barrier(2), itertools.count()
+
+    def compute(some: list[str]) -> list[RowResult]:
+        if next(calls) < 2:
+            both.wait(20)  # each of the first two calls goes on when the other one has begun
+        computed.extend(some)
+        return [RowResult({"states": np.ones((1, 1))}, 0.0, 1.0) for _ in some]
+
+    with ThreadPoolExecutor(2) as pool:
+        found = [pool.submit(memory.get_all, texts, compute) for _ in range(2)]
+        assert [len(done.result(20)) for done in found] == [len(texts)] * 2
+    assert len(computed) - len(texts) <= AT_ONCE
+    assert set(computed) == set(texts)

@@ -26,7 +26,12 @@ from guardrail_service.inference.memory import (
     Remembered,
 )
 from guardrail_service.inference.models.lexical import Lexical, lexical, pair_features
-from guardrail_service.inference.models.session import ModelSession, open_session
+from guardrail_service.inference.models.session import (
+    MASK,
+    ModelSession,
+    open_session,
+    run_filled_up,
+)
 from guardrail_service.inference.pack import ModelFile, Pack
 from guardrail_service.types import Role, Row, RowOutput, RowResult
 
@@ -47,6 +52,9 @@ EVIDENCE_TOKENS = 176
 GROUNDING_OUTPUTS = ("probabilities", "places", "cosines")
 """Of a grounding row: P(supported, contradicted, not mentioned), which of the row's evidence texts
 were read, nearest first, and their cosines with the claim."""
+CLAIMS = 3
+"""Claims that are judged in one call of the queue: together as long as the longest row. Most of
+what they read is the same, and is computed together."""
 STATES = ("states",)
 """Asked for by a row that warms the memory and has no claim."""
 LEXICAL_TEXTS = 2_048
@@ -88,6 +96,7 @@ class SharedEncoder:
         self.session = session
         self.file = session.file
         self.tokenizer = session.tokenizer
+        self._one_length = session.file.one_length
         self._outputs = kept
         self.memory = Memory(memory_bytes if len(kept) > 1 else vector_bytes)
         self.vectors = Memory(vector_bytes) if len(kept) > 1 else self.memory
@@ -102,7 +111,7 @@ class SharedEncoder:
         return _asked(row, result)
 
     def run_many(self, rows: Sequence[Row]) -> list[RowResult]:
-        """Return what `run` would of rows that ask for the same outputs, from at most one call.
+        """Return what `run` would of rows that ask for the same outputs, from few calls.
 
         Texts whose outputs are at hand are not computed, and one that comes twice is once.
 
@@ -117,6 +126,11 @@ class SharedEncoder:
         else:
             found = self.memory.get_many(texts, self._run_many)
         return [_asked(row, result) for row, result in zip(rows, found, strict=True)]
+
+    @property
+    def row_lengths(self) -> Callable[[Sequence[Row]], list[int]]:
+        """Return what tells how many tokens each row has in a call."""
+        return self.session.row_lengths
 
     def warming(self, text: str) -> Row:
         """Return the row that computes and keeps a text's embedding."""
@@ -147,7 +161,7 @@ class SharedEncoder:
         Raises:
             RowFailed: If a text is longer than the model reads.
         """
-        return self.memory.get_all(texts, self._run)
+        return self.memory.get_all(texts, self._run_all)
 
     def summary(self, text: str) -> RowResult:
         """Return a text's embedding and its length; they are kept longer than its states.
@@ -157,7 +171,7 @@ class SharedEncoder:
         """
         if self.vectors is self.memory:
             return self.encode(text)
-        return self.vectors.get(text, lambda: self._summary(text))
+        return self.vectors.get(text, lambda: self._summarised(self.encode(text)))
 
     def stack(self, texts: tuple[str, ...]) -> Stack:
         """Return the embeddings and lengths of several texts, in order.
@@ -169,7 +183,7 @@ class SharedEncoder:
             if (known := self._stacks.get(texts)) is not None:
                 self._stacks.move_to_end(texts)
                 return known._replace(inference_ms=0.0)
-        found = self.vectors.get_all(texts, self._summary)
+        found = self.vectors.get_all(texts, self._summarise_all)
         made = Stack(
             np.stack([done.outputs[VECTOR] for done in found]),
             [self.length(done.outputs) for done in found],
@@ -216,14 +230,18 @@ class SharedEncoder:
         role = self.session.role
         return self.session.run_many([Row(role, text, outputs=self._outputs) for text in texts])
 
+    def _run_all(self, texts: Sequence[str]) -> list[RowResult]:
+        """Run texts that are not of one call of the queue: by themselves, if they would move."""
+        return self._run_many(texts) if self._one_length else list(map(self._run, texts))
+
     def _is_kept(self, row: Row) -> bool:
         return row.second is None and set(row.outputs) <= set(self._outputs)
 
-    def _summary(self, text: str) -> RowResult:
-        return self._summarised(self.encode(text))
-
     def _summaries(self, texts: Sequence[str]) -> list[RowResult]:
         return [self._summarised(r) for r in self.memory.get_many(texts, self._run_many)]
+
+    def _summarise_all(self, texts: Sequence[str]) -> list[RowResult]:
+        return list(map(self._summarised, self.encode_all(texts)))
 
     def _summarised(self, result: RowResult) -> RowResult:
         length = np.array(self.length(result.outputs), dtype=np.int64)
@@ -241,11 +259,10 @@ def _is_vector(row: Row) -> bool:
 class Branch:
     """Upper layers over the encoder's middle states, with a memory by text. Thread-safe.
 
-    One text per call: the branch is dynamic INT8 like the encoder (docs/decisions/0002).
-
     Args:
         pack: Where the model lies.
-        model: Its name in the manifest; its only input is `middle_states`.
+        model: Its name in the manifest; its inputs are `middle_states` and, if texts may be filled
+            up, `attention_mask`.
         encoder: The encoder it was trained on.
         memory_bytes: How much of its outputs to keep.
     """
@@ -259,6 +276,12 @@ class Branch:
         self._outputs = list(self.file.outputs)
         self._encoder = encoder
         self._session = open_session(str(pack.path(self.file)), self.file)
+        self._one_length = self.file.one_length
+        padding = self.file.padding
+        if padding is not None and (MASK not in self.file.inputs or padding.side != "right"):
+            found = f"found one on the {padding.side} for inputs {', '.join(self.file.inputs)}"
+            expected = f"expected it on the right, and an input {MASK}"
+            raise PackError(f"{self.file.path}: padding: {found}; {expected}")
         self.memory = Memory(memory_bytes)
 
     def encode(self, text: str) -> RowResult:
@@ -267,7 +290,7 @@ class Branch:
         Raises:
             RowFailed: If the text is longer than the encoder reads.
         """
-        return self.memory.get(text, lambda: self._compute(text))
+        return self.memory.get(text, lambda: self._compute([text])[0])
 
     def encode_all(self, texts: Sequence[str]) -> list[RowResult]:
         """Return the branch's outputs for several texts, in order.
@@ -282,14 +305,30 @@ class Branch:
         content = f"{self._encoder.file.computed_as()} {self.file.computed_as()}"
         return self._encoder.memories() | {self._name: Remembered(self.memory, content)}
 
-    def _compute(self, text: str) -> RowResult:
+    def _compute(self, texts: Sequence[str]) -> list[RowResult]:
+        if not self._one_length:
+            return [self._alone(text) for text in texts]
+        below = self._encoder.encode_all(texts)
+        states = [result.outputs[MIDDLE] for result in below]
+        found = run_filled_up(self._session, self._outputs, MIDDLE, states, self.file)
+        return [
+            RowResult(outputs, before.tokenize_ms, before.inference_ms + spent_ms)
+            for before, (outputs, spent_ms) in zip(below, found, strict=True)
+        ]
+
+    def _alone(self, text: str) -> RowResult:
         below = self._encoder.encode(text)
-        started = time.perf_counter()
-        values = self._session.run(self._outputs, {MIDDLE: below.outputs[MIDDLE][np.newaxis]})
-        spent = (time.perf_counter() - started) * 1e3
-        # Copies, as `ModelSession.run` makes them.
-        outputs = {name: value[0].copy() for name, value in zip(self._outputs, values, strict=True)}
-        return RowResult(outputs, below.tokenize_ms, below.inference_ms + spent)
+        middle = below.outputs[MIDDLE]
+        if MASK in self.file.inputs:
+            found = run_filled_up(self._session, self._outputs, MIDDLE, [middle], self.file)
+            ((outputs, spent_ms),) = found
+        else:
+            started = time.perf_counter()
+            values = self._session.run(self._outputs, {MIDDLE: middle[np.newaxis]})
+            spent_ms = (time.perf_counter() - started) * 1e3
+            # Copies, as `own_outputs` makes them.
+            outputs = {n: value[0].copy() for n, value in zip(self._outputs, values, strict=True)}
+        return RowResult(outputs, below.tokenize_ms, below.inference_ms + spent_ms)
 
 
 class BranchClassifier:
@@ -358,6 +397,24 @@ def nearest(
     return kept
 
 
+class _Chosen(NamedTuple):
+    """The texts that a grounding row reads.
+
+    Attributes:
+        read: The claim and its evidence, nearest first.
+        places: Of the evidence among the row's.
+        cosines: Of the evidence with the claim.
+        prepare_ms: What choosing took.
+        inference_ms: What the embeddings took.
+    """
+
+    read: list[str]
+    places: list[int]
+    cosines: Array
+    prepare_ms: float
+    inference_ms: float
+
+
 class HeadSession:
     """Runs `grounding` rows on token states of claim and evidence. Thread-safe.
 
@@ -386,6 +443,11 @@ class HeadSession:
         self._session = open_session(str(pack.path(self.file)), self.file)
         self._known = lru_cache(LEXICAL_TEXTS)(self._lexical)
 
+    @property
+    def row_lengths(self) -> int:
+        """Return how many tokens of a call each row is worth."""
+        return self.file.max_tokens // CLAIMS
+
     def warming(self, text: str) -> Row:
         """Return the row that only computes and keeps what evidence is read by."""
         return Row(self.role, text, outputs=STATES)
@@ -405,8 +467,28 @@ class HeadSession:
         Raises:
             RowFailed: If a text is longer than the encoder reads, or claim or evidence is blank.
         """
+        return self.run_many([row])[0]
+
+    def run_many(self, rows: Sequence[Row]) -> list[RowResult]:
+        """Return what `run` would of each row; texts that several of them read are computed once.
+
+        Raises:
+            RowFailed: If a text is longer than the encoder reads, or claim or evidence is blank.
+        """
+        chosen = [self._chosen(row) for row in rows]
+        read = dict.fromkeys(text for one in chosen for text in one.read)
+        states = dict(zip(read, self._states.encode_all(list(read)), strict=True))
+        results = []
+        for row, one in zip(rows, chosen, strict=True):
+            encoded = one.inference_ms + sum(states[text].inference_ms for text in one.read)
+            for text in one.read:  # what was computed for this row costs the next one nothing
+                states[text] = states[text]._replace(inference_ms=0.0)
+            results.append(self._result(row, one, [states[t].outputs for t in one.read], encoded))
+        return results
+
+    def _chosen(self, row: Row) -> _Chosen:
         if row.outputs == STATES:
-            return self._states.encode(row.text)._replace(outputs={})
+            return _Chosen([row.text], [], np.empty(0, dtype=np.float32), 0.0, 0.0)
         started = time.perf_counter()
         claim = self._encoder.summary(row.text)
         if not row.evidence or not self._encoder.length(claim.outputs):
@@ -418,20 +500,30 @@ class HeadSession:
         if not places:
             raise RowFailed("no evidence has a token")
         read = [row.text, *(row.evidence[place] for place in places)]
-        states = self._states.encode_all(read)
-        encoded = texts.inference_ms + sum(done.inference_ms for done in (claim, *states))
-        feeds = self._feeds(read, [done.outputs[self._output] for done in states], cosines[places])
+        encoded = texts.inference_ms + claim.inference_ms
+        prepare_ms = (time.perf_counter() - started) * 1e3 - encoded
+        return _Chosen(read, places, cosines[places], max(0.0, prepare_ms), encoded)
+
+    def _result(
+        self, row: Row, chosen: _Chosen, states: Sequence[RowOutput], encoded_ms: float
+    ) -> RowResult:
+        """Return the outputs a row asks for from the states of what it reads."""
+        if row.outputs == STATES:
+            return RowResult({}, 0.0, encoded_ms)
+        started = time.perf_counter()
+        values = [outputs[self._output] for outputs in states]
+        feeds = self._feeds(chosen.read, values, chosen.cosines)
         prepared = time.perf_counter()
         (probabilities,) = self._session.run(["probabilities"], feeds)
-        done_ms = (time.perf_counter() - prepared) * 1e3
+        done = time.perf_counter()
         outputs = {
             "probabilities": probabilities,
-            "places": np.array(places),
-            "cosines": cosines[places],
+            "places": np.array(chosen.places),
+            "cosines": chosen.cosines,
         }
-        prepare_ms = (prepared - started) * 1e3 - encoded
+        prepare_ms = chosen.prepare_ms + (prepared - started) * 1e3
         asked = {name: outputs[name] for name in row.outputs}
-        return RowResult(asked, max(0.0, prepare_ms), encoded + done_ms)
+        return RowResult(asked, prepare_ms, encoded_ms + (done - prepared) * 1e3)
 
     def memories(self) -> dict[str, Remembered]:
         """Return what is kept of the texts read."""

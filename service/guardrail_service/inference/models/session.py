@@ -132,6 +132,10 @@ class Tokenizer:
         ids: list[int] = self._read(text)[0].tolist()
         return ids
 
+    def length(self, text: str) -> int:
+        """Return how many tokens a row of one text has, special tokens included."""
+        return len(self._read(text)[0]) + self._max_row_tokens - self.max_tokens
+
     def token_id(self, token: str) -> int | None:
         """Return the id of one token of the vocabulary."""
         found: int | None = self._fast.token_to_id(token)
@@ -244,6 +248,8 @@ def _read(path: Path) -> FastTokenizer:
 
 
 Feeds = Mapping[str, npt.NDArray[np.int64]]
+MASK = "attention_mask"
+"""The input that is 1 for each token of a row, and 0 for what fills it up."""
 
 
 def shared(outputs: Sequence[RowOutput], tokenize_s: float, run_s: float) -> list[RowResult]:
@@ -259,18 +265,24 @@ def feeds(rows: Sequence[Encoded], file: ModelFile) -> Feeds:
         RowFailed: If a row has no token, or several rows are of different lengths and the
             manifest says that they are never run together.
     """
-    longest = max((len(row.ids) for row in rows), default=0)
     if not all(row.ids for row in rows) or not rows:
         raise RowFailed("a row has no token")
+    longest = filled(max(len(row.ids) for row in rows), file)
     if any(len(row.ids) != longest for row in rows) and file.padding is None:
         raise RowFailed("rows of several lengths need `padding` in the manifest")
-    made = {
-        "input_ids": _filled([row.ids for row in rows], longest, file, _pad_id(file)),
-        "attention_mask": _filled([[1] * len(row.ids) for row in rows], longest, file, 0),
-        "token_type_ids": _filled([row.types for row in rows], longest, file, 0),
-        "position_ids": _filled([range(len(row.ids)) for row in rows], longest, file, 0),
+    made: dict[str, tuple[Sequence[Sequence[int]], int]] = {
+        "input_ids": ([row.ids for row in rows], _pad_id(file)),
+        MASK: ([[1] * len(row.ids) for row in rows], 0),
+        "token_type_ids": ([row.types for row in rows], 0),
+        "position_ids": ([range(len(row.ids)) for row in rows], 0),
     }
-    return {name: made[name] for name in file.inputs}
+    return {name: _filled(made[name][0], longest, file, made[name][1]) for name in file.inputs}
+
+
+def filled(tokens: int, file: ModelFile) -> int:
+    """Return how many tokens a row of some length is filled up to, also when it runs alone."""
+    multiple = file.padding.multiple if file.padding else 1
+    return min(-(-tokens // multiple) * multiple, max(tokens, file.max_tokens))
 
 
 def _pad_id(file: ModelFile) -> int:
@@ -287,8 +299,6 @@ def _filled(
     return filled
 
 
-MASKS = 512
-"""Lengths whose attention mask is kept: every one of a model that reads 512 tokens, 1 MB."""
 METADATA_KEY = "rag-guardrail"
 """Under which an exported graph carries what its manifest entry must say, too."""
 
@@ -311,6 +321,11 @@ def session_options() -> ort.SessionOptions:
     return options
 
 
+NOT_FUSED = ("SkipLayerNormFusion", "BiasGeluFusion")
+"""Nodes that the optimiser must not put together: on a CPU what it makes of them is slower. With
+`SkipLayerNormalization` the embedded encoder takes a fifth longer (models/row_graph.py)."""
+
+
 def library_version() -> str:
     """Return the version of onnxruntime, whichever package brought it."""
     return str(ort.__version__)
@@ -323,7 +338,8 @@ def runtime_version(elsewhere: Mapping[Role, Provider] | None = None) -> str:
         elsewhere: The providers of the roles that do not run on the CPU.
     """
     told = "".join(f" {role}={name}" for role, name in (elsewhere or {}).items())
-    return f"onnxruntime {ort.__version__}{told}, extended optimisation, one thread"
+    options = "extended optimisation without layer norm fusion, one thread"
+    return f"onnxruntime {ort.__version__}{told}, {options}"
 
 
 class Session(Protocol):
@@ -352,66 +368,129 @@ class ModelSession:
         self.file: ModelFile = pack.model(role)
         self.tokenizer = Tokenizer(pack.path(self.file.tokenizer), self.file.max_tokens)
         self._session = open_session(str(pack.path(self.file)), self.file)
+        self._one_length = self.file.one_length
 
     def run(self, row: Row) -> RowResult:
         """Return the outputs a row asks for, without the batch axis.
 
-        One row per call: with dynamic INT8 the activation scale is taken over the whole call, so
-        batch-mates would move each other's scores.
-
         Raises:
             RowFailed: If the row is longer than the model reads.
         """
-        started = time.perf_counter()
-        ids = np.array([self.tokenizer.ids(row.text, row.second)], dtype=np.int64)
-        tokenized = time.perf_counter()
-        feeds = {"input_ids": ids, "attention_mask": _unmasked(ids.shape[1])}
-        values = self._session.run(list(row.outputs), feeds)
-        done = time.perf_counter()
-        # Copies: what is kept of a row must not keep the runtime's memory.
-        outputs = {name: value[0].copy() for name, value in zip(row.outputs, values, strict=True)}
-        return RowResult(outputs, (tokenized - started) * 1e3, (done - tokenized) * 1e3)
+        return self.run_many([row])[0]
 
     def run_many(self, rows: Sequence[Row]) -> list[RowResult]:
-        """Return the outputs of rows that ask for the same ones, from one call.
+        """Return the outputs of rows that ask for the same ones.
+
+        From one call; where rows of several lengths would move each other, from one a length.
 
         Raises:
             RowFailed: If a row is longer than the model reads, or the manifest has no padding.
         """
-        if len(rows) == 1:
-            return [self.run(rows[0])]
         started = time.perf_counter()
         encoded = [self.tokenizer.encoded(row.text, row.second) for row in rows]
-        tokenized = time.perf_counter()
+        tokenize_s = (time.perf_counter() - started) / len(rows)
         names = list(rows[0].outputs)
-        values = self._session.run(names, feeds(encoded, self.file))
-        done = time.perf_counter()
-        outputs = [
-            {
-                name: self._own(name, value[place], len(one.ids))
-                for name, value in zip(names, values, strict=True)
-            }
-            for place, one in enumerate(encoded)
-        ]
-        return shared(outputs, tokenized - started, done - tokenized)
+        found: dict[int, RowResult] = {}
+        all_places = list(range(len(rows)))
+        lengths = [len(one.ids) for one in encoded]
+        for _, places in calls(lengths, self.file) if self._one_length else [(0, all_places)]:
+            started = time.perf_counter()
+            together = [encoded[place] for place in places]
+            values = self._session.run(names, feeds(together, self.file))
+            run_s = time.perf_counter() - started
+            outputs = own_outputs(names, values, [len(one.ids) for one in together], self.file)
+            results = shared(outputs, tokenize_s * len(places), run_s)
+            found |= zip(places, results, strict=True)
+        return [found[place] for place in all_places]
 
-    def _own(self, name: str, values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-        """Return one row's part of an output without padding.
-
-        A copy: what is kept of one row must not keep the others' memory.
-        """
-        if isinstance(self.file.outputs[name][1], int):
-            return values.copy()
-        is_left = self.file.padding is not None and self.file.padding.side == "left"
-        return values[len(values) - count :].copy() if is_left else values[:count].copy()
+    def row_lengths(self, rows: Sequence[Row]) -> list[int]:
+        """Return how many tokens rows without second text have when they are filled up."""
+        return [filled(self.tokenizer.length(row.text), self.file) for row in rows]
 
 
-@lru_cache(MASKS)
-def _unmasked(tokens: int) -> npt.NDArray[np.int64]:
-    """Return the attention mask of one row without padding; nobody may write to it."""
-    mask = np.ones((1, tokens), dtype=np.int64)
-    mask.flags.writeable = False
-    return mask
+def calls(lengths: Sequence[int], file: ModelFile) -> list[tuple[int, list[int]]]:
+    """Return the tokens of each row and the places of the rows, by call, where those of one length
+    share calls.
+
+    No call has more tokens than the longest row that the model reads, so that what is urgent never
+    waits for longer than for one row.
+    """
+    by_length: dict[int, list[int]] = {}
+    for place, length in enumerate(lengths):
+        by_length.setdefault(filled(length, file), []).append(place)
+    return [
+        (length, places[start : start + most])
+        for length, places in by_length.items()
+        for most in (max(1, file.max_tokens // max(1, length)),)
+        for start in range(0, len(places), most)
+    ]
+
+
+def run_filled_up(
+    session: ort.InferenceSession,
+    names: Sequence[str],
+    reads: str,
+    states: Sequence[npt.NDArray[Any]],
+    file: ModelFile,
+) -> list[tuple[RowOutput, float]]:
+    """Return the outputs of a graph over states, and each row's share of the milliseconds.
+
+    Rows are filled up with ones: a token is divided by the largest of its values.
+
+    Args:
+        session: The graph.
+        names: Of its outputs.
+        reads: The name of its input that takes the states.
+        states: Of each row, shape (tokens, dim).
+        file: The model's entry in the manifest.
+    """
+    found: dict[int, tuple[RowOutput, float]] = {}
+    for longest, places in calls([len(one) for one in states], file):
+        started = time.perf_counter()
+        read = [states[place] for place in places]
+        values = np.ones((len(read), longest, read[0].shape[1]), dtype=np.float32)
+        mask = np.zeros((len(read), longest), dtype=np.int64)
+        for line, own in enumerate(read):
+            values[line, : len(own)] = own
+            mask[line, : len(own)] = 1
+        given = {reads: values, MASK: mask}
+        outputs = session.run(names, {name: given[name] for name in file.inputs})
+        share_ms = (time.perf_counter() - started) * 1e3 / len(read)
+        own_parts = own_outputs(names, outputs, [len(own) for own in read], file)
+        found |= zip(places, ((own, share_ms) for own in own_parts), strict=True)
+    return [found[place] for place in range(len(states))]
+
+
+def own_outputs(
+    names: Sequence[str],
+    values: Sequence[npt.NDArray[Any]],
+    lengths: Sequence[int],
+    file: ModelFile,
+) -> list[RowOutput]:
+    """Return each row's part of a call's outputs, without what filled it up.
+
+    Copies: what is kept of one row must keep neither the others' memory nor the runtime's.
+
+    Args:
+        names: Of the outputs.
+        values: The outputs, shape (rows, ...).
+        lengths: Tokens of each row.
+        file: The model's entry in the manifest.
+    """
+    is_left = file.padding is not None and file.padding.side == "left"
+    longest = filled(max(lengths), file)
+    shapes = {name: file.outputs[name] for name in names}
+    by_token = {n for n, shape in shapes.items() if len(shape) > 1 and isinstance(shape[1], str)}
+    outputs: list[RowOutput] = []
+    for line, count in enumerate(lengths):
+        row = {}
+        for name, value in zip(names, values, strict=True):
+            own = value[line]
+            if name in by_token and count < longest:
+                own = own[len(own) - count :] if is_left else own[:count]
+            row[name] = own.copy()
+        outputs.append(row)
+    return outputs
 
 
 def open_session(path: str, file: ModelFile) -> ort.InferenceSession:
@@ -423,7 +502,12 @@ def open_session(path: str, file: ModelFile) -> ort.InferenceSession:
     """
     providers = execution_providers(file.provider)
     try:
-        session = ort.InferenceSession(path, session_options(), providers=providers)
+        session = ort.InferenceSession(
+            path,
+            session_options(),
+            providers=providers,
+            disabled_optimizers=NOT_FUSED if file.provider == "cpu" else None,
+        )
     except Exception as error:
         raise PackError(f"{path}: {type(error).__name__}; expected an ONNX model") from error
     refuse_other(session.get_providers(), file.provider)

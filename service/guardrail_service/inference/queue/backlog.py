@@ -157,6 +157,14 @@ class ModelCall:
         """Return about how many tokens its rows have together."""
         return sum(job.cost.tokens for job in self.jobs)
 
+    def succeed(self, results: Sequence[RowResult]) -> bool:
+        """Give each job its result; return whether anything was computed for one."""
+        has_computed = False
+        for job, result in zip(self.jobs, results, strict=True):
+            job.succeed(result)
+            has_computed = has_computed or result.inference_ms > 0
+        return has_computed
+
     def left_ms(self, now: float) -> float:
         """Return how much longer the call takes, as estimated."""
         return max(0.0, self.cost_ms - (now - self.started) * 1e3)
@@ -263,6 +271,17 @@ class FairQueue(Generic[T]):
         self._entries = sum(map(len, self.lanes.values()))
 
 
+PADDING = 0.25
+"""At most this share of what a call computes is padding; rows that are longer or shorter wait for
+others of their length."""
+
+
+def may_share(batch: Batch, sizes: Sequence[int]) -> bool:
+    """Return whether rows of some lengths may be one call."""
+    padded = max(sizes) * len(sizes)
+    return padded <= batch.tokens and padded - sum(sizes) <= PADDING * padded
+
+
 STUCK_S = 2.0
 """A row that has run this long and twenty times its estimate is taken for stuck: the longest row
 of the embedded pack takes 0.1 s."""
@@ -289,6 +308,8 @@ class Backlog:
         self, shares: Shares | None = None, batches: Mapping[Role, Batch] | None = None
     ) -> None:
         self._batches = dict(batches or {})
+        self._alike: dict[Hashable, set[RowJob]] = {}
+        """The rows that wait, by what they have to have in common to share a call."""
         self.running: set[ModelCall] = set()
         shares = shares or Shares()
         self.under_way = UnderWay(shares)
@@ -350,7 +371,7 @@ class Backlog:
                 running = [run.jobs[0].place for run in self.running]
                 if self.under_way.keeps_back(job.owner, place, running, workers):
                     return None
-            self._queue.take(job, place.caller)
+            self._take(job, place.caller)
             if self._is_wanted(job, now):
                 job.run = ModelCall([job], now)
                 job.place = place
@@ -360,6 +381,28 @@ class Backlog:
                 return job.run
         return None
 
+    def _kind(self, job: RowJob) -> Hashable | None:
+        """Return what rows of one call have in common with this one; None if it runs alone."""
+        batch = self._batches.get(job.row.role)
+        if batch is None or job.is_single:
+            return None
+        alike = job.row.role, job.row.outputs, job.row.tenant
+        if job.cost.length is None:
+            return alike
+        # Of one request: another one's may have to stand still while this one's run.
+        return *alike, job.cost.length, job.owner
+
+    def _take(self, job: RowJob, caller: str) -> None:
+        self._queue.take(job, caller)
+        self._unlist(job)
+
+    def _unlist(self, job: RowJob) -> None:
+        kind = self._kind(job)
+        if (listed := self._alike.get(kind)) is not None:
+            listed.discard(job)
+            if not listed:
+                del self._alike[kind]
+
     def _fill(self, run: ModelCall, batch: Batch, workers: int) -> None:
         """Add waiting rows that may be in the same call, most urgent first, up to its budget.
 
@@ -367,17 +410,16 @@ class Backlog:
         end sooner than one of twice the size.
         """
         (first,) = run.jobs
-        if first.is_single:
-            return
-        alike = [job for job in self._queue if _is_alike(job, first)]
-        share = math.ceil((len(alike) + 1) / workers)
-        sizes = [first.cost.tokens]
+        alike = self._alike.get(self._kind(first), ())
+        waiting = len(alike if first.cost.length is None else self._queue)
+        share = math.ceil((waiting + 1) / workers)
+        sizes = [first.cost.length or first.cost.tokens]
         for job in heapq.nsmallest(_LOOKED_AT, alike):
             if len(run.jobs) == share:
                 break
-            size = job.cost.tokens
-            if batch.holds([*sizes, size]):
-                self._queue.take(job, job.place.caller)
+            size = job.cost.length or job.cost.tokens
+            if may_share(batch, [*sizes, size]):
+                self._take(job, job.place.caller)
                 if self._is_wanted(job, run.started):
                     sizes.append(size)
                     run.jobs.append(job)
@@ -460,6 +502,7 @@ class Backlog:
         self._queue.remove(gone)
         self._held -= gone
         for job in gone:
+            self._unlist(job)
             self._by_owner[job.owner] -= 1
             self._close(job)
 
@@ -481,6 +524,8 @@ class Backlog:
                 self._wait(job)
 
     def _wait(self, job: RowJob) -> None:
+        if (kind := self._kind(job)) is not None:
+            self._alike.setdefault(kind, set()).add(job)
         for place in (job.place, *job.shared.values()):
             self._queue.push(job, place, job.sequence, job.cost.ms)
 
@@ -490,13 +535,3 @@ def is_stuck(run: ModelCall | None, now: float) -> bool:
     if run is None:
         return False
     return now - run.started > max(STUCK_S, _STUCK_TIMES * run.cost_ms / 1e3)
-
-
-def _is_alike(job: RowJob, first: RowJob) -> bool:
-    """Return whether two rows may be in one call: the same model and the same outputs."""
-    return (
-        job.row.role == first.row.role
-        and job.row.outputs == first.row.outputs
-        and job.row.tenant == first.row.tenant
-        and not job.is_single
-    )

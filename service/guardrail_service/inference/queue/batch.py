@@ -1,4 +1,4 @@
-"""Chooses waiting rows to run together in one model call, where the model's file allows it."""
+"""The forms in which rows run together in one model call, where the model's file allows it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from guardrail_service.types import Row, RowResult
 
-PADDING = 0.25
-"""At most this share of what a call computes is padding; rows that are longer or shorter wait for
-others of their length."""
+RowLengths = Callable[[Sequence[Row]], list[int]] | int
+"""How many tokens each of some rows has, or that all have so many."""
+
+
+@runtime_checkable
+class OneLength(Protocol):
+    """A session whose rows share a call only with rows of their own length."""
+
+    @property
+    def row_lengths(self) -> RowLengths:
+        """Return how many tokens each row has in a call, what fills it up included."""
+        ...
 
 
 @runtime_checkable
@@ -26,14 +35,11 @@ class Batch(NamedTuple):
 
     Attributes:
         run: Runs several rows in one call.
-        tokens: Tokens that one call computes at most, padding included, as `cost.tokens` estimates
-            them. A longer row runs alone.
+        tokens: Tokens that one call computes at most, padding included. A longer row runs alone.
+        lengths: Tokens of each row, exactly, if only rows of one length share a call. None: as
+            `cost.tokens` estimates them.
     """
 
     run: Callable[[Sequence[Row]], list[RowResult]]
     tokens: int
-
-    def holds(self, sizes: Sequence[int]) -> bool:
-        """Return whether rows of some lengths may be one call."""
-        padded = max(sizes) * len(sizes)
-        return padded <= self.tokens and padded - sum(sizes) <= PADDING * padded
+    lengths: RowLengths | None = None

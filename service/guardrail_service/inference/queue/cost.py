@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from guardrail_service.inference.queue.batch import Batch
 from guardrail_service.types import Role, Row, RowResult
 
 EVIDENCE_TOKENS = 176
@@ -49,10 +50,17 @@ def tokens(row: Row) -> int:
 
 
 class RowCost(NamedTuple):
-    """About how many tokens a row has, and how many milliseconds it takes on one thread."""
+    """The cost of a row.
+
+    Attributes:
+        tokens: About how many tokens it has.
+        ms: About how many milliseconds it takes on one thread.
+        length: How many tokens it has in a call, if it shares calls with rows of its length only.
+    """
 
     tokens: int
     ms: float
+    length: int | None = None
 
 
 @dataclass(slots=True)
@@ -120,37 +128,64 @@ class CostModel:
             line = self._lines.get(kind)
             return self._first_ms if line is None else line.at(size)
 
-    def rows(self, rows: Sequence[Row], budgets: Mapping[Role, int] | None = None) -> list[RowCost]:
+    def rows(
+        self,
+        rows: Sequence[Row],
+        batches: Mapping[Role, Batch] | None = None,
+        known: Sequence[object | None] | None = None,
+    ) -> list[RowCost]:
         """Return what each row costs.
 
         Args:
             rows: What is submitted together.
-            budgets: By role, tokens that one call computes at most; other roles' rows run alone.
+            batches: By role, how several rows run in one call; the rows of other roles run alone.
                 Rows that run together share what a call costs by itself.
+            known: For each row something if it runs in no call.
         """
-        sizes = [tokens(row) for row in rows]
-        together: Counter[Role] = Counter()
-        for row, size in zip(rows, sizes, strict=True):
-            if budgets and row.role in budgets:
-                together[row.role] += size
-        per_token = {
-            role: self._per_token(role, total, (budgets or {})[role])
-            for role, total in together.items()
-        }
-        return [
-            RowCost(
-                size,
-                size * per_token[row.role]
-                if row.role in per_token
-                else self.estimate(row.role, size),
-            )
+        sizes = list(map(tokens, rows))
+        costs = [
+            RowCost(size, self.estimate(row.role, size))
             for row, size in zip(rows, sizes, strict=True)
         ]
+        for role, batch in (batches or {}).items():
+            own = [
+                place
+                for place, row in enumerate(rows)
+                if row.role == role and (known is None or known[place] is None)
+            ]
+            if not own:
+                continue
+            lengths = _lengths(batch, [rows[place] for place in own])
+            total = sum(costs[place].tokens for place in own)
+            calls = _calls(batch.tokens, lengths, total, len(own))
+            per_token = self.estimate(role, total / calls) * calls / total
+            for number, place in enumerate(own):
+                size = costs[place].tokens
+                length = lengths[number] if lengths else None
+                costs[place] = RowCost(size, size * per_token, length)
+        return costs
 
-    def _per_token(self, role: Role, total: int, budget: int) -> float:
-        """Return the milliseconds per token of rows with so many tokens together."""
-        calls = math.ceil(total / budget)
-        return self.estimate(role, total / calls) * calls / total
+
+def _lengths(batch: Batch, rows: Sequence[Row]) -> list[int] | None:
+    if batch.lengths is None or isinstance(batch.lengths, int):
+        return None if batch.lengths is None else [batch.lengths] * len(rows)
+    return batch.lengths(rows)
+
+
+def _calls(budget: int, lengths: Sequence[int] | None, total: int, rows: int) -> int:
+    """Return how many calls rows are.
+
+    Args:
+        budget: Tokens of one call, at most.
+        lengths: Of each row, if only rows of one length share a call.
+        total: Tokens of all rows together.
+        rows: How many there are.
+    """
+    if lengths is None:
+        return min(rows, math.ceil(total / budget))
+    return sum(
+        math.ceil(count / max(1, budget // length)) for length, count in Counter(lengths).items()
+    )
 
 
 PATIENCE_S = 1.0

@@ -178,7 +178,6 @@ class Scheduler:
     ) -> None:
         self._runners = dict(runners)
         self._batches = dict(batches or {})
-        self._budgets = {role: batch.tokens for role, batch in self._batches.items()}
         self._peeks = dict(peeks or {})
         self._after = dict(after or {})
         self._max_queued_rows = max_queued_rows
@@ -228,7 +227,7 @@ class Scheduler:
         known = self._known(rows)
         owner = object() if owner is None else owner
         request = Urgency(deadline, owner, patience_s, CALLER.get())
-        costs = self.costs.rows(rows, self._budgets)
+        costs = self.costs.rows(rows, self._batches, known)
         with self._changed:
             self._expected.pop(request.owner, None)
             return self._enter(rows, known, costs, request, not_before)
@@ -481,10 +480,7 @@ class Scheduler:
             return failed
 
     def _succeed(self, run: ModelCall, results: Sequence[RowResult], now: float) -> None:
-        has_computed = False
-        for job, result in zip(run.jobs, results, strict=True):
-            job.succeed(result)
-            has_computed = has_computed or result.inference_ms > 0
+        has_computed = run.succeed(results)
         role, size = run.jobs[0].row.role, run.tokens
         self._backlog.finish(run)
         if has_computed:

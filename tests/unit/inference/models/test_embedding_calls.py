@@ -32,15 +32,9 @@ class Counting(ModelSession):
         super().__init__(load_pack(folder), "embedding")
         self.calls: list[list[str]] = []
 
-    def run(self, row: Row) -> RowResult:
-        """Run a row by itself."""
-        self.calls.append([row.text])
-        return super().run(row)
-
     def run_many(self, rows: Sequence[Row]) -> list[RowResult]:
-        """Run rows together; one row is noted by `run`."""
-        if len(rows) > 1:
-            self.calls.append([row.text for row in rows])
+        """Run rows together, or one."""
+        self.calls.append([row.text for row in rows])
         return super().run_many(rows)
 
 

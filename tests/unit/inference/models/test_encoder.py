@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from guardrail_service.types import Row, RowResult
 class Counting:
     """A session that counts its runs."""
 
-    role, file, tokenizer = "embedding", None, None
+    role, file, tokenizer = "embedding", SimpleNamespace(one_length=False), None
 
     def __init__(self) -> None:
         self.runs: list[tuple[str, tuple[str, ...]]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from guardrail_service.inference.models.session import ModelSession
 from guardrail_service.inference.pack import load_pack
 from guardrail_service.inference.session_kinds import open_sessions
 from guardrail_service.types import Row
-from tests import tiny_pack
+from tests import tiny_pack, tiny_reference
 
 LABELS = ["toxicity", "insult"]
 
@@ -110,3 +111,19 @@ def test_the_encoder_keeps_what_a_branch_and_what_another_reader_need(pack: Path
     assert isinstance(both, SharedEncoder)
     kept = {"sentence_embedding", "middle_states", "token_embeddings"}
     assert set(both.encode("the pool").outputs) == kept
+
+
+@pytest.mark.parametrize(
+    ("padding", "said"),
+    [
+        ({"side": "right", "id": 0}, "found one on the right for inputs middle_states; expected"),
+        ({"side": "left", "id": 0, "multiple": 4}, "found one on the left"),
+    ],
+)
+def test_a_branch_is_filled_up_on_the_right_and_told_where(
+    padding: dict[str, Any], said: str, pack: Path
+) -> None:
+    """Without a mask it would read what fills a text up."""
+    tiny_reference.change(pack, lambda m: m["models"]["branch"].update(padding=padding))
+    with pytest.raises(PackError, match=said):
+        open_sessions(load_pack(pack))

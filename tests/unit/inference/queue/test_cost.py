@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrail_service.inference.queue.batch import Batch
 from guardrail_service.inference.queue.cost import CostModel, tokens
 from guardrail_service.types import Row, RowResult
 
@@ -107,7 +109,30 @@ def test_rows_that_run_together_share_what_a_call_costs_by_itself() -> None:
     rows = [Row("nli", f"{n}" * 60) for n in range(4)]
     assert tokens(rows[0]) == 17
     for budget, calls in ((1000, 1), (34, 2), (1, 4)):
-        found = model.rows(rows, {"nli": max(budget, 17)})
+        found = model.rows(rows, {"nli": Batch(lambda _: [], max(budget, 17))})
         assert sum(cost.ms for cost in found) == pytest.approx(2 * calls + 68 / 4, rel=0.05)
     alone = [cost.ms for cost in model.rows(rows)]
     assert alone == pytest.approx([2 + 17 / 4] * 4, rel=0.05)
+
+
+def test_no_more_calls_are_counted_than_there_are_rows_or_lengths() -> None:
+    """2 ms a call: rows that each pass the budget are a call each, whatever the budget is."""
+    model = CostModel()
+    for _ in range(200):
+        for size in (8, 16, 34, 64):
+            model.learn("nli", size, 2 + size / 4)
+    rows = [Row("nli", f"{n}" * 60) for n in range(4)]
+
+    def lengths(asked: Sequence[Row]) -> list[int]:
+        return [20 if "0" in row.text else 12 for row in asked]
+
+    found = model.rows(rows, {"nli": Batch(lambda _: [], 1)})
+    assert sum(cost.ms for cost in found) == pytest.approx(2 * 4 + 68 / 4, rel=0.05)
+    assert [cost.length for cost in found] == [None] * 4
+    for budget, calls in ((1000, 2), (40, 2), (24, 3), (1, 4)):
+        batch = Batch(lambda _: [], budget, lengths)
+        found = model.rows(rows, {"nli": batch})
+        assert sum(cost.ms for cost in found) == pytest.approx(2 * calls + 68 / 4, rel=0.07)
+        assert [cost.length for cost in found] == [20, 12, 12, 12]
+    known = model.rows(rows, {"nli": batch}, [None, "known", "known", None])
+    assert [cost.length for cost in known] == [20, None, None, 12]

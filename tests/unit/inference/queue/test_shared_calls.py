@@ -246,7 +246,7 @@ def test_costs_are_learned_from_the_call() -> None:
         model.open.set()
         assert not wait(ticket.futures, 20).not_done
         assert len(model.calls) == 2
-        found = scheduler.costs.rows(rows, {"nli": 1000})
+        found = scheduler.costs.rows(rows, {"nli": Batch(lambda _: [], 1000)})
     assert sum(cost.ms for cost in found) == pytest.approx(1000.0)
 
 

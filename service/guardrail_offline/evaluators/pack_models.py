@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -18,12 +19,13 @@ from guardrail_offline.hosts.text_vectors import TextVectors
 from guardrail_offline.judge.results import Asks
 from guardrail_service.detectors.groundedness import vectors
 from guardrail_service.detectors.hallucination.detector import OUTPUTS
-from guardrail_service.errors import PackError
+from guardrail_service.errors import PackError, RowFailed
 from guardrail_service.inference.models.encoder import TOKENS, VECTOR
+from guardrail_service.inference.queue.batch import Batches
 from guardrail_service.text.cached import cached_property
 from guardrail_service.text.sample import SegmentedSample, Windower
 from guardrail_service.text.segmentation.sentences import Sentence, split_sentences
-from guardrail_service.types import Role, Row, RowOutput, Sample
+from guardrail_service.types import Role, Row, RowOutput, RowResult, Sample
 
 T = TypeVar("T")
 Array = npt.NDArray[np.float64]
@@ -108,6 +110,15 @@ class PackModels:
         listed = {role: session.file.languages for role, session in self._sessions.items()}
         return {role: frozenset(codes) for role, codes in listed.items() if codes is not None}
 
+    @cached_property
+    def _sharing(self) -> dict[Role, Callable[[Sequence[Row]], list[RowResult]]]:
+        """Return what runs several rows, for the roles whose rows keep their bits then."""
+        return {
+            role: session.run_many
+            for role, session in self._sessions.items()
+            if isinstance(session, Batches) and session.file.one_length
+        }
+
     @property
     def judges_support(self) -> bool:
         """Return whether the pack can say if a text supports a claim."""
@@ -151,8 +162,29 @@ class PackModels:
         return known
 
     def run(self, rows: Iterable[Row]) -> list[RowOutput]:
-        """Return each row's outputs; equal rows run once while they are remembered."""
-        return [self._run(row) for row in rows]
+        """Return each row's outputs; equal rows run once while they are remembered.
+
+        Rows that keep their bits beside others share calls.
+        """
+        asked = list(rows)
+        together: dict[tuple[Role, tuple[str, ...]], dict[Row, None]] = {}
+        for row in asked:
+            if row.role in self._sharing and row not in self._memory:
+                together.setdefault((row.role, row.outputs), {})[row] = None
+        found: dict[Row, RowOutput] = {}
+        for alike in together.values():
+            found |= self._run_many(list(alike))
+        return [found[row] if row in found else self._run(row) for row in asked]
+
+    def _run_many(self, rows: Sequence[Row]) -> dict[Row, RowOutput]:
+        """Return what rows give, or nothing if one fails: then each runs by itself."""
+        found: dict[Row, RowOutput] = {}
+        with suppress(RowFailed):
+            results = self._sharing[rows[0].role](rows)
+            found = {row: done.outputs for row, done in zip(rows, results, strict=True)}
+        for row, outputs in found.items():
+            self._remember(row, outputs)
+        return found
 
     def embed(self, texts: Sequence[str]) -> Array:
         """Return unit-length sentence embeddings, shape (n, dim), read-only.
@@ -253,10 +285,13 @@ class PackModels:
             self._memory.move_to_end(row)
             return known
         outputs: RowOutput = self._sessions[row.role].run(row).outputs
+        self._remember(row, outputs)
+        return outputs
+
+    def _remember(self, row: Row, outputs: RowOutput) -> None:
         self._memory[row] = outputs
         if len(self._memory) > MEMORY_ROWS:
             self._memory.popitem(last=False)
-        return outputs
 
 
 class ModelsWithVectors(PackModels):

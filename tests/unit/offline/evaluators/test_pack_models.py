@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from guardrail_service.errors import NotScorable, PackError
+from guardrail_service.errors import NotScorable, PackError, RowFailed
 from guardrail_service.types import Row
 from tests.unit.offline.stand_ins import Session, models
 
@@ -82,3 +85,33 @@ def test_outputs_come_in_the_order_of_the_rows() -> None:
     outputs = found.run(rows)
     assert outputs[0] is outputs[2]
     assert outputs[1] is not outputs[0]
+
+
+class Sharing(Session):
+    """A session whose rows of one length share calls; a text of five words is too long."""
+
+    def __init__(self) -> None:
+        super().__init__("embedding")
+        self.file = SimpleNamespace(**vars(self.file), one_length=True, may_batch=True)
+        self.calls: list[list[str]] = []
+
+    def run_many(self, rows: list[Row]) -> list[Any]:
+        """Run rows together, or fail together."""
+        self.calls.append([row.text for row in rows])
+        if any(len(row.text.split()) > 4 for row in rows):
+            raise RowFailed("a row is too long")
+        return [self.run(row) for row in rows]
+
+
+def test_rows_that_keep_their_bits_share_a_call_and_one_that_fails_fails_alone() -> None:
+    """What is remembered is in no call; the others run one by one where a call fails."""
+    session = Sharing()
+    found = models(embedding=session)
+    found.embed(["one two"])
+    together = found.embed(["one two", "three", "four five", "three"])
+    assert session.calls == [["one two"], ["three", "four five"]]
+    assert len(session.ran) == 3
+    assert np.array_equal(together[1], together[3])
+    assert len(found.embed(["six", "one two three four five"])) == 2
+    assert session.calls[-1] == ["six", "one two three four five"]
+    assert len(session.ran) == 5

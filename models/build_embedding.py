@@ -44,7 +44,7 @@ from measure_embedding import (
     read_rows,
     score,
 )
-from row_graph import TOGETHER, lay_out
+from row_graph import TOGETHER, described, lay_out
 
 HERE = Path(__file__).resolve().parent
 TEXTS = HERE / "guardrail_models" / "embedding_texts.jsonl"
@@ -128,21 +128,14 @@ def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def describe(path: Path, root: Path) -> dict[str, str | int]:
-    """Return the manifest's path, hash and size of a file."""
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    return {"path": path.relative_to(root).as_posix(), "sha256": digest, "bytes": len(content)}
-
-
 def manifest_entry(pack: Path, weights: Path) -> dict[str, Any]:
     """Return what the manifest says about the embedding file."""
     folder = pack / "embedding"
     digest = hashlib.sha256(weights.read_bytes()).hexdigest()
     return {
-        **describe(folder / "model.onnx", pack),
-        "tokenizer": describe(folder / "tokenizer.json", pack),
-        "golden": describe(folder / "golden.json", pack),
+        **described(folder / "model.onnx", pack),
+        "tokenizer": described(folder / "tokenizer.json", pack),
+        "golden": described(folder / "golden.json", pack),
         "card": "embedding/MODEL_CARD.md",
         "kind": "encoder",
         "architecture": "bert",

@@ -14,12 +14,12 @@ from guardrail_service.inference.queue.cost import CostModel, tokens
 from guardrail_service.types import Row, RowResult
 
 
-def taught(*seen: tuple[float, float], times: int = 200) -> CostModel:
+def taught(*seen: tuple[float, float], times: int = 200, kind: str = "work") -> CostModel:
     """Return a model that saw some sizes with their milliseconds many times."""
     model = CostModel()
     for _ in range(times):
         for size, spent in seen:
-            model.learn("work", size, spent)
+            model.learn(kind, size, spent)
     return model
 
 
@@ -100,13 +100,15 @@ def test_golden_rows_teach_before_the_first_request() -> None:
     assert [cost.ms for cost in model.rows([Row("embedding", "text")])] == [4.0]
 
 
+CALLS = [(size, 2 + size / 4) for size in (8, 16, 34, 64)]
+"""2 ms a call and 0.25 ms a token."""
+ROWS = [Row("nli", f"{n}" * 60) for n in range(4)]
+"""Of 17 tokens each."""
+
+
 def test_rows_that_run_together_share_what_a_call_costs_by_itself() -> None:
     """2 ms a call and 0.25 ms a token: four rows of 17 tokens are one call, or two, or four."""
-    model = CostModel()
-    for _ in range(200):
-        for size in (8, 16, 34, 64):
-            model.learn("nli", size, 2 + size / 4)
-    rows = [Row("nli", f"{n}" * 60) for n in range(4)]
+    model, rows = taught(*CALLS, kind="nli"), ROWS
     assert tokens(rows[0]) == 17
     for budget, calls in ((1000, 1), (34, 2), (1, 4)):
         found = model.rows(rows, {"nli": Batch(lambda _: [], max(budget, 17))})
@@ -117,11 +119,7 @@ def test_rows_that_run_together_share_what_a_call_costs_by_itself() -> None:
 
 def test_no_more_calls_are_counted_than_there_are_rows_or_lengths() -> None:
     """2 ms a call: rows that each pass the budget are a call each, whatever the budget is."""
-    model = CostModel()
-    for _ in range(200):
-        for size in (8, 16, 34, 64):
-            model.learn("nli", size, 2 + size / 4)
-    rows = [Row("nli", f"{n}" * 60) for n in range(4)]
+    model, rows = taught(*CALLS, kind="nli"), ROWS
 
     def lengths(asked: Sequence[Row]) -> list[int]:
         return [20 if "0" in row.text else 12 for row in asked]

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse
 from guardrail_service import __version__
 from guardrail_service.errors import MalformedInput, ServiceError
 from guardrail_service.server import api_page
+from guardrail_service.server.collecting import collect_when_idle
 from guardrail_service.server.envelope import Envelope
 from guardrail_service.server.error_replies import ErrorShape, error_response, shaped
 from guardrail_service.server.keys import Keys
@@ -106,10 +107,12 @@ def _lifespan(
         if place is not None:
             place.say_metrics(lambda: generate_latest(service.telemetry.registry))
         lag = asyncio.ensure_future(service.telemetry.lag.measure())
+        collecting = asyncio.ensure_future(collect_when_idle(lambda: service.is_idle))
         service.telemetry.registry.register(runtime.reloads)
         with _reload_on_hangup(runtime), _reload_on_change(runtime):
             yield
         lag.cancel()
+        collecting.cancel()
         await run_in_threadpool(service.close)
         if limiter is not None:
             limiter.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import ipaddress
 import json
 import logging
@@ -24,6 +23,7 @@ from guardrail_service.errors import ConfigurationError
 from guardrail_service.posix import CAN_FORK, raise_open_files
 from guardrail_service.server.acceptor import Acceptor
 from guardrail_service.server.app import create_app, recorder
+from guardrail_service.server.collecting import seldom_collecting
 from guardrail_service.server.connections import Places, protocol_of
 from guardrail_service.server.keys import Keys
 from guardrail_service.server.log_lines import json_logging
@@ -388,28 +388,3 @@ def _is_left_over(path: str) -> bool:
         except ConnectionRefusedError:
             return True
     return False
-
-
-YOUNG_OBJECTS = 2_000
-OLDER, OLDEST = 10, 100
-"""New objects after which the collector looks for cycles among them, after how many such looks it
-looks at what was left, and after how many of those at everything. Python 3.11 says 700, 10 and 10,
-which is too often here: a check leaves nothing in a cycle unless one of its rows fails."""
-
-
-@contextmanager
-def seldom_collecting() -> Iterator[None]:
-    """Let the garbage collector pass over all that is loaded by now, and come less often.
-
-    It stops every thread, the event loop too: 40 ms for a full collection, which finds nothing
-    because what is loaded stays.
-    """
-    before = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(max(YOUNG_OBJECTS, before[0]), OLDER, OLDEST)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import count
@@ -58,6 +60,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 STARTED = 256
 """Threads that run before the first request; of more, the others start when they are needed."""
+CHECKS_BEHIND, ROWS_BEHIND = 2, 5
+"""Steps of priority by which the threads of checks, and those that run models, stand behind the
+event loop. A model run holds a core without the interpreter, which a check on that core would wait
+for, and the loop with it."""
 HELD_PER_FREE = 3
 """Places that one caller may hold for each that is free, while others hold some: one beside little
 else has three quarters of all, two that want everything three sevenths each."""
@@ -101,6 +107,8 @@ class Service:
         self._limits = runtime.settings.limits
         self._running = 0
         self._of: Counter[Caller] = Counter()
+        for thread in runtime.scheduler.threads:
+            _stand_behind(ROWS_BEHIND, thread.native_id)
         self._threads = _started(self._limits.concurrent_requests)
         self._feedback_threads = ThreadPoolExecutor(FEEDBACK_THREADS, "feedback")
         self._words = threading.BoundedSemaphore(MOST_FEEDBACK)
@@ -215,6 +223,11 @@ class Service:
         saying = self._feedback_threads.submit(say)
         saying.add_done_callback(lambda _: self._words.release())  # also when its caller has left
         return await asyncio.wrap_future(saying)
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no answer is being judged; streams are judged part by part."""
+        return not self._running
 
     def close(self) -> None:
         """Drain, then stop the threads."""
@@ -396,7 +409,7 @@ def _started(count: int) -> ThreadPoolExecutor:
     Raises:
         ConfigurationError: If the system has no thread left.
     """
-    pool = ThreadPoolExecutor(count, "check")
+    pool = ThreadPoolExecutor(count, "check", _stand_behind, (CHECKS_BEHIND,))
     together = threading.Barrier(min(count, STARTED))
     try:
         wait([pool.submit(together.wait) for _ in range(together.parties)])
@@ -408,6 +421,15 @@ def _started(count: int) -> ThreadPoolExecutor:
             "GUARDRAIL_MAX_CONCURRENT_REQUESTS", found, "fewer, or a higher limit of threads"
         ) from error
     return pool
+
+
+def _stand_behind(steps: int, thread: int | None = None) -> None:
+    """Lower the priority of a thread (None: the one that asks), where threads have their own."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id() if thread is None else thread
+        with suppress(OSError):  # it has ended, or a sandbox forbids it: then all are equal
+            was = os.getpriority(os.PRIO_PROCESS, thread)
+            os.setpriority(os.PRIO_PROCESS, thread, was + steps)
 
 
 async def _set_when(gone: Gone, event: asyncio.Event) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 
 import pytest
@@ -42,3 +44,21 @@ def test_a_machine_without_threads_ends_the_start(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ConfigurationError, match=r"^GUARDRAIL_MAX_CONCURRENT_REQUESTS: found 4, "):
         module._started(4)
     assert running() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_checks_stand_behind_the_event_loop_and_model_runs_behind_them() -> None:
+    """The thread that asks keeps its priority."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    pool = module._started(2)
+    try:
+        found = {pool.submit(os.getpriority, os.PRIO_PROCESS, 0).result() for _ in range(8)}
+    finally:
+        pool.shutdown()
+    assert found == {own + module.CHECKS_BEHIND}
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own
+    assert module.ROWS_BEHIND > module.CHECKS_BEHIND > 0
+    gone = threading.Thread(target=int)
+    gone.start()
+    gone.join()
+    module._stand_behind(1, gone.native_id)  # nobody has it any more

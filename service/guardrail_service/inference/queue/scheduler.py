@@ -161,6 +161,7 @@ class Scheduler:
 
     Attributes:
         shares: What callers have had; who computes for them counts that as well.
+        threads: What runs the models.
         draining: Whether the service ends: no new sample is taken, and those that were taken may
             still submit rows.
     """
@@ -192,12 +193,12 @@ class Scheduler:
         self.draining = False
         self._closing = False
         self._stopped = False
-        self._threads = [
+        self.threads = [
             threading.Thread(target=self._work, name=f"rows-{n}", daemon=True)
             for n in range(workers)
         ]
         self._alive = workers
-        for thread in self._threads:
+        for thread in self.threads:
             thread.start()
 
     def submit(
@@ -288,7 +289,7 @@ class Scheduler:
 
     def healthy(self) -> bool:
         """Return whether every worker is alive."""
-        return all(thread.is_alive() for thread in self._threads)
+        return all(thread.is_alive() for thread in self.threads)
 
     def not_ready(self) -> str | None:
         """Return why no further sample can be judged right now, or None if it can."""
@@ -309,7 +310,7 @@ class Scheduler:
             self._stopped = True
             self._backlog.drop([w.future for job in self._backlog.clear() for w in job.waiters])
             self._changed.notify_all()
-        for thread in self._threads:
+        for thread in self.threads:
             thread.join(timeout=max(0.0, end - time.monotonic()))
 
     def _known(self, rows: Sequence[Row]) -> list[RowResult | None]:
@@ -335,7 +336,7 @@ class Scheduler:
         """Queue what is not known yet. The lock is held."""
         if self._closing:
             raise NotReady("the service is shutting down")
-        if self._threads and not self._alive:
+        if self.threads and not self._alive:
             raise NotReady("every model worker has stopped")
         now = self._clock()
         new = [
@@ -380,7 +381,7 @@ class Scheduler:
         if request.deadline is None:
             return
         left_ms = (request.deadline - now) * 1e3
-        if max(longest_ms, cost_ms / max(1, len(self._threads))) > left_ms:
+        if max(longest_ms, cost_ms / max(1, len(self.threads))) > left_ms:
             return  # not in time on an idle service either: it gets what is known by then
         works = self._backlog.waiting()
         works += [(e.place, e.cost_ms) for o, e in self._expected.items() if o is not request.owner]

@@ -44,6 +44,8 @@ def in_foreign_unit(source: PassageFacts, fact: Fact) -> Held | None:
 
 def in_other_unit(claim: ReadSentence, source: PassageFacts, fact: Fact) -> Held | None:
     """Return where passages have a number in another unit alone, among the claim's words."""
+    if fact.kind == "money":
+        return _in_other_currency(claim, source, fact)
     if fact.kind != "measure" or fact.raw <= 1 or fact.unit in ("degree", "temperature"):
         return None
     equal = [
@@ -55,6 +57,25 @@ def in_other_unit(claim: ReadSentence, source: PassageFacts, fact: Fact) -> Held
     return next(
         (held for held in others if len(claim.content & (held.read.content | held.near)) > 1), None
     )
+
+
+def _in_other_currency(claim: ReadSentence, source: PassageFacts, fact: Fact) -> Held | None:
+    """Return where every passage that has an amount has it in another currency."""
+    equal = [
+        held
+        for held in in_time(source.comparable(fact))
+        if held.fact.kind == "money" and held.fact.values[0] == fact.values[0]
+    ]
+    if not equal or any(_may_be_one(held.fact.unit, fact.unit) for held in equal):
+        return None
+    return next(
+        (held for held in equal if len(claim.content & (held.read.content | held.near)) > 1), None
+    )
+
+
+def _may_be_one(one: str, other: str) -> bool:
+    """Return whether two signs may mean one currency: dollars are of many countries."""
+    return one == other or (one.endswith("D") and other.endswith("D")) or "kr" in one + other
 
 
 def _per_another_time(source: PassageFacts, fact: Fact) -> Held | None:
@@ -84,6 +105,22 @@ def _is_length(claim: ReadSentence, fact: Fact) -> bool:
     return all(one.kind not in ("money", "percentage", "measure") for one in claim.facts)
 
 
+def _is_whole(claim: ReadSentence, fact: Fact) -> bool:
+    """Return whether a number is known to everybody: "the five weekdays", "all twelve months"."""
+    if fact.raw not in _WHOLES or not fact.token:
+        return False
+    named = claim.text[fact.start : fact.end].lower() + "".join(fact.nouns)
+    return claim.tokens[fact.token - 1].low in ("the", "all") and any(
+        name in named for name in _WHOLES[fact.raw]
+    )
+
+
+_WHOLES = {
+    5.0: ("weekday", "working day"), 7.0: ("day",), 12.0: ("month",), 24.0: ("hour",),
+    52.0: ("week",), 60.0: ("minute", "second"), 4.0: ("quarter", "season"),
+}  # fmt: skip
+
+
 def _is_keyed(claim: ReadSentence, fact: Fact, source: PassageFacts) -> bool:
     """Return whether a number is the value of a key that passages have: `retention_days: 30`."""
     at = fact.token
@@ -97,6 +134,12 @@ def _is_keyed(claim: ReadSentence, fact: Fact, source: PassageFacts) -> bool:
     ]
     is_identifier = "_" in claim.text[line : fact.start] or '"' in claim.text[line : fact.start]
     return is_identifier and bool(key) and all(map(source.is_known, filter(None, key)))
+
+
+def _is_scaled_from_question(fact: Fact, source: PassageFacts) -> bool:
+    """Return whether a number is one of the question's in smaller units: 100 euros are 10000."""
+    asked = source.question.facts if source.question is not None else ()
+    return any(one.raw * scale == fact.raw for one in asked for scale in (10, 100, 1000, 60, 3600))
 
 
 def _is_cell(claim: ReadSentence, fact: Fact) -> bool:
@@ -144,6 +187,7 @@ def absence(
     if (
         is_rate(claim, fact)
         or (fact.is_word and not _is_length(claim, fact))
+        or _is_whole(claim, fact)
         or fact.kind in ("ordinal", "weekday")
         or (fact.raw in (0.0, 1.0, 100.0) and fact.kind != "time")
     ):
@@ -162,7 +206,9 @@ def absence(
         is_name = before is not None and before.kind == "w" and before.text[0].isupper()
         if not fact.nouns and fact.step == _CENTS and fact.raw >= 10 and calculation.computes:
             return LIKELY  # "altogether 563.00"
-        if not fact.is_word and (_is_keyed(claim, fact, source) or _is_cell(claim, fact)):
+        if not fact.is_word and _is_keyed(claim, fact, source):
+            return UNSURE if _is_scaled_from_question(fact, source) else LIKELY
+        if not fact.is_word and _is_cell(claim, fact):
             return LIKELY
         is_vague = fact.bound in ("over", "under", "least", "most")
         if is_name or is_vague or fact.raw < 10 or not fact.nouns:

@@ -375,6 +375,8 @@ def _close(
     if claim.bound in ("over", "under"):
         if held.bound in ("over", "under", "least", "most") and held.bound != claim.bound:
             return ours < theirs if claim.bound == "over" else theirs < ours
+        if held.bound == claim.bound and max(ratio, 1 / ratio) > _NEAR_BOUND:
+            return False  # "below 2,500" for "below 1,500"
         return _in_bound(ours, theirs, claim, held)
     difference = abs(ours - theirs)
     loose = claim.bound in words.LOOSE or held.bound in words.LOOSE
@@ -388,6 +390,9 @@ def _close(
     if loose and abs(ratio - 1) <= 0.06:
         return True
     return bool(slack) and abs(ratio - 1) <= slack and not bare
+
+
+_NEAR_BOUND = 1.25
 
 
 def _in_bound(ours: float, theirs: float, claim: Fact, held: Fact) -> bool:
@@ -435,6 +440,8 @@ def is_rate(claim: ReadSentence, fact: Fact) -> bool:
 def is_other_unit(claim: Fact, held: Fact) -> bool:
     """Return whether two amounts differ in nothing but their unit or currency."""
     scale = _rate_scale(claim, held)
+    if claim.kind == "measure" and (claim.per is None) != (held.per is None):
+        return False  # 5 MB a second and 5 TB
     return (
         claim.raw == held.raw
         and claim.unit != ""
@@ -521,6 +528,14 @@ def dated_words(read: ReadSentence, fact: Fact, before: ReadSentence | None = No
         if other.date is not None and read.clauses[other.token] == clause
     }
     return around(read, fact, before) | dates
+
+
+def clause_words(read: ReadSentence, fact: Fact) -> set[str]:
+    """Return the stems of a fact's clause, however far from it."""
+    clause = read.clauses[fact.token]
+    return {
+        stem for stem, own in zip(read.stems, read.clauses, strict=True) if stem and own == clause
+    }
 
 
 def labels(read: ReadSentence, near: set[str]) -> set[str]:
@@ -630,7 +645,7 @@ def in_slot(
     if fact.is_range or fact.bound in words.LOOSE or fact.kind in ("date", "percentage"):
         return None
     ours = _neighbours(claim, fact)
-    if ours is None:
+    if ours is None or is_operand(claim, fact):
         return None
     every = alone(claim, fact)
     for held in in_time(source.comparable(fact)):
@@ -645,6 +660,13 @@ def in_slot(
     return None
 
 
+def is_operand(claim: ReadSentence, fact: Fact) -> bool:
+    """Return whether a number stands in a calculation: "240 + 45 = 285"."""
+    beside = (*claim.tokens[max(0, fact.token - 2) : fact.token], *claim.tokens[fact.last :][:1])
+    return any(token.text in _CALCULATES for token in beside)
+
+
+_CALCULATES = frozenset("+=\u00d7*\u00f7")
 _SAME_SENTENCE = 0.75
 
 

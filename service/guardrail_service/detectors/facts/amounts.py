@@ -364,7 +364,7 @@ def amount(tokens: Sequence[Token], place: int, number: Number) -> Fact | None:
             return replace(
                 fact, kind="date", unit="date", date=(year, None, None), nouns=(), step=1.0
             )
-    return replace(fact, lead=_lead(tokens, place))
+    return replace(fact, lead=_lead(tokens, place), per=_count_per(tokens, after))
 
 
 def _is_round_year(token: Token, number: Number) -> bool:
@@ -434,6 +434,17 @@ def _per(tokens: Sequence[Token], place: int) -> tuple[str, float] | None:
     if unit is None and tokens[place + 1].low not in words.NEVER_AFTER_BLANK:
         unit = words.UNITS.get((tokens[place + 1].low,))
     return unit if unit is not None and not unit[0].startswith("money") else None
+
+
+def _count_per(tokens: Sequence[Token], place: int) -> tuple[str, float] | None:
+    """Return the time that a count before a token is for ("300 requests per minute"), or None."""
+    for at in range(place + 1, min(place + 1 + _NOUNS, len(tokens) - 1)):
+        if tokens[at - 1].kind != "w":
+            return None
+        if tokens[at].low == "per":
+            found = _per(tokens, at)
+            return found if found is not None and found[0] == "duration" else None
+    return None
 
 
 def _lead(tokens: Sequence[Token], place: int) -> str:

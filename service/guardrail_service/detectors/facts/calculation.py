@@ -6,7 +6,7 @@ from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import combinations
+from itertools import chain, combinations, zip_longest
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import PassageFacts, is_amount
@@ -32,7 +32,8 @@ class Calculation:
     Args:
         claim: The claim.
         source: Passages and question.
-        given: Sentences of the answer before the claim.
+        given: The sentence of the answer before the claim.
+        earlier: Numbers of the answer before that.
         tells_sums: Whether words of calculation are known in the language.
         shares: What portions the answer speaks of, of the passages' "per 100 g".
     """
@@ -45,6 +46,7 @@ class Calculation:
         tells_sums: bool,
         shares: Sequence[tuple[float, float, str]],
         in_english: bool = True,
+        earlier: Sequence[Fact] = (),
     ) -> None:
         self.claim = claim
         self.source = source
@@ -52,6 +54,7 @@ class Calculation:
         self.tells_sums = tells_sums
         self.shares = shares
         self.in_english = in_english
+        self.earlier = earlier[-_EARLIER:]
 
     def derived(self, fact: Fact, certain: bool = False) -> str:
         """Return how a number follows from numbers of passages, question and claim, or "".
@@ -77,11 +80,34 @@ class Calculation:
                 multipliers,
                 self.computes,
                 self._speaks_of(words.CHANGES),
-                self._speaks_of(words.TWOFOLD),
+                self._halves,
                 combined if self._announces else (),
+                self._speaks_of(words.MEANS),
+                self._announced,
             )
             if told:
                 return told
+        return ""
+
+    def in_row(self, fact: Fact) -> str:
+        """Return how a cell follows from two others of its row that passages have, or ""."""
+        row = self.claim.text.rfind("\n", 0, fact.start)
+        cells = [
+            one
+            for one in self.claim.facts
+            if one is not fact
+            and one.start > row
+            and self.claim.text.find("\n", row + 1, one.end) < 0
+            if one.kind not in NO_AMOUNT and self.source.agreeing(one)
+        ]
+        for one, other in combinations(cells, 2):
+            a, b = one.raw, other.raw
+            both = [("+", a + b), ("-", abs(a - b))] if one.unit == other.unit == fact.unit else []
+            if not one.unit or not other.unit:
+                both += [("\u00d7", a * b), ("/", max(a, b) / max(min(a, b), 1e-9))]
+            for sign, result in both:
+                if _is_exactly(fact, result):
+                    return f"{shown(a)} {sign} {shown(b)} = {shown(fact.raw)}"
         return ""
 
     def plausible(self, fact: Fact) -> str:
@@ -94,7 +120,10 @@ class Calculation:
         own = self._announces_itself
         values = fact.values[1:] if not self.in_english and is_amount(fact) else ()
         readings = (fact, *(replace(fact, raw=value / fact.factor) for value in values))
-        found = (_one_step(one, operands, halves, not self.in_english, own) for one in readings)
+        apart = not self._announced and not self._is_relative(operands)
+        found = (
+            _one_step(one, operands, halves, not self.in_english, own, apart) for one in readings
+        )
         return next((told for told in found if told), "")
 
     @cached_property
@@ -110,6 +139,28 @@ class Calculation:
         """Return whether claim, question or the sentence before have one of some words."""
         return not self.tells_sums or any(not listed.isdisjoint(one.lows) for one in self._nearby())
 
+    def _is_relative(self, operands: Sequence[ComputedFrom]) -> bool:
+        """Return whether a near passage tells a number by another: "3.1 seconds later"."""
+        near = {one.group for one in operands[:_NEAREST] if one.group >= 0}
+        beside = {at + step for at in near for step in (-1, 0, 1)}
+        told = (one.lows for at, (_, one) in enumerate(self.source.sentences) if at in beside)
+        return any(not words.RELATIVE.isdisjoint(lows) for lows in told)
+
+    @cached_property
+    def _announced(self) -> bool:
+        """True if somebody surely speaks of a calculation."""
+        return self._speaks_of(words.ANNOUNCED) or "=" in self.claim.text
+
+    @cached_property
+    def _halves(self) -> bool:
+        """True if claim or question speak of a half or of two, or the sentence before of a half."""
+        if not self.tells_sums:
+            return True
+        asked = [self.source.question] if self.source.question is not None else []
+        if any(not words.TWOFOLD.isdisjoint(_halving(one)) for one in (self.claim, *asked)):
+            return True
+        return any(not words.HALVED.isdisjoint(_halving(one)) for one in self.given)
+
     @cached_property
     def _computes_itself(self) -> bool:
         """True if the claim by itself speaks of a calculation."""
@@ -123,7 +174,9 @@ class Calculation:
             if one.group < 0 and one.fact.kind in ("number", "duration") and one.fact.raw > 1
         }
         for one in operands:
-            if one.group < 0 or one.fact.unit != fact.unit or one.fact.kind in NO_AMOUNT:
+            if one.fact.unit != fact.unit or one.fact.kind in NO_AMOUNT:
+                continue
+            if one.group < 0 and not self.source.agreeing(one.fact):
                 continue
             base = one.fact.values[0] / fact.factor
             for count in sorted(counts):
@@ -167,6 +220,13 @@ class Calculation:
             for other in one.facts
             if other is not fact
         ]
+        if self._computes_itself:
+            said = [one.fact for one in operands]
+            operands += [
+                ComputedFrom(other, _LONG_SAID)
+                for other in self.earlier
+                if not any(_is_one(other, one) for one in said)
+            ]
         own = [one.fact for one in operands]
         for _, number, one in ranked:
             operands += [
@@ -178,9 +238,11 @@ class Calculation:
                 break
         counts = [
             other.raw
-            for one in self._nearby()
-            for other in one.facts
-            if other is not fact and other.kind in ("number", "duration", "percentage")
+            for other in chain(
+                chain.from_iterable(one.facts for one in self._nearby()),
+                self.earlier if self._computes_itself else (),
+            )
+            if other is not fact and other.kind in ("number", "duration", "percentage", "measure")
             if not fact.unit or other.unit != fact.unit  # no months times weeks
         ]
         combined = list(dict.fromkeys(c for c in counts if 1 < c <= 10_000))
@@ -198,6 +260,21 @@ class Calculation:
         return [self.claim, *self.given, *asked]
 
 
+def _halving(one: ReadSentence) -> set[str]:
+    """Return a sentence's words without the half of "half an hour" and "half past"."""
+    return {
+        token.low
+        for token, behind in zip_longest(one.tokens, one.tokens[1:])
+        if token is not None
+        and not (token.low == "half" and behind is not None and behind.low in _NO_HALF)
+    }
+
+
+_NO_HALF = frozenset(("a", "an", "past", "hour", "year", "litre", "liter"))
+_EARLIER, _LONG_SAID = 12, -9
+"""Numbers of sentences before the last that are computed with, and their group."""
+
+
 def _is_one(fact: Fact, said: Fact) -> bool:
     """Return whether a passage's number is one that the claim repeats."""
     return fact.unit == said.unit and fact.values == said.values and fact.nouns == said.nouns
@@ -209,6 +286,7 @@ def _one_step(
     halves: bool,
     cycles: bool = False,
     own: bool = False,
+    apart: bool = False,
 ) -> str:
     """Return a single step by which a fact may follow though its claim speaks of none, or "".
 
@@ -220,6 +298,8 @@ def _one_step(
         halves: Whether somebody speaks of a half or of two of a thing.
         cycles: Whether a rate may be meant though none is read ("al mes").
         own: Whether to multiply by numbers of claim and question alone, if they have any.
+        apart: Whether nobody speaks of a calculation: then one of its numbers must be one that
+            answer or question say.
     """
     near = operands[:_NEAREST]
     if fact.unit == "time":
@@ -228,7 +308,7 @@ def _one_step(
     if fact.date is not None:
         return _date_by_span(fact.date, near)
     same = [one for one in near if one.fact.unit == fact.unit and one.fact.kind not in NO_AMOUNT]
-    for told, result in _steps(fact, same, near, halves, cycles, own):
+    for told, result in _steps(fact, same, near, halves, cycles, own, apart):
         if result > 0 and _is_exactly(fact, result):
             return f"{told} = {shown(fact.raw)}"
     return ""
@@ -250,6 +330,7 @@ def _steps(
     halves: bool,
     cycles: bool,
     own: bool,
+    apart: bool,
 ) -> Iterator[tuple[str, float]]:
     counting = [
         one
@@ -263,11 +344,14 @@ def _steps(
     if cycles or fact.per or any(one.fact.per for one in same):
         said |= _CYCLES
     shares = [one.fact.raw for one in near if one.fact.unit == "percent"]
+    own_shares = [one.fact.raw for one in near if one.fact.unit == "percent" and one.group < 0]
     amounts = [(one.fact, one.fact.values[0] / fact.factor) for one in same]
     if fact.unit != "temperature":
         for base, (held, a) in zip(same, amounts, strict=True):
             counts = said
-            if not (own and said):  # numbers of other sentences belong to other things
+            if not (own and said) and not (
+                apart and base.group >= 0
+            ):  # numbers of other sentences belong to other things
                 counts = said | {
                     one.fact.raw
                     for one in counting
@@ -276,7 +360,7 @@ def _steps(
             for count in sorted(counts - {held.raw, 1.0, 0.0}):
                 yield f"{shown(count)} \u00d7 {shown(a)}", a * count
                 yield f"{shown(a)} / {shown(count)}", a / count
-            for share in shares:
+            for share in shares if not apart or base.group < 0 else own_shares:
                 part = share / 100
                 yield f"{shown(share)} % of {shown(a)}", a * part
                 yield f"{shown(a)} + {shown(share)} %", a * (1 + part)
@@ -289,7 +373,7 @@ def _steps(
         for b in bare:  # "(12 x 10 = 120)" leaves the unit out
             yield f"{shown(max(a, b))} - {shown(min(a, b))}", abs(a - b)
     for (one, a), (other, b) in combinations(zip(same, (a for _, a in amounts), strict=True), 2):
-        if one.group != other.group and min(one.group, other.group) >= 0:
+        if min(one.group, other.group) >= 0 and (apart or one.group != other.group):
             continue
         yield f"{shown(max(a, b))} - {shown(min(a, b))}", abs(a - b)
         if fact.unit != "temperature":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import chain, combinations
 from typing import NamedTuple
@@ -31,6 +32,8 @@ def derived(
     changes: bool = True,
     halves: bool = True,
     combined: Sequence[float] = (),
+    means: bool = True,
+    announced: bool = True,
 ) -> str:
     """Return the calculation whose result a fact is ("2 x 35 = 70"), or "".
 
@@ -43,14 +46,52 @@ def derived(
         changes: Whether claim or question speak of a change or difference.
         halves: Whether they speak of a half or of two of a thing.
         combined: Counts by which one number may be multiplied before another is added.
+        means: Whether they speak of a mean.
+        announced: Whether they announce a calculation ("in total") and do not only use a word that
+            may belong to one ("later", "extra"). Otherwise a number of the answer or the question
+            must be in a sum, too.
     """
-    operands = operands[:MOST]
-    steps = multipliers, changes, combined
+    operands = [_in_its_currency(one, fact) for one in operands[:MOST]]
+    steps = multipliers, changes, combined, means
     found = _results(fact, operands, *steps) if computes else _plain(fact, operands)
-    for result, told in chain(found, _halves(fact, operands) if computes and halves else ()):
-        if _is(fact, result):
+    halved = _halves(fact, operands) if computes and halves else ()
+    for result, told, *own in chain(found, halved, _by_rate(fact, operands)):
+        if _is(fact, result) and (announced or own != [False]):
             return f"{told} = {shown(fact.raw)}"
     return ""
+
+
+def _in_its_currency(one: ComputedFrom, fact: Fact) -> ComputedFrom:
+    """Return an amount in cents as one in the fact's currency, or the reverse."""
+    own, wanted = one.fact.unit, fact.unit
+    if own == wanted or not (own.startswith("money") and wanted.startswith("money")):
+        return one
+    if _CENT not in (own, wanted):
+        return one
+    scale = 0.01 if own == _CENT else 100.0
+    values = tuple(value * scale for value in one.fact.values)
+    changed = replace(one.fact, unit=wanted, values=values, raw=one.fact.raw * scale, factor=1.0)
+    return one._replace(fact=changed)
+
+
+_CENT = "money:cent"
+
+
+def _by_rate(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
+    """Yield how long a count lasts at a rate, if the answer says one of both: 900 at 3 a minute."""
+    if fact.unit != "duration":
+        return
+    rates = [one for one in operands if one.fact.per is not None and one.fact.per[0] == fact.unit]
+    for rate in rates:
+        assert rate.fact.per is not None  # noqa: S101 - narrows, as above
+        for one in operands:
+            if one.fact.unit != rate.fact.unit or one.fact is rate.fact:
+                continue
+            if min(one.group, rate.group) < 0 and one.fact.kind not in NO_AMOUNT:
+                a, b = one.fact.values[0], rate.fact.values[0]
+                if b > 0:
+                    lasts = a / b * rate.fact.per[1] / fact.factor
+                    yield lasts, f"{shown(a)} / {shown(b)}"
 
 
 def _is(fact: Fact, result: float) -> bool:
@@ -122,8 +163,12 @@ def _results(
     multipliers: Sequence[float],
     changes: bool,
     combined: Sequence[float],
-) -> Iterator[tuple[float, str]]:
-    """Yield results on the scale of the fact's own unit, and how they come about."""
+    means: bool,
+) -> Iterator[tuple[float, str, bool] | tuple[float, str]]:
+    """Yield results on the scale of the fact's own unit, and how they come about.
+
+    Of sums and products it says, too, whether a number of the answer or the question is in them.
+    """
     amounts = [one for one in operands if one.fact.kind not in NO_AMOUNT]
     chosen = [one for one in amounts if one.fact.unit == fact.unit]
     if len(chosen) < 2 or not fact.unit:
@@ -139,10 +184,10 @@ def _results(
         chosen += [one for one in bare if one not in chosen and len(bare) > len(chosen)]
     same = [(one.fact, one.fact.values[0] / fact.factor, one.group) for one in chosen]
     if fact.unit != "temperature":
-        yield from _sums(same)
-        yield from _products(same, multipliers)
+        yield from _sums(same, means)
+        yield from _products(same, multipliers, operands)
         yield from _combined(same, combined)
-        yield from _of_shares(same, operands)
+        yield from _of_shares(same, operands, combined)
     if fact.unit == "percent":
         yield from _shares(operands, changes)
     if fact.unit in ("", "duration"):
@@ -151,25 +196,30 @@ def _results(
         yield from _ratios(operands)
 
 
-def _sums(same: Sequence[tuple[Fact, float, int]]) -> Iterator[tuple[float, str]]:
-    for (_, a, _), (_, b, _) in combinations(same, 2):
-        yield a + b, f"{shown(a)} + {shown(b)}"
+def _sums(
+    same: Sequence[tuple[Fact, float, int]], means: bool
+) -> Iterator[tuple[float, str, bool]]:
+    for (_, a, first), (_, b, second) in combinations(same, 2):
+        own = min(first, second) < 0
+        yield a + b, f"{shown(a)} + {shown(b)}", own
         if a != b:
             high, low = (a, b) if a > b else (b, a)
-            yield high - low, f"{shown(high)} - {shown(low)}"
-        yield (a + b) / 2, f"({shown(a)} + {shown(b)}) / 2"
+            yield high - low, f"{shown(high)} - {shown(low)}", own
+        if means:
+            yield (a + b) / 2, f"({shown(a)} + {shown(b)}) / 2", own
     groups: dict[int, list[float]] = {}
     for _, value, group in same:
         groups.setdefault(group, []).append(value)
-    for values in groups.values():
+    for group, values in groups.items():
         for size in range(3, min(len(values), 8) + 1):
             for start in range(len(values) - size + 1):
                 part = values[start : start + size]
-                yield sum(part), " + ".join(map(shown, part))
-        if 3 <= len(values) <= 12:
-            yield sum(values) / len(values), f"the mean of {len(values)} numbers"
+                yield sum(part), " + ".join(map(shown, part)), group < 0
+        if means and 3 <= len(values) <= 12:
+            yield sum(values) / len(values), f"the mean of {len(values)} numbers", group < 0
     if 3 <= len(same) <= 6:
-        yield sum(a for _, a, _ in same), " + ".join(shown(a) for _, a, _ in same)
+        own = any(group < 0 for *_, group in same)
+        yield sum(a for _, a, _ in same), " + ".join(shown(a) for _, a, _ in same), own
 
 
 def _halves(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
@@ -182,13 +232,17 @@ def _halves(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[floa
 
 
 def _products(
-    same: Sequence[tuple[Fact, float, int]], multipliers: Sequence[float]
-) -> Iterator[tuple[float, str]]:
-    for _, a, _ in same:
+    same: Sequence[tuple[Fact, float, int]],
+    multipliers: Sequence[float],
+    operands: Sequence[ComputedFrom],
+) -> Iterator[tuple[float, str, bool]]:
+    said = {one.fact.raw for one in operands if one.group < 0}
+    for _, a, group in same:
         for times in multipliers:
             if times > 1:
-                yield a * times, f"{shown(times)} \u00d7 {shown(a)}"
-                yield a / times, f"{shown(a)} / {shown(times)}"
+                own = group < 0 or times in said
+                yield a * times, f"{shown(times)} \u00d7 {shown(a)}", own
+                yield a / times, f"{shown(a)} / {shown(times)}", own
 
 
 def _combined(
@@ -205,14 +259,21 @@ def _combined(
 
 
 def _of_shares(
-    same: Sequence[tuple[Fact, float, int]], operands: Sequence[ComputedFrom]
+    same: Sequence[tuple[Fact, float, int]],
+    operands: Sequence[ComputedFrom],
+    counts: Sequence[float],
 ) -> Iterator[tuple[float, str]]:
     shares = [one.fact.values[0] for one in operands if one.fact.unit == "percent"]
+    said = [one.fact.values[0] for one in operands if one.fact.unit == "percent" and one.group < 0]
     for _, a, _ in same:
         for share in dict.fromkeys(shares):
             yield a * share / 100, f"{shown(share)} % of {shown(a)}"
             yield a * (1 - share / 100), f"{shown(a)} - {shown(share)} %"
             yield a * (1 + share / 100), f"{shown(a)} + {shown(share)} %"
+        for share in dict.fromkeys(said):
+            for times in counts[:4]:
+                less = a * times * (1 - share / 100)
+                yield less, f"{shown(times)} \u00d7 {shown(a)} - {shown(share)} %"
 
 
 def _shares(operands: Sequence[ComputedFrom], changes: bool) -> Iterator[tuple[float, str]]:
@@ -293,8 +354,13 @@ def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
         for early, late in combinations(sorted(set(times)), 2):
             check_time()
             passed = (late - early) % 1440
-            yield passed * 60 / fact.factor, f"{_clock(late)} - {_clock(early)}"
-            yield (1440 - passed) * 60 / fact.factor, f"24:00 - {_clock(late)} + {_clock(early)}"
+            for lasts, told in (
+                (passed, f"{_clock(late)} - {_clock(early)}"),
+                (1440 - passed, f"24:00 - {_clock(late)} + {_clock(early)}"),
+            ):
+                hours = lasts * 60 / fact.factor
+                if fact.bound or abs(hours - fact.raw) < _MINUTE:  # a clock is not rounded
+                    yield hours, told
         weekdays = [one.fact.raw for one in operands if one.fact.unit == "weekday"]
         for first_day, last_day in combinations(weekdays, 2):
             for more in (0, 1):
@@ -306,6 +372,9 @@ def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
             if days is not None:
                 yield days * 86_400 / fact.factor, "from the one date to the other"
                 yield (days + 1) * 86_400 / fact.factor, "from the one date to the other"
+
+
+_MINUTE = 1 / 60
 
 
 def _known_parts(date: tuple[int | None, ...]) -> tuple[int, ...]:

@@ -28,11 +28,13 @@ from guardrail_service.detectors.facts.align import (
     agrees,
     alone,
     around,
+    clause_words,
     dated_words,
     dates_agree,
     equations,
     in_slot,
     is_amount,
+    is_operand,
     is_other_unit,
     is_rate,
     labels,
@@ -43,7 +45,7 @@ from guardrail_service.detectors.facts.align import (
 from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
 from guardrail_service.detectors.facts.conditions import unconditional
-from guardrail_service.detectors.facts.derive import portions
+from guardrail_service.detectors.facts.derive import portions, shown
 from guardrail_service.detectors.facts.grids import Grid, GridReading, grids
 from guardrail_service.detectors.facts.languages import LATIN
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
@@ -175,11 +177,12 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     shares = _shares_of_bases([*claims, *([source.question] if source.question else [])], source)
     found: list[FactVerdict] = []
     before: list[ReadSentence] = []
+    earlier: list[Fact] = []
     for claim in claims:
         reading = GridReading(claim, source, before, found_grids) if found_grids else None
         if claim.facts:
             misread = dict(reading.misread()) if reading is not None else {}
-            found += FactJudge(claim, source, before, code, shares).verdicts(misread)
+            found += FactJudge(claim, source, before, code, shares, earlier).verdicts(misread)
         if reading is not None and is_told:
             found += [_whole(claim, kind, place) for kind, place in reading.denied()]
         if is_told and (claim.signals & told or "denial" in claim.signals | told):
@@ -189,6 +192,7 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
         if is_told and "names" in claim.signals:
             other = misattributed(claim, source, code)
             found += [] if other is None else [_whole(claim, "role", other.place)]
+        earlier += [fact for one in before for fact in one.facts]
         before = [claim]
     if any("order" in one.signals for one in claims):
         found += [_whole(one.claim, "order", one.place) for one in disorders(claims, source)]
@@ -255,6 +259,7 @@ class FactJudge:
         given: Sequence[ReadSentence],
         language: str,
         shares: Sequence[tuple[float, float, str]] = (),
+        earlier: Sequence[Fact] = (),
     ) -> None:
         self.claim = claim
         self.source = source
@@ -264,13 +269,15 @@ class FactJudge:
         self.in_english = not language
         self.tells_sums = not language or language in LATIN
         self.shares = shares
+        self.earlier = earlier
 
     @cached_property
     def calculation(self) -> Calculation:
         """The calculations that may give its numbers; most claims need none."""
         return Calculation(
-            self.claim, self.source, self.given, self.tells_sums, self.shares, self.in_english
-        )
+            self.claim, self.source, self.given, self.tells_sums, self.shares, self.in_english,
+            self.earlier,
+        )  # fmt: skip
 
     def verdicts(self, misread: Mapping[int, Place]) -> Iterator[FactVerdict]:
         """Yield a verdict for each fact, in order.
@@ -292,11 +299,15 @@ class FactJudge:
     def _verdict(self, fact: Fact) -> FactVerdict:
         agreeing = self.source.agreeing(fact)
         if self.words_read and (other := in_slot(self.claim, fact, self.source, agreeing)):
-            if self._is_taken(fact, other.fact) or self._is_of_another_time(fact, other):
+            if "|" in self.claim.text and self.calculation.in_row(fact):
+                pass
+            elif self._is_taken(fact, other.fact) or self._is_of_another_time(fact, other):
                 pass
             elif not self._is_asked(fact) or agreeing:
                 return self._say(fact, CONTRADICTED, _STATED, other.place)
         rival = self._rival(fact, agreeing)
+        if not agreeing and "|" in self.claim.text and (told := self.calculation.in_row(fact)):
+            return self._say(fact, SUPPORTED, 1.0, None, told)
         if agreeing:
             if (other := self.source.of_other_unit(fact, agreeing)) is not None:
                 return self._say(fact, CONTRADICTED, LIKELY, other.place)
@@ -310,6 +321,8 @@ class FactJudge:
             return self._say(fact, SUPPORTED, 1.0, best.place)
         if self._is_asked(fact):
             return self._say(fact, SUPPORTED, 1.0)
+        if told := self._converted(fact):
+            return self._say(fact, SUPPORTED, 1.0, None, told)
         if (other := in_foreign_unit(self.source, fact)) is not None:
             return self._say(fact, CONTRADICTED, SURELY, other.place)
         if (other := in_other_unit(self.claim, self.source, fact)) is not None:
@@ -359,6 +372,18 @@ class FactJudge:
             if len(every & held.read.content) > _SHARED and not self.calculation.derived(fact):
                 return held
         return None
+
+    def _converted(self, fact: Fact) -> str:
+        """Return the amount of the claim that a fact is in another unit: "1 ha is 2.47 acres"."""
+        if fact.kind != "measure":
+            return ""
+        for other in self.claim.facts:
+            if other is fact or other.kind != fact.kind or other.unit != fact.unit:
+                continue
+            stated = other.raw == 1 or self.source.agreeing(other)
+            if other.factor != fact.factor and stated and agrees(fact, other):
+                return f"{shown(other.raw * other.factor / fact.factor)}"
+        return ""
 
     def _say(
         self, fact: Fact, label: str, score: float, place: Place | None = None, derived: str = ""
@@ -442,6 +467,8 @@ class FactJudge:
         rival = best[1]
         if fact.is_range or fact.bound or fact.unit != rival.fact.unit or not is_amount(fact):
             return None
+        if is_operand(self.claim, fact):
+            return None
         if any("|" in held.read.text for held in agreeing):
             return None  # names of rows and columns do not stand beside a cell
         named = labels(self.claim, around(self.claim, fact))
@@ -505,7 +532,10 @@ class FactJudge:
             dated_words(ours[0].read, ours[0].fact, ours[0].before),
             dated_words(theirs[0].read, theirs[0].fact, theirs[0].before),
         )
-        held_1, held_2 = held_1 - held_2, held_2 - held_1
+        held_1, held_2 = (
+            held_1 - held_2 - clause_words(theirs[0].read, theirs[0].fact),
+            held_2 - held_1 - clause_words(ours[0].read, ours[0].fact),
+        )
         crossed = bool(words_1 & held_2) + bool(words_2 & held_1)
         needed = 1 if ours[0].read is theirs[0].read and read is other_read else 2
         if crossed < needed or words_1 & held_1 or words_2 & held_2:

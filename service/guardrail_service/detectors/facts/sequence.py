@@ -83,6 +83,8 @@ def _against(
 ) -> tuple[int, ReadSentence] | None:
     """Return where two neighbours of a chain stand the other way round, and none as here."""
     for one, other in pairwise(chain):
+        if any(part < whole for part in (one, other) for whole in chain):
+            continue  # it happens twice
         first, later = one - other, other - one
         wrong = None
         for context, read, theirs in known:
@@ -102,7 +104,7 @@ def _place(event: Event, chain: Chain) -> int | None:
     """Return which event of a chain one is, or None where none or two may be."""
     best, second, at = 0.0, 0.0, None
     for place, other in enumerate(chain):
-        shared = len(event & other)
+        shared = len(event & other) if event & other - _LASTS else 0
         cover = shared / min(len(event), len(other)) if shared else 0.0
         if shared == 1 and max(len(event), len(other)) > _SHORT:
             cover = 0.0
@@ -111,6 +113,10 @@ def _place(event: Event, chain: Chain) -> int | None:
         else:
             second = max(second, cover)
     return at if best >= _COVER and second < best else None
+
+
+_LASTS = frozenset(("tak", "second", "minut", "hour"))
+"""Stems that tell how long something lasts, and not what happens."""
 
 
 def _parted(part: Sequence[ReadSentence]) -> Iterator[tuple[ReadSentence, Chain]]:

@@ -90,6 +90,7 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
             continue  # "No. The service ..."
         if low == "nor" and any(t.low == "neither" for t in tokens[:at]):
             continue
+        is_not |= low == "free" and _is_without(tokens, at)
         is_not |= low == "off" and tokens[at + 1 : at + 2] != () and tokens[at + 1].low == "limits"
         if is_not or low in words.NEGATORS or low in words.CONTRACTED:
             denials += 1
@@ -228,6 +229,8 @@ def _difference(part: Part, other: Part) -> str:
         and len(plain.content) >= _LEAST
     ):
         return "negation"
+    if _is_case(denied, plain):
+        return ""
     shared = len(denied.content & plain.content)
     told = len(denied.content) if _has_common_word(denied) else 0
     told -= sum(word.startswith("#") for word in denied.content)
@@ -240,6 +243,17 @@ def _difference(part: Part, other: Part) -> str:
     return "negation"
 
 
+def _is_case(denied: Part, plain: Part) -> bool:
+    """Return whether a clause tells the case that what is forbidden was done: it forbids nothing.
+
+    "Applied files must not be edited" and "code 4 means that somebody edited one".
+    """
+    forbids = {token.low for token in denied.tokens} & _FORBIDDING
+    return bool(forbids) and not _CASES.isdisjoint(token.low for token in plain.tokens)
+
+
+_FORBIDDING = frozenset(("must", "may", "should", "shall", "mustn't", "shouldn't"))
+_CASES = frozenset(("if", "when", "means", "meaning", "somebody", "someone", "whoever", "case"))
 _FURTHER = 6
 """Words that a statement has beyond the two of its denial."""
 
@@ -275,6 +289,14 @@ _SIMPLE = 4
 """Words of a statement about all of them that is simple enough to compare."""
 
 
+def _is_without(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether "free" denies what it stands by: "free of gluten", "gluten-free"."""
+    behind = [token.low for token in tokens[at + 1 : at + 3]]
+    if len(behind) > 1 and behind[0] in ("of", "from"):
+        return behind[1] not in ("charge", "cost")
+    return at > 1 and tokens[at - 1].text == "-" and tokens[at - 2].end == tokens[at - 1].start
+
+
 def _too_wide(part: Part, other: Part) -> bool:
     """Return whether a clause says of all of them what another denies of some: "pay nothing"."""
     if part.amount is None or part.amount[0] < 4 or part.denials or "?" in other.tokens[-1].text:
@@ -287,6 +309,7 @@ def _too_wide(part: Part, other: Part) -> bool:
         and part.amount[1] in other.content
         and len(shared) >= _LEAST
         and len(shared) >= len(part.content) - 1
+        and part.tokens[0].low in _UNIVERSAL  # not "Give each thread its own connection"
         and len(part.content) <= _SIMPLE
         and len(other.content) > len(shared)
     )
@@ -376,10 +399,22 @@ def _excluded(claim: ReadSentence, one: ReadSentence) -> str:
     if words.PLACED & set(lows[at:end]) != words.PLACED & said - set(lows[:at]):
         return ""
     if left_out <= claim.content:
-        return "negation"
+        return "" if _denies(claim, left_out) else "negation"
     if not said & _UNIVERSAL or 2 * len(shared) < len(claim.content):
         return ""
     return "quantifier"
+
+
+def _denies(claim: ReadSentence, things: frozenset[str]) -> bool:
+    """Return whether a claim denies some things: "free of gluten", "no gluten"."""
+    return any(
+        (token.low in _NEGATED or (token.low == "free" and _is_without(claim.tokens, at)))
+        and not things.isdisjoint(claim.stems[at + 1 : at + _REACH])
+        for at, token in enumerate(claim.tokens)
+    )
+
+
+_REACH = 5
 
 
 _INFIRM = words.listed("if unless whether except excluding although but only hardly without nor")

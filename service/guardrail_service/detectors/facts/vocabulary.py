@@ -379,12 +379,29 @@ ARITHMETIC: Final = listed(
     " twice triple half share proportion percentage percent ratio left remaining remain later"
     " earlier ago additional extra plus minus spend save saves saving aged lasted spanning span"
     " equals equal so therefore thus hence means makes come comes amounts sums margin"
+    " add adds adding added another works bring brings bringing"
 )
 """Words with which a claim may have computed its number."""
 MENTIONED: Final = listed(
     "all both each mean means share proportion percentage percent so therefore thus hence"
+    " add adds adding added another works bring brings bringing"
 )
 """Those of them that stand in many a claim that computes nothing: no long calculation is theirs."""
+ANNOUNCED: Final = listed(
+    "total totals totaling totalling altogether sum sums combined together overall difference margin"
+    " increase increased increases rise rose grew growth gain gained decrease decreased decreases"
+    " decline declined drop dropped fell fall reduction reduced change changed average mean plus"
+    " minus save saves saving equals equal amounts comes remaining remain left spend aged old lasted"
+    " spanning span"
+)
+"""Those with which it surely has: then all of its numbers may be the passages'."""
+RELATIVE: Final = listed(
+    "later earlier more less fewer longer shorter higher lower ahead behind older younger plus"
+    " surcharge cheaper off discount supplement half double twice compared"
+)
+"""Words with which a passage tells one number by another."""
+HALVED: Final = listed("half halve halves halved double doubles doubled twice")
+"""Words of half and twice that tell of a calculation also in the sentence before."""
 CHANGES: Final = listed(
     "increase increased increases rise rises rose grew growth gain gained decrease decreased"
     " decreases decline declined drop dropped fell fall reduction reduced change changed more fewer"
@@ -393,6 +410,8 @@ CHANGES: Final = listed(
 )
 """Words with which a percentage may tell how far one number lies from another; "total" also stands
 for those of other languages."""
+MEANS: Final = listed("average averages averaged mean midpoint total")
+"""Words that tell of a mean; "total" as in `CHANGES`."""
 TWOFOLD: Final = listed(
     "half halve halves halved double doubles doubled twice both two pair couple return each total"
     " average 2"

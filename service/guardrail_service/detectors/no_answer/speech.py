@@ -77,7 +77,7 @@ def _all(words: Sequence[str]) -> list[str]:
 def _spelled_out(clause: str) -> str:
     """Return a clause without contractions and without clauses that only name a source."""
     text = clause
-    if "'" in text or "cannot" in text:
+    if "'" in text or "cannot" in text or text.startswith("should "):
         for short, long in _SHORT_FORMS:
             text = short.sub(long, text)
     if _NAMES_SOURCE.search(text) is not None:
@@ -164,6 +164,7 @@ _SHORT_FORMS = [
         (r"'ll\b", " will"),
         (r"'d\b", " would"),
         (r"\blet's\b", "let us"),
+        (r"^should (you|anything|something|any)\b", r"if \1"),
         (r"\b(it|that|this|there|here|what|who|where|how|which)'s\b", r"\1 is"),
     )
 ]
@@ -176,7 +177,9 @@ _NOUNS = (
     r"|press releases?|forecasts?|e-?mails?|letters?|statements?|tables?|entr(?:y|ies)|data"
     r"|datasheets?|specifications?|faqs?|data ?sheets?|wording|content|programmes?|agendas?|schedules?"
     r"|timetables?|catalogues?|adverts?|postings?|posts?|blogs?|booklets?|newsletters?|bulletins?"
-    r"|prospectus|invoices?|profiles?|logs?|protocols?|overviews?|menus?|charts?|maps?)"
+    r"|prospectus|invoices?|profiles?|logs?|protocols?|overviews?|menus?|charts?|maps?|recipes?"
+    r"|instructions|histor(?:y|ies)|stor(?:y|ies)|notices?|price ?lists?|tariffs?|memos?|guidance"
+    r"|directions|reviews?|changelogs?|readme|hand-?outs?|briefings?|interviews?|captions?)"
 )
 """What an answer rests on. Not policies, plans and contracts: what they do not cover is a claim."""
 _MORE_NOUNS = rf"(?:{_NOUNS}|polic(?:y|ies)|contracts?|agreements?|terms|rules|regulations?)"
@@ -273,11 +276,13 @@ _NOT_IN_SOURCE = re2.compile(
 _NOTHING_TOLD = re2.compile(
     rf"(?:.{{0,60}}\b{_MORE_NOUNS}\b.{{0,40}}|but|and|it|this|that|they|which|all of which|makes?|gives?"
     r"|says?) ?(?:says?|said|gives?|gave|contains?|contained|makes?|made|has|have|had|offers?|provides?"
-    r"|includes?|mentions?|holds?)? (?:nothing|no (?:mention|statement|information|details?|word"
-    r"|figures?|answer|reference|data|indication|guidance|specifics?)|neither|not a word)\b(.*)"
+    r"|includes?|mentions?|holds?|names?|states?|lists?|shows?|tells?|covers?|specif(?:y|ies)|describes?"
+    r"|records?)? (?:nothing|no (?:mention|statement|information|details?|word"
+    r"|figures?|answer|reference|data|indication|guidance|specifics?|advice|instructions?|hints?|rules?"
+    r"|explanation|comments?|clue|price|date)|neither|not a word)\b(.*)"
 )
 _TOLD_NOWHERE = re2.compile(
-    rf"no (.{{1,80}}) (?:is|are|was|were|has been|have been) (?:[a-z]+ ){{0,1}}?"
+    rf"(?:no|neither|none of) (.{{1,80}}) (?:is|are|was|were|has been|have been) (?:[a-z]+ ){{0,1}}?"
     rf"(?:{_TOLD}|{_HELD}(?: [a-z0-9]+){{0,4}} {_MORE_NOUNS})\b(.*)"
 )
 _INFO = (
@@ -378,7 +383,8 @@ _INVITATION = re2.compile(
     r"^(?:please |just |do |then |and |so |or )*(?:feel free|do not hesitate|go ahead|let (?:me|us)"
     r"|tell (?:me|us)|ask|send|share|give (?:me|us)|type|describe|take your time|take care|have a"
     r"|enjoy|stay|good luck|all the best|best (?:wishes|regards)|kind regards|get well|safe travels"
-    r"|if you (?:have|need|would|want|like|could|can|let|tell|share|give|send|prefer|are|do))\b"
+    r"|if (?:anything|something|any)|if you (?:have|need|would|want|like|could|can|let|tell|share|give"
+    r"|send|prefer|are|do))\b"
 )
 _SMALL_TALK = re2.compile(
     r"^(?:hi|hello|hey|good (?:morning|afternoon|evening|day|night)|greetings|welcome|howdy|bye"

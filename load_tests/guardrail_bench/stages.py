@@ -39,8 +39,8 @@ from guardrail_service.inference.models.session import Session, Tokenizer
 from guardrail_service.inference.queue.backlog import RowDone
 from guardrail_service.inference.queue.cost import PATIENCE_S, QueuePlace
 from guardrail_service.inference.queue.scheduler import Scheduler, Ticket
-from guardrail_service.server.runtime import READS, batches
 from guardrail_service.server.collecting import seldom_collecting
+from guardrail_service.server.runtime import READS, batches
 from guardrail_service.server.translate import (
     decode,
     parse_check,

@@ -299,9 +299,9 @@ class FactJudge:
     def _verdict(self, fact: Fact) -> FactVerdict:
         agreeing = self.source.agreeing(fact)
         if self.words_read and (other := in_slot(self.claim, fact, self.source, agreeing)):
-            if "|" in self.claim.text and self.calculation.in_row(fact):
-                pass
-            elif self._is_taken(fact, other.fact) or self._is_of_another_time(fact, other):
+            is_computed = "|" in self.claim.text and self.calculation.in_row(fact)
+            is_taken = self._is_taken(fact, other.fact) or self._is_of_another_time(fact, other)
+            if is_computed or is_taken:
                 pass
             elif not self._is_asked(fact) or agreeing:
                 return self._say(fact, CONTRADICTED, _STATED, other.place)

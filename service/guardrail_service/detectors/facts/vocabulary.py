@@ -388,11 +388,12 @@ MENTIONED: Final = listed(
 )
 """Those of them that stand in many a claim that computes nothing: no long calculation is theirs."""
 ANNOUNCED: Final = listed(
-    "total totals totaling totalling altogether sum sums combined together overall difference margin"
+    "total totals totaling totalling altogether sum sums combined together overall difference"
+    " margin"
     " increase increased increases rise rose grew growth gain gained decrease decreased decreases"
     " decline declined drop dropped fell fall reduction reduced change changed average mean plus"
-    " minus save saves saving equals equal amounts comes remaining remain left spend aged old lasted"
-    " spanning span"
+    " minus save saves saving equals equal amounts comes remaining remain left spend aged old"
+    " lasted spanning span"
 )
 """Those with which it surely has: then all of its numbers may be the passages'."""
 RELATIVE: Final = listed(

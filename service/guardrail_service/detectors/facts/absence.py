@@ -105,6 +105,17 @@ def _is_length(claim: ReadSentence, fact: Fact) -> bool:
     return all(one.kind not in ("money", "percentage", "measure") for one in claim.facts)
 
 
+def _is_clock(claim: ReadSentence, fact: Fact) -> bool:
+    """Return whether a number may be a time of day: "by 10.05"."""
+    if fact.step != _CENTS or fact.raw >= _HOURS or fact.raw % 1 >= _SIXTY or not fact.token:
+        return False
+    return claim.tokens[fact.token - 1].low in _AT
+
+
+_HOURS, _SIXTY = 24, 0.6
+_AT = frozenset(("by", "at", "until", "till", "from", "before", "after", "about", "around"))
+
+
 def _is_whole(claim: ReadSentence, fact: Fact) -> bool:
     """Return whether a number is known to everybody: "the five weekdays", "all twelve months"."""
     if fact.raw not in _WHOLES or not fact.token:
@@ -204,6 +215,8 @@ def absence(
         return LIKELY if before is not None and before.low in _DATING else HARDLY
     if fact.kind == "number":
         is_name = before is not None and before.kind == "w" and before.text[0].isupper()
+        if _is_clock(claim, fact):
+            return UNSURE
         if not fact.nouns and fact.step == _CENTS and fact.raw >= 10 and calculation.computes:
             return LIKELY  # "altogether 563.00"
         if not fact.is_word and _is_keyed(claim, fact, source):

@@ -581,7 +581,9 @@ def equations(read: ReadSentence) -> Iterator[tuple[int, str]]:
         for one, other in zip(terms, [*terms[1:], None], strict=True):
             until = place if other is None else other.token
             found = [
-                _OPERATORS[t.low] for t in read.tokens[one.last : until] if t.low in _OPERATORS
+                _OPERATORS[t.low]
+                for t in read.tokens[one.last : until]
+                if t.low in _OPERATORS and not _begins_line(read.text, t.start)
             ]
             signs.append(found[0] if len(found) == 1 else "")
         while len(signs) > 2 and not signs[0]:
@@ -615,6 +617,11 @@ def remainders(read: ReadSentence) -> Iterator[tuple[int, str]]:
     left = every.values[0] - part.values[0]
     if not _REST.isdisjoint(near) and left > 0 and abs(left - rest.values[0]) > 1e-9:
         yield rest.token, f"{every.raw:.6g} - {part.raw:.6g} = {left / rest.factor:.6g}"
+
+
+def _begins_line(text: str, at: int) -> bool:
+    """Return whether nothing stands before a sign in its line: a list's mark is no minus."""
+    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
 
 
 _REST = words.listed("leaves leaving left remaining remain remains")

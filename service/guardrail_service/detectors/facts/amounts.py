@@ -583,7 +583,9 @@ def bound_at(tokens: Sequence[Token], place: int, after: int = -1) -> str:
             if place >= size and all(
                 tokens[place - size + k].low == word for k, word in enumerate(phrase)
             ):
-                return bound
+                ahead = bound == "most" and phrase[-2:] == ("later", "than")
+                behind = tokens[after : after + 3] if ahead and after > 0 else ()
+                return "least" if any(t.low in ("before", "ahead") for t in behind) else bound
     if 0 < after < len(tokens):
         behind = tuple(token.low for token in tokens[after : after + 4])
         if behind[:1] == ("+",) or behind[:2] in _OR_MORE:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import date, timedelta
 from itertools import chain, combinations, zip_longest
 
+import re2
+
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import PassageFacts, is_amount
 from guardrail_service.detectors.facts.amounts import Date, Fact
@@ -17,6 +19,8 @@ from guardrail_service.detectors.facts.derive import (
     NO_AMOUNT,
     ComputedFrom,
     derived,
+    from_own,
+    is_exactly,
     scaled,
     shown,
     times_of_day,
@@ -33,7 +37,8 @@ class Calculation:
         claim: The claim.
         source: Passages and question.
         given: The sentence of the answer before the claim.
-        earlier: Numbers of the answer before that.
+        others: Numbers of the answer's other sentences.
+        line_ends: The last number of each of the answer's sentences or lines.
         tells_sums: Whether words of calculation are known in the language.
         shares: What portions the answer speaks of, of the passages' "per 100 g".
     """
@@ -46,7 +51,8 @@ class Calculation:
         tells_sums: bool,
         shares: Sequence[tuple[float, float, str]],
         in_english: bool = True,
-        earlier: Sequence[Fact] = (),
+        others: Sequence[Fact] = (),
+        line_ends: Sequence[Fact] = (),
     ) -> None:
         self.claim = claim
         self.source = source
@@ -54,7 +60,8 @@ class Calculation:
         self.tells_sums = tells_sums
         self.shares = shares
         self.in_english = in_english
-        self.earlier = earlier[-_EARLIER:]
+        self.others = others[:_MOST_OTHERS]
+        self.line_ends = line_ends
 
     def derived(self, fact: Fact, certain: bool = False) -> str:
         """Return how a number follows from numbers of passages, question and claim, or "".
@@ -68,7 +75,10 @@ class Calculation:
             return ""
         operands, multipliers, combined = self._operands(fact)
         if fact.kind == "time":
-            return times_of_day(fact, operands)
+            own = [ComputedFrom(other, _SAID_ELSEWHERE) for other in self.others]
+            return times_of_day(fact, [*own, *operands])
+        if told := self._of_its_own(fact):
+            return told
         if self.shares and (told := scaled(fact, operands, self.shares)):
             return told
         if certain and not self._computes_itself:
@@ -89,6 +99,14 @@ class Calculation:
                 return told
         return ""
 
+    def _of_its_own(self, fact: Fact) -> str:
+        """Return how a number follows from others of the answer and the question alone, or ""."""
+        near = [other for one in self._nearby() for other in one.facts if other is not fact]
+        every = near if fact.unit == "duration" else [*near, *self.others]
+        if not is_amount(fact) and fact.raw < _MANY:
+            return ""
+        return from_own(fact, every, self.line_ends)
+
     def in_row(self, fact: Fact) -> str:
         """Return how a cell follows from two others of its row that passages have, or ""."""
         row = self.claim.text.rfind("\n", 0, fact.start)
@@ -103,11 +121,21 @@ class Calculation:
         for one, other in combinations(cells, 2):
             a, b = one.raw, other.raw
             both = [("+", a + b), ("-", abs(a - b))] if one.unit == other.unit == fact.unit else []
-            if not one.unit or not other.unit:
+            if one.unit != other.unit or not one.unit:
                 both += [("\u00d7", a * b), ("/", max(a, b) / max(min(a, b), 1e-9))]
             for sign, result in both:
-                if _is_exactly(fact, result):
+                if is_exactly(fact, result):
                     return f"{shown(a)} {sign} {shown(b)} = {shown(fact.raw)}"
+        reliefs = [
+            held.fact.raw
+            for held in self.source.held
+            if held.fact.unit == fact.unit and not words.RELATIVE.isdisjoint(held.read.lows)
+        ]
+        for one in cells:
+            for b in reliefs if one.unit == fact.unit and is_amount(fact) else ():
+                for sign, result in (("+", one.raw + b), ("-", one.raw - b)):
+                    if is_exactly(fact, result):
+                        return f"{shown(one.raw)} {sign} {shown(b)} = {shown(fact.raw)}"
         return ""
 
     def plausible(self, fact: Fact) -> str:
@@ -129,10 +157,14 @@ class Calculation:
     @cached_property
     def computes(self) -> bool:
         """True if the claim or the question speaks of a calculation."""
-        return not self.tells_sums or any(
-            token.low in words.ARITHMETIC or token.text in "=+\u00d7"
-            for one in self._nearby()
-            for token in one.tokens
+        return (
+            not self.tells_sums
+            or self._compares
+            or any(
+                token.low in words.ARITHMETIC or token.text in "=+\u00d7"
+                for one in self._nearby()
+                for token in one.tokens
+            )
         )
 
     def _speaks_of(self, listed: frozenset[str]) -> bool:
@@ -149,7 +181,17 @@ class Calculation:
     @cached_property
     def _announced(self) -> bool:
         """True if somebody surely speaks of a calculation."""
-        return self._speaks_of(words.ANNOUNCED) or "=" in self.claim.text
+        return self._compares or self._speaks_of(words.ANNOUNCED) or "=" in self.claim.text
+
+    @cached_property
+    def _compares(self) -> bool:
+        """True if the claim has a comparative right behind a number: "2.8 kg heavier"."""
+        tokens = self.claim.tokens
+        return any(
+            _COMPARATIVE.fullmatch(token.low) is not None
+            for fact in self.claim.facts
+            for token in tokens[fact.last : fact.last + 1]
+        )
 
     @cached_property
     def _halves(self) -> bool:
@@ -181,7 +223,7 @@ class Calculation:
             base = one.fact.values[0] / fact.factor
             for count in sorted(counts):
                 for sign, result in (("\u00d7", base * count), ("/", base / count)):
-                    if _is_exactly(fact, result):
+                    if is_exactly(fact, result):
                         return f"{shown(base)} {sign} {shown(count)} = {shown(fact.raw)}"
         return ""
 
@@ -223,8 +265,8 @@ class Calculation:
         if self._computes_itself:
             said = [one.fact for one in operands]
             operands += [
-                ComputedFrom(other, _LONG_SAID)
-                for other in self.earlier
+                ComputedFrom(other, _SAID_ELSEWHERE)
+                for other in self.others
                 if not any(_is_one(other, one) for one in said)
             ]
         own = [one.fact for one in operands]
@@ -240,7 +282,7 @@ class Calculation:
             other.raw
             for other in chain(
                 chain.from_iterable(one.facts for one in self._nearby()),
-                self.earlier if self._computes_itself else (),
+                self.others if self._computes_itself else (),
             )
             if other is not fact and other.kind in ("number", "duration", "percentage", "measure")
             if not fact.unit or other.unit != fact.unit  # no months times weeks
@@ -271,8 +313,11 @@ def _halving(one: ReadSentence) -> set[str]:
 
 
 _NO_HALF = frozenset(("a", "an", "past", "hour", "year", "litre", "liter"))
-_EARLIER, _LONG_SAID = 12, -9
-"""Numbers of sentences before the last that are computed with, and their group."""
+_COMPARATIVE = re2.compile(r"[a-z]{3,}er|more|less|apart|off")
+_MANY = 10
+"""From here on a bare number is computed from others of the answer: small ones fit too often."""
+_MOST_OTHERS, _SAID_ELSEWHERE = 24, -9
+"""Numbers of an answer's other sentences that are computed with, and their group."""
 
 
 def _is_one(fact: Fact, said: Fact) -> bool:
@@ -309,7 +354,7 @@ def _one_step(
         return _date_by_span(fact.date, near)
     same = [one for one in near if one.fact.unit == fact.unit and one.fact.kind not in NO_AMOUNT]
     for told, result in _steps(fact, same, near, halves, cycles, own, apart):
-        if result > 0 and _is_exactly(fact, result):
+        if result > 0 and is_exactly(fact, result):
             return f"{told} = {shown(fact.raw)}"
     return ""
 
@@ -386,15 +431,6 @@ def _steps(
 
 
 _SUMMED = 6
-
-
-def _is_exactly(fact: Fact, result: float) -> bool:
-    """Return whether a result is a fact's value to its last digit, and within two per cent."""
-    slack = 0.5000001 * fact.step if result % 1 or fact.bound else 1e-9 * result
-    return abs(result - fact.raw) <= max(slack, 1e-9) and abs(result / fact.raw - 1) <= _NEAR
-
-
-_NEAR = 0.02
 
 
 def _date_by_span(wanted: Date, near: Sequence[ComputedFrom]) -> str:

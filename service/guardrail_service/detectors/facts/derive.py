@@ -61,6 +61,110 @@ def derived(
     return ""
 
 
+def from_own(fact: Fact, own: Sequence[Fact], last: Sequence[Fact] = ()) -> str:
+    """Return how a number follows from others that answer and question say, or "".
+
+    Who shows its numbers need not say that it computed.
+
+    Args:
+        fact: The number.
+        own: The others, in order.
+        last: Those that end a line or a sentence: what is added up, in a table or list.
+    """
+    same, ends = _of_one_unit(fact, own), _of_one_unit(fact, last)
+    counts = {
+        one.raw
+        for one in own
+        if one.unit != fact.unit and one.kind in _COUNTED and 1 < one.raw <= _MOST_TIMES
+    }
+    divisors = {
+        one.raw for one in own if one.unit != fact.unit and one.kind in ("number", "measure")
+    } | {12.0, 52.0, 365.0}
+    shares = {one.raw for one in own if one.unit == "percent" and fact.unit != "percent"}
+    for told, result in chain(
+        _of_two(same),
+        _of_runs(same),
+        _times(same, sorted(counts), divisors),
+        _of_runs(ends),
+        _parts(same, sorted(shares)),
+        _rounded_up(fact, same),
+    ):
+        if is_exactly(fact, result):
+            return f"{told} = {shown(fact.raw)}"
+    return ""
+
+
+def _of_one_unit(fact: Fact, own: Sequence[Fact]) -> list[float]:
+    """Return the amounts in a fact's unit, without those of its own value."""
+    changed = (_in_its_currency(ComputedFrom(one, -1), fact).fact for one in own)
+    return [
+        one.values[0] / fact.factor
+        for one in changed
+        if one.unit == fact.unit and one.kind not in NO_AMOUNT and one.values[0] != fact.values[0]
+    ]
+
+
+_COUNTED = ("number", "duration", "measure")
+_MOST_TIMES = 100_000
+
+
+def is_exactly(fact: Fact, result: float) -> bool:
+    """Return whether a result is a fact's value to its last digit, and within two per cent."""
+    if result <= 0 or fact.raw <= 0:
+        return False
+    slack = 0.5000001 * fact.step if result % 1 or fact.bound else 1e-9 * result
+    return abs(result - fact.raw) <= max(slack, 1e-9) and abs(result / fact.raw - 1) <= _NEAR
+
+
+_NEAR = 0.02
+
+
+def _of_two(same: Sequence[float]) -> Iterator[tuple[str, float]]:
+    for a, b in combinations(same, 2):
+        check_time()
+        yield f"{shown(a)} + {shown(b)}", a + b
+        yield f"{shown(max(a, b))} - {shown(min(a, b))}", abs(a - b)
+
+
+def _of_runs(same: Sequence[float]) -> Iterator[tuple[str, float]]:
+    """Yield sums of neighbours: the answer lists what it adds."""
+    for size in range(3, min(len(same), 8) + 1):
+        for start in range(len(same) - size + 1):
+            part = same[start : start + size]
+            yield " + ".join(map(shown, part)), sum(part)
+
+
+def _times(
+    same: Sequence[float], counts: Sequence[float], divisors: set[float]
+) -> Iterator[tuple[str, float]]:
+    for a in same:
+        check_time()
+        for times in counts:
+            yield f"{shown(times)} \u00d7 {shown(a)}", a * times
+            if times in divisors:
+                yield f"{shown(a)} / {shown(times)}", a / times
+        for first, second in combinations(counts, 2):
+            if max(first, second) <= _FEW:
+                yield f"{shown(first)} \u00d7 {shown(second)} \u00d7 {shown(a)}", a * first * second
+
+
+_FEW = 31
+
+
+def _parts(same: Sequence[float], shares: Sequence[float]) -> Iterator[tuple[str, float]]:
+    for a in same:
+        for share in shares:
+            yield f"{shown(share)} % of {shown(a)}", a * share / 100
+            yield f"{shown(a)} - {shown(share)} %", a * (1 - share / 100)
+            yield f"{shown(a)} + {shown(share)} %", a * (1 + share / 100)
+
+
+def _rounded_up(fact: Fact, same: Sequence[float]) -> Iterator[tuple[str, float]]:
+    for a in same:
+        if 0 < fact.raw - a < min(fact.step, 1.0) and a % 1:
+            yield f"{shown(a)} rounded up", fact.raw
+
+
 def _in_its_currency(one: ComputedFrom, fact: Fact) -> ComputedFrom:
     """Return an amount in cents as one in the fact's currency, or the reverse."""
     own, wanted = one.fact.unit, fact.unit
@@ -243,6 +347,9 @@ def _products(
                 own = group < 0 or times in said
                 yield a * times, f"{shown(times)} \u00d7 {shown(a)}", own
                 yield a / times, f"{shown(a)} / {shown(times)}", own
+        for one, other in combinations(sorted(t for t in multipliers if 1 < t <= _FEW), 2):
+            if {one, other} <= said:
+                yield a * one * other, f"{shown(one)} \u00d7 {shown(other)} \u00d7 {shown(a)}", True
 
 
 def _combined(

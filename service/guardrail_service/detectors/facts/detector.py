@@ -177,12 +177,16 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     shares = _shares_of_bases([*claims, *([source.question] if source.question else [])], source)
     found: list[FactVerdict] = []
     before: list[ReadSentence] = []
-    earlier: list[Fact] = []
+    told_before: dict[tuple[str, float], str] = {}
+    ends = [fact for one in claims for fact in _last_of_lines(one)]
     for claim in claims:
         reading = GridReading(claim, source, before, found_grids) if found_grids else None
         if claim.facts:
             misread = dict(reading.misread()) if reading is not None else {}
-            found += FactJudge(claim, source, before, code, shares, earlier).verdicts(misread)
+            apart = [one for one in claims if one is not claim and one not in before]
+            others = [fact for one in apart for fact in one.facts]
+            judge = FactJudge(claim, source, before, code, shares, others, ends, told_before)
+            found += judge.verdicts(misread)
         if reading is not None and is_told:
             found += [_whole(claim, kind, place) for kind, place in reading.denied()]
         if is_told and (claim.signals & told or "denial" in claim.signals | told):
@@ -192,12 +196,17 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
         if is_told and "names" in claim.signals:
             other = misattributed(claim, source, code)
             found += [] if other is None else [_whole(claim, "role", other.place)]
-        earlier += [fact for one in before for fact in one.facts]
         before = [claim]
     if any("order" in one.signals for one in claims):
         found += [_whole(one.claim, "order", one.place) for one in disorders(claims, source)]
         found += [_whole(one.claim, "order", one.place) for one in misplaced(claims, source)]
     return found
+
+
+def _last_of_lines(claim: ReadSentence) -> list[Fact]:
+    """Return the last number of each line of a claim."""
+    lines = {claim.text.count("\n", 0, fact.start): fact for fact in claim.facts}
+    return list(lines.values())
 
 
 def _source(
@@ -259,7 +268,9 @@ class FactJudge:
         given: Sequence[ReadSentence],
         language: str,
         shares: Sequence[tuple[float, float, str]] = (),
-        earlier: Sequence[Fact] = (),
+        others: Sequence[Fact] = (),
+        line_ends: Sequence[Fact] = (),
+        told_before: dict[tuple[str, float], str] | None = None,
     ) -> None:
         self.claim = claim
         self.source = source
@@ -269,14 +280,16 @@ class FactJudge:
         self.in_english = not language
         self.tells_sums = not language or language in LATIN
         self.shares = shares
-        self.earlier = earlier
+        self.others = others
+        self.line_ends = line_ends
+        self.told_before = {} if told_before is None else told_before
 
     @cached_property
     def calculation(self) -> Calculation:
         """The calculations that may give its numbers; most claims need none."""
         return Calculation(
             self.claim, self.source, self.given, self.tells_sums, self.shares, self.in_english,
-            self.earlier,
+            self.others, self.line_ends,
         )  # fmt: skip
 
     def verdicts(self, misread: Mapping[int, Place]) -> Iterator[FactVerdict]:
@@ -329,7 +342,7 @@ class FactJudge:
             return self._say(fact, CONTRADICTED, LIKELY, other.place)
         swapped = rival is not None and is_other_unit(fact, rival[0].fact)
         certain = rival is not None and rival[1] < _SAME_WORDS and "|" not in self.claim.text
-        if not swapped and (told := self.calculation.derived(fact, certain)):
+        if not swapped and (told := self._derived(fact, certain)):
             return self._say(fact, SUPPORTED, 1.0, None, told)
         if (counted := self._counted_otherwise(fact, ())) is not None:
             return self._say(fact, CONTRADICTED, LIKELY, counted.place)
@@ -372,6 +385,13 @@ class FactJudge:
             if len(every & held.read.content) > _SHARED and not self.calculation.derived(fact):
                 return held
         return None
+
+    def _derived(self, fact: Fact, certain: bool) -> str:
+        """Return how a number follows from others, in this sentence or one before, or ""."""
+        key = (fact.unit, fact.values[0])
+        if key not in self.told_before and (told := self.calculation.derived(fact, certain)):
+            self.told_before[key] = told
+        return self.told_before.get(key, "")
 
     def _converted(self, fact: Fact) -> str:
         """Return the amount of the claim that a fact is in another unit: "1 ha is 2.47 acres"."""
@@ -450,6 +470,10 @@ class FactJudge:
             for other in in_time(self.claim.facts)
         )
 
+    def _is_said_elsewhere(self, held: Fact) -> bool:
+        """Return whether another sentence of the answer says what a passage fact says."""
+        return any(other.unit == held.unit and agrees(other, held) for other in self.others)
+
     def _is_of_another_time(self, fact: Fact, held: Held) -> bool:
         """Return whether claim and passage sentence name different dates beside the fact."""
         if fact.date is not None:
@@ -467,7 +491,7 @@ class FactJudge:
         rival = best[1]
         if fact.is_range or fact.bound or fact.unit != rival.fact.unit or not is_amount(fact):
             return None
-        if is_operand(self.claim, fact):
+        if is_operand(self.claim, fact) or self._is_said_elsewhere(rival.fact):
             return None
         if any("|" in held.read.text for held in agreeing):
             return None  # names of rows and columns do not stand beside a cell
@@ -503,7 +527,9 @@ class FactJudge:
                     continue
                 if not (is_amount(fact) or fact.kind in ("time", "date") or countable):
                     continue
-                if fact.other in other.values:
+                if fact.other in other.values or (
+                    one is other_read and _are_listed(one, other, fact)
+                ):
                     continue
                 place = self._swap(one, fact, other_read, other)
                 if place is not None:
@@ -554,6 +580,16 @@ class FactJudge:
         if fact.bound or not lows.isdisjoint(words.HEDGED) or not lows.isdisjoint(_MODAL):
             return False
         return not lows.isdisjoint(words.NEGATORS | words.CONTRACTED)
+
+
+def _are_listed(read: ReadSentence, first: Fact, second: Fact) -> bool:
+    """Return whether two values are told of one thing: "at noon and 3 p.m."."""
+    joint = read.tokens[first.last : second.token]
+    return 0 < len(joint) <= _JOINED and all(token.low in _AND for token in joint)
+
+
+_AND = frozenset(("and", "or", ",", "to", "\u2013", "-", "&", "at"))
+_JOINED = 2
 
 
 def _score(value: float) -> float:

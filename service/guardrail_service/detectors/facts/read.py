@@ -360,13 +360,15 @@ def _past_phone(tokens: Sequence[Token], place: int) -> int:
 def _day_ranges(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
     """Return the facts with both days of "16 to Thursday 18 September" as dates."""
     facts = list(found)
-    for at, fact in enumerate(facts):
+    for at in reversed(range(len(facts))):  # "24, 25 and 26 December": the last one first
+        fact = facts[at]
         if fact.unit or fact.kind != "number" or fact.is_word or not 1 <= fact.raw <= 31:
             continue
         after = next((one for one in facts[at + 1 : at + 3] if one.kind != "weekday"), None)
         if after is not None and after.date is not None and after.date[2] is not None:
             joint = tokens[fact.last : after.token]
-            if _joins_days(joint):
+            is_listed = [token.text for token in joint] == [","] and after.kind == "date"
+            if _joins_days(joint) or (is_listed and after != found[facts.index(after)]):
                 facts[at] = _as_day(fact, after)
                 continue
         before = facts[at - 1] if at else None

@@ -237,6 +237,7 @@ BOUNDS: Final[tuple[tuple[tuple[str, ...], str], ...]] = tuple(
     (tuple(words.split()), bound)
     for bound, phrases in {
         "least": "at least, a minimum of, minimum, no less than, no fewer than, not less than,"
+        " no shorter than, not shorter than, none shorter than, none less than, none fewer than,"
         " starting at, ≥, mindestens, au moins, al menos, almeno, or more",
         "most": "at most, a maximum of, maximum, no more than, not more than, up to, as many as,"
         " not older than, no older than, not longer than, no longer than, not later than,"
@@ -398,7 +399,8 @@ ANNOUNCED: Final = listed(
 """Those with which it surely has: then all of its numbers may be the passages'."""
 RELATIVE: Final = listed(
     "later earlier more less fewer longer shorter higher lower ahead behind older younger plus"
-    " surcharge cheaper off discount supplement half double twice compared"
+    " surcharge cheaper off discount supplement half double twice compared save saves saving"
+    " rebate reduction reduced"
 )
 """Words with which a passage tells one number by another."""
 HALVED: Final = listed("half halve halves halved double doubles doubled twice")

@@ -21,7 +21,10 @@ _MINUTE_S, _HOUR_S = 60.0, 3600.0
 _CENTS = 0.01
 _FEW, _SPELLED, _SPELLED_TOKENS = 2.0, 20.0, 4
 _UNTIL_NOW = frozenset(("past", "last", "next", "previous", "coming"))
-_DATING = words.listed("in on since by until till from to between during after before ( born died")
+_DATING = words.listed(
+    "in on since by until till from to between during after before ( born died mid middle end start"
+    " beginning early late"
+)
 
 
 def in_foreign_unit(source: PassageFacts, fact: Fact) -> Held | None:
@@ -212,6 +215,8 @@ def absence(
             return LIKELY
         if fact.is_range and fact.date is not None and fact.date[::2] == (None, None):
             return HARDLY  # "April to June" for the second quarter
+        if before is not None and before.low == "of" and fact.token > 1:
+            before = tokens[fact.token - 2]  # "by the middle of June"
         return LIKELY if before is not None and before.low in _DATING else HARDLY
     if fact.kind == "number":
         is_name = before is not None and before.kind == "w" and before.text[0].isupper()

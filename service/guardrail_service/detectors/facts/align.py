@@ -78,6 +78,7 @@ class PassageFacts:
             for held in self.held
             if held.fact.token
             and held.read.tokens[held.fact.token - 1].low in ("per", "for", "serves")
+            and (held.fact.unit or _is_portion(held))
         ]
 
     def agreeing(self, fact: Fact) -> list[Held]:
@@ -246,6 +247,13 @@ class PassageFacts:
         return shared / total if total else 0.0
 
 
+def _is_portion(held: Held) -> bool:
+    """Return whether a count tells for how many eaters something is: "serves 4"."""
+    before = held.read.tokens[held.fact.token - 1].low
+    return before == "serves" or not _EATERS.isdisjoint(held.fact.nouns[:1])
+
+
+_EATERS = frozenset(("person", "peopl", "serv", "port", "portion", "guest", "head"))
 _NO_AMOUNTS = frozenset(("duration", "time", "percentage", "weekday"))
 _TURNED = {
     "least": ("most", "under"), "most": ("least", "over"), "after": ("before",),

@@ -93,7 +93,7 @@ class Calculation:
                 self._halves,
                 combined if self._announces else (),
                 self._speaks_of(words.MEANS),
-                self._announced,
+                self._announced and not self._shows_amounts(fact),
             )
             if told:
                 return told
@@ -104,6 +104,8 @@ class Calculation:
         near = [other for one in self._nearby() for other in one.facts if other is not fact]
         every = near if fact.unit == "duration" else [*near, *self.others]
         if not is_amount(fact) and fact.raw < _MANY:
+            return ""
+        if fact.kind in ("number", "duration") and not self.computes:
             return ""
         return from_own(fact, every, self.line_ends)
 
@@ -182,6 +184,13 @@ class Calculation:
     def _announced(self) -> bool:
         """True if somebody surely speaks of a calculation."""
         return self._compares or self._speaks_of(words.ANNOUNCED) or "=" in self.claim.text
+
+    def _shows_amounts(self, fact: Fact) -> bool:
+        """Return whether the answer says further amounts in a fact's unit, to compute with."""
+        said = (one for read in (self.claim, *self.given) for one in read.facts)
+        return is_amount(fact) and any(
+            one.unit == fact.unit and one.values[0] != fact.values[0] for one in said
+        )
 
     @cached_property
     def _compares(self) -> bool:
@@ -380,7 +389,7 @@ def _steps(
     counting = [
         one
         for one in near
-        if one.fact.kind in (("number",) if fact.unit == "duration" else _COUNTING)
+        if one.fact.kind in (_COUNTING if fact.kind == "money" else _COUNTING[:1])
         if not fact.unit or one.fact.unit != fact.unit
     ]
     said = {one.fact.raw for one in counting if one.group < 0}

@@ -226,6 +226,78 @@ def timed(tokens: Sequence[Token], place: int) -> Fact | None:
                 token=place, last=last, bound=bound_at(tokens, place))  # fmt: skip
 
 
+def spoken_time(tokens: Sequence[Token], place: int) -> Fact | None:
+    """Return an English time of day that begins with a word: "half past four", or None."""
+    minute, at = 0.0, place
+    low = tokens[place].low
+    if low in _PARTS_OF_AN_HOUR:
+        minute, at = _PARTS_OF_AN_HOUR[low], place + 1
+    elif (found := _small(tokens, place)) is not None:
+        minute, at = found
+        at += at < len(tokens) and tokens[at].low in ("minute", "minutes")
+    joint = tokens[at].low if at < len(tokens) else ""
+    if at > place and (joint == "past" or (joint == "to" and low != "half")):
+        before = tokens[place - 1].low if place else ""
+        before = tokens[place - 2].low if before == "a" and place > 1 else before
+        hour = _small(tokens, at + 1)
+        if hour is None or not 1 <= hour[0] <= 12:
+            return None
+        ends = hour[1] >= len(tokens) or tokens[hour[1]].kind == "s"
+        if joint == "to" and not (before in _AT and (ends or tokens[hour[1]].low in _BEHIND)):
+            return None  # "five to ten days"
+        clock = hour[0] * 60 + (minute if joint == "past" else -minute)
+        return _spoken(tokens, place, hour[1], clock)
+    hour = _small(tokens, place)
+    if hour is None or not 1 <= hour[0] <= 12:
+        return None
+    behind = [token.low for token in tokens[hour[1] : hour[1] + 3]]
+    if behind[:1] == ["o'clock"] or behind[:1] == ["o\u2019clock"]:
+        return _spoken(tokens, place, hour[1] + 1, hour[0] * 60)
+    if behind[:2] == ["in", "the"] and behind[2:] and behind[2] in _HALVES:
+        return _spoken(tokens, place, hour[1], hour[0] * 60)
+    return None
+
+
+def _small(tokens: Sequence[Token], place: int) -> tuple[float, int] | None:
+    """Return a number below sixty in words or digits, and the place behind it."""
+    if place >= len(tokens):
+        return None
+    token = tokens[place]
+    if token.kind == "n":
+        return (float(token.text), place + 1) if token.text.isdecimal() else None
+    value = words.NUMBER_WORDS.get(token.low)
+    if value is None or value >= 60:
+        return None
+    at = place + 1 + (place + 1 < len(tokens) and tokens[place + 1].text == "-")
+    more = words.NUMBER_WORDS.get(tokens[at].low, 99) if at < len(tokens) else 99
+    if value in (20, 30, 40, 50) and 0 < more < 10:
+        return float(value + more), at + 1
+    return float(value), place + 1
+
+
+def _spoken(tokens: Sequence[Token], place: int, last: int, clock: float) -> Fact:
+    half = ""
+    behind = [token.low for token in tokens[last : last + 3]]
+    if behind[:2] == ["in", "the"] and behind[2:] and behind[2] in _HALVES:
+        half, last = _HALVES[behind[2]], last + 3
+    elif behind[:2] == ["at", "night"]:
+        half, last = "pm", last + 2
+    else:
+        half, last = _half_of_day(tokens, last)
+    clock %= 720
+    values = (clock, clock + 720.0)
+    if half in ("am", "pm"):
+        values = (values[half == "pm"],) * 2
+    return Fact(tokens[place].start, tokens[last - 1].end, "time", "time", values, values[0],
+                token=place, last=last, bound=bound_at(tokens, place))  # fmt: skip
+
+
+_PARTS_OF_AN_HOUR = {"quarter": 15.0, "half": 30.0}
+_HALVES = {"morning": "am", "afternoon": "pm", "evening": "pm"}
+_AT = frozenset(("at", "by", "until", "till", "before", "after", "about", "around"))
+_BEHIND = frozenset(("in", "and", "or", "on", "until", "till", "a", "p", "when", "but"))
+
+
 def _minutes_behind(tokens: Sequence[Token], place: int, minute: int) -> tuple[int, int]:
     """Return the minutes of "16時30分" or "4時半", and the place behind them."""
     if place >= len(tokens) or tokens[place - 1].text not in _HOUR_SIGNS:

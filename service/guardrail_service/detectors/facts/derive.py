@@ -76,6 +76,7 @@ def from_own(fact: Fact, own: Sequence[Fact], last: Sequence[Fact] = ()) -> str:
         one.raw
         for one in own
         if one.unit != fact.unit and one.kind in _COUNTED and 1 < one.raw <= _MOST_TIMES
+        if not {one.unit, fact.unit} <= _LENGTHS
     }
     divisors = {
         one.raw for one in own if one.unit != fact.unit and one.kind in ("number", "measure")
@@ -104,6 +105,7 @@ def _of_one_unit(fact: Fact, own: Sequence[Fact]) -> list[float]:
     ]
 
 
+_LENGTHS = frozenset(("duration", "workdays"))
 _COUNTED = ("number", "duration", "measure")
 _MOST_TIMES = 100_000
 

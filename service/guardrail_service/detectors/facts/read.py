@@ -25,7 +25,7 @@ from guardrail_service.detectors.facts.amounts import (
     stem,
     stems,
 )
-from guardrail_service.detectors.facts.dates import dated, timed
+from guardrail_service.detectors.facts.dates import dated, spoken_time, timed
 from guardrail_service.detectors.facts.languages import Token, in_language, without_blanks
 from guardrail_service.text.budget import check_time
 from guardrail_service.text.segmentation.sentences import Sentence
@@ -255,6 +255,7 @@ _TRIGGERS = frozenset((
     "twice", "thrice", "once", *(day.lower() for day in words.SHORT_WEEKDAYS),
     *(m.lower() for m in words.LONE_MONTHS),
     "hundred", "thousand", "million", "billion", "dozen", "hour", "day", "week", "month", "year",
+    "fortnight",
 ))  # fmt: skip
 
 
@@ -458,6 +459,8 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
         value = 0.0 if low == "midnight" else 720.0
         return Fact(token.start, token.end, "time", "time", (value,), value, token=place,
                     last=place + 1)  # fmt: skip
+    if low in _SPOKEN and (spoken := spoken_time(tokens, place)) is not None:
+        return spoken
     if low in ("twice", "thrice") or (low == "once" and _is_counted(tokens, place)):
         value = {"once": 1.0, "twice": 2.0, "thrice": 3.0}[low]
         return Fact(token.start, token.end, "number", "times", (value,), value, is_word=True,
@@ -470,6 +473,8 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
         return _fraction(tokens, place)
     if low in words.NUMBER_WORDS:
         return measured(tokens, place)
+    if low == "a" and place + 1 < len(tokens) and tokens[place + 1].low == "fortnight":
+        return amount(tokens, place, Number(place + 1, (1.0,), 1.0, True, False))
     if low in ("a", "an", "per") and place + 1 < len(tokens):
         return None
     if low in ("hundred", "thousand", "million", "billion", "dozen") and (
@@ -477,6 +482,9 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
     ):
         return amount(tokens, place, Number(place, (1.0,), 1.0, True, False))
     return None
+
+
+_SPOKEN = frozenset(words.NUMBER_WORDS) | {"quarter", "half"}
 
 
 def _ordinal_word(tokens: Sequence[Token], place: int) -> Fact | None:

@@ -162,12 +162,12 @@ money:ILS 1 ils, ₪, shekel, shekels
 money:AED 1 aed, dirham, dirhams
 money:cent 1 cent, cents
 times 1 times
-money:GBP 0.01 pence
+money:GBP 0.01 pence, p
 """)
 LONGEST_UNIT: Final = max(map(len, UNITS))
 UNIT_STARTS: Final = frozenset(name[0] for name in UNITS)
 ONLY_ATTACHED: Final = frozenset(
-    ("m", "g", "t", "l", "s", "h", "w", "v", "a", "an", "ore", "ora", "try", "fr", "kn", "won")
+    ("m", "g", "t", "l", "s", "h", "w", "v", "a", "an", "ore", "ora", "try", "fr", "kn", "won", "p")
 )
 """Short units that are words or letters elsewhere: only right behind digits or one blank, and the
 words among them never behind a number word."""
@@ -393,8 +393,7 @@ ANNOUNCED: Final = listed(
     " margin"
     " increase increased increases rise rose grew growth gain gained decrease decreased decreases"
     " decline declined drop dropped fell fall reduction reduced change changed average mean plus"
-    " minus save saves saving equals equal amounts comes remaining remain left spend aged old"
-    " lasted spanning span"
+    " minus save saves saving equals equal amounts comes aged old lasted spanning span"
 )
 """Those with which it surely has: then all of its numbers may be the passages'."""
 RELATIVE: Final = listed(

@@ -584,8 +584,9 @@ def bound_at(tokens: Sequence[Token], place: int, after: int = -1) -> str:
                 tokens[place - size + k].low == word for k, word in enumerate(phrase)
             ):
                 ahead = bound == "most" and phrase[-2:] == ("later", "than")
-                behind = tokens[after : after + 3] if ahead and after > 0 else ()
-                return "least" if any(t.low in ("before", "ahead") for t in behind) else bound
+                next_ones = tokens[after : after + 3] if ahead and after > 0 else ()
+                turns = any(token.low in ("before", "ahead") for token in next_ones)
+                return "least" if turns else bound  # "no later than ten weeks before"
     if 0 < after < len(tokens):
         behind = tuple(token.low for token in tokens[after : after + 4])
         if behind[:1] == ("+",) or behind[:2] in _OR_MORE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -21,6 +22,7 @@ from guardrail_service.detectors.hallucination.reading import (
     claim_texts,
     claims_of,
     opaque_characters,
+    unsaid,
 )
 from guardrail_service.detectors.registry import (
     Detector,
@@ -43,6 +45,13 @@ FOUND_BY = "found_by"
 """Attribute of a span: `model`, or `verbatim` where a passage says the claim word by word."""
 
 
+UNSAID_WEIGHT, MOST_UNSAID = 0.6, 3
+"""What each word lowers a claim by that neither passages nor question have, on the logit, and how
+many count. On development rows of 24 written sources the macro ROC area gains .012 (95 % interval
+.002 to .023); at 4 % of good answers 171 of 709 bad ones are found instead of 129. The model is
+unsure of remarks that claim little ("It makes sense to do both"), which have hardly such words."""
+
+
 class Reading(NamedTuple):
     """One window of a claim: what the model reads, or where a passage says it word by word."""
 
@@ -51,6 +60,8 @@ class Reading(NamedTuple):
     copy: verbatim.Copy | None
     opaque: int = 0
     """Code points of the window in words that are left out as opaque."""
+    unsaid: int = 0
+    """Words that neither the passages nor the question have."""
 
 
 class HallucinationParameters(Parameters):
@@ -176,7 +187,8 @@ def readings(sample: SegmentedSample, claimed: AnswerClaims) -> tuple[Reading, .
     for window in windows:  # the first window of a claim begins with it
         copies.append(by_start.get(window.start, copies[-1] if copies else None))
     opaque = opaque_characters(window.text for window in windows)
-    return tuple(map(Reading, windows, claim_texts(sample, claimed, windows), copies, opaque))
+    texts = claim_texts(sample, claimed, windows)
+    return tuple(map(Reading, windows, texts, copies, opaque, unsaid(sample, texts)))
 
 
 def _distinct_texts(windows: Sequence[Window]) -> tuple[str, ...]:
@@ -195,11 +207,20 @@ def _spans(
     asked = sum(reading.copy is None for reading in read)
     found = iter(outputs[len(outputs) - asked :])
     return tuple(
-        _span(reading.window, next(found), distinct)
+        _span(reading, next(found), distinct)
         if reading.copy is None
         else _settled(reading.window, reading.copy)
         for reading in read
     )
+
+
+def lowered(supported: float, unsaid: int) -> float:
+    """Return P(supported) of a claim with words that nobody has said, in [0, 1].
+
+    The model's logit less `UNSAID_WEIGHT` for each of them, `MOST_UNSAID` at most.
+    """
+    odds = math.exp(UNSAID_WEIGHT * min(unsaid, MOST_UNSAID))
+    return supported / (supported + (1 - supported) * odds)
 
 
 def _settled(window: Window, copy: verbatim.Copy) -> Span:
@@ -209,8 +230,10 @@ def _settled(window: Window, copy: verbatim.Copy) -> Span:
     return Span(*at, SUPPORTED, verbatim.SUPPORT, "hallucination", (shown,), attributes=how)
 
 
-def _span(window: Window, output: RowOutput, places: Sequence[PassageWindow]) -> Span:
+def _span(reading: Reading, output: RowOutput, places: Sequence[PassageWindow]) -> Span:
+    window = reading.window
     supported, *against = (float(p) for p in output["probabilities"])
+    supported = lowered(supported, reading.unsaid)
     why = AGAINST[int(np.argmax(against))]
     best = places[int(output["places"][0])]
     shown = Evidence(best.context, best.window.start, best.window.end, supported)

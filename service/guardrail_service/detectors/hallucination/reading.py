@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import re2
 
 from guardrail_service.detectors import groundedness
+from guardrail_service.detectors.facts.amounts import stems
 from guardrail_service.detectors.groundedness import claims, read_with_question
+from guardrail_service.detectors.no_answer.speech import unusual
 from guardrail_service.text.budget import BETWEEN_LOOKS, check_time, in_time
 from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample, Window
 from guardrail_service.text.segmentation.sentences import Sentence
 
-READING_VERSION = "rag-guardrail-reading/3"
+READING_VERSION = "rag-guardrail-reading/4"
 """Part of the evidence fingerprint: whoever changes a rule of this file changes scores and
 thresholds."""
 MIN_CLAIM_CHARS = 25
@@ -335,6 +338,29 @@ def opaque_characters(texts: Iterable[str]) -> list[int]:
     return [
         sum(len(word) for word in _LONG.findall(_plain(text)) if _is_opaque(word)) for text in texts
     ]
+
+
+def unsaid(sample: SegmentedSample, texts: Sequence[str]) -> list[int]:
+    """Return how many words of each text neither the passages nor the question have.
+
+    Words of courtesy and of talk about an answer do not count: whoever invents something names it.
+    """
+    given = sample.sample
+    said = _stems_of(given.question or "").union(*(_stems_of(one.text) for one in given.contexts))
+    own = [_WORDS.findall(text.lower()) for text in in_time(texts)]
+    words = unusual(word for found in own for word in found if len(word) >= _LEAST_LETTERS)
+    new = {word for word, found in zip(words, stems(words), strict=True) if found not in said}
+    return [sum(word in new for word in found) for found in own]
+
+
+@lru_cache(256)
+def _stems_of(text: str) -> frozenset[str]:
+    """Return the stems of a text's words; passages come again with the next answer."""
+    return frozenset(stems(in_time(_WORDS.findall(text.lower()), every=64)))
+
+
+_WORDS = re2.compile(r"\pL+")
+_LEAST_LETTERS = 3
 
 
 def without_opaque(text: str) -> str:

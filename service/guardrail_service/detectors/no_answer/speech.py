@@ -11,7 +11,7 @@ must be ones that such speech uses, or that the question used. In doubt it is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 
 import re2
@@ -133,6 +133,11 @@ def _new_words(text: str, beyond: Beyond) -> list[str]:
 def _content_words(text: str) -> Iterator[str]:
     for word in _WORD.findall(text):
         yield word.removesuffix("'s").removesuffix("'")
+
+
+def unusual(words: Iterable[str]) -> list[str]:
+    """Return those of some words, in lower case, that such speech does not use; each once."""
+    return [word for word in dict.fromkeys(words) if not _is_listed(word)]
 
 
 def _is_listed(word: str) -> bool:

@@ -72,7 +72,10 @@ ANSWER_ALONE = frozenset({"safety", "neutral"})
 """Sets without passages, which count for toxicity and bias alone."""
 PER_SOURCE = 60
 """Rows of a written source: half of them supported. Enough for shares, little enough to score."""
-ORDINARY = Path(__file__).parents[2] / "tests" / "golden" / "ordinary" / "open.jsonl"
+_GOLDEN = Path(__file__).parents[2] / "tests" / "golden"
+ORDINARY = tuple(
+    _GOLDEN / of / "ordinary" / "open.jsonl" for of in ("", "second", "third", "fourth")
+)
 """Good answers of every class that a guard must leave alone, also those it finds hard."""
 NOT_ANSWERS = frozenset({"breaking_nli", "negation_nli", "med_monotonicity"})
 """Written sources whose hypotheses are no answers to anybody."""
@@ -127,9 +130,9 @@ def written(folder: Path) -> Iterable[tuple[dict[str, Any], Sample]]:
                                     (Passage(row["premise"]),))  # fmt: skip
 
 
-def ordinary(path: Path) -> Iterable[tuple[dict[str, Any], Sample]]:
-    """Yield the ordinary answers of the guarding corpus; those to the same passages are a group."""
-    for line in path.read_text("utf-8").splitlines():
+def ordinary(paths: Sequence[Path]) -> Iterable[tuple[dict[str, Any], Sample]]:
+    """Yield the ordinary answers of the guarding corpora; those to the same passages are a group."""
+    for line in (line for path in paths for line in path.read_text("utf-8").splitlines()):
         case = json.loads(line.replace("¦", ""))
         group = hashlib.sha256(repr(case["contexts"]).encode()).hexdigest()
         about = {"of": "ordinary", "source": "ordinary", "group": group, "good": case["good"]}

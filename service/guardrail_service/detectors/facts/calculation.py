@@ -17,6 +17,7 @@ from guardrail_service.detectors.facts.derive import (
     MONTH_S,
     MOST,
     NO_AMOUNT,
+    SAID_ELSEWHERE,
     ComputedFrom,
     derived,
     from_own,
@@ -75,7 +76,7 @@ class Calculation:
             return ""
         operands, multipliers, combined = self._operands(fact)
         if fact.kind == "time":
-            own = [ComputedFrom(other, _SAID_ELSEWHERE) for other in self.others]
+            own = [ComputedFrom(other, SAID_ELSEWHERE) for other in self.others]
             return times_of_day(fact, [*own, *operands])
         if told := self._of_its_own(fact):
             return told
@@ -150,9 +151,9 @@ class Calculation:
         own = self._announces_itself
         values = fact.values[1:] if not self.in_english and is_amount(fact) else ()
         readings = (fact, *(replace(fact, raw=value / fact.factor) for value in values))
-        apart = not self._announced and not self._is_relative(operands)
+        telling = None if self._announced else self._telling(operands)
         found = (
-            _one_step(one, operands, halves, not self.in_english, own, apart) for one in readings
+            _one_step(one, operands, halves, not self.in_english, own, telling) for one in readings
         )
         return next((told for told in found if told), "")
 
@@ -173,12 +174,15 @@ class Calculation:
         """Return whether claim, question or the sentence before have one of some words."""
         return not self.tells_sums or any(not listed.isdisjoint(one.lows) for one in self._nearby())
 
-    def _is_relative(self, operands: Sequence[ComputedFrom]) -> bool:
-        """Return whether a near passage tells a number by another: "3.1 seconds later"."""
+    def _telling(self, operands: Sequence[ComputedFrom]) -> frozenset[int]:
+        """Return the near passage sentences that tell a number by another: "3.1 seconds later"."""
         near = {one.group for one in operands[:_NEAREST] if one.group >= 0}
-        beside = {at + step for at in near for step in (-1, 0, 1)}
-        told = (one.lows for at, (_, one) in enumerate(self.source.sentences) if at in beside)
-        return any(not words.RELATIVE.isdisjoint(lows) for lows in told)
+        tells = {
+            at
+            for at, (_, one) in enumerate(self.source.sentences)
+            if {at - 1, at, at + 1} & near and not words.RELATIVE.isdisjoint(one.lows)
+        }
+        return frozenset(at for at in near if {at - 1, at, at + 1} & tells)
 
     @cached_property
     def _announced(self) -> bool:
@@ -274,7 +278,7 @@ class Calculation:
         if self._computes_itself:
             said = [one.fact for one in operands]
             operands += [
-                ComputedFrom(other, _SAID_ELSEWHERE)
+                ComputedFrom(other, SAID_ELSEWHERE)
                 for other in self.others
                 if not any(_is_one(other, one) for one in said)
             ]
@@ -325,8 +329,8 @@ _NO_HALF = frozenset(("a", "an", "past", "hour", "year", "litre", "liter"))
 _COMPARATIVE = re2.compile(r"[a-z]{3,}er|more|less|apart|off")
 _MANY = 10
 """From here on a bare number is computed from others of the answer: small ones fit too often."""
-_MOST_OTHERS, _SAID_ELSEWHERE = 24, -9
-"""Numbers of an answer's other sentences that are computed with, and their group."""
+_MOST_OTHERS = 24
+"""Numbers of an answer's other sentences that are computed with."""
 
 
 def _is_one(fact: Fact, said: Fact) -> bool:
@@ -340,7 +344,7 @@ def _one_step(
     halves: bool,
     cycles: bool = False,
     own: bool = False,
-    apart: bool = False,
+    telling: frozenset[int] | None = None,
 ) -> str:
     """Return a single step by which a fact may follow though its claim speaks of none, or "".
 
@@ -352,8 +356,9 @@ def _one_step(
         halves: Whether somebody speaks of a half or of two of a thing.
         cycles: Whether a rate may be meant though none is read ("al mes").
         own: Whether to multiply by numbers of claim and question alone, if they have any.
-        apart: Whether nobody speaks of a calculation: then one of its numbers must be one that
-            answer or question say.
+        telling: Passage sentences that tell one number by another ("3.1 seconds later"). In others
+            one of its numbers must be one that answer or question say; None: somebody speaks of a
+            calculation, and all may be computed with.
     """
     near = operands[:_NEAREST]
     if fact.unit == "time":
@@ -362,7 +367,7 @@ def _one_step(
     if fact.date is not None:
         return _date_by_span(fact.date, near)
     same = [one for one in near if one.fact.unit == fact.unit and one.fact.kind not in NO_AMOUNT]
-    for told, result in _steps(fact, same, near, halves, cycles, own, apart):
+    for told, result in _steps(fact, same, near, halves, cycles, own, telling):
         if result > 0 and is_exactly(fact, result):
             return f"{told} = {shown(fact.raw)}"
     return ""
@@ -377,6 +382,11 @@ _CYCLES = frozenset((12.0, 52.0, 365.0))
 """Months, weeks and days: what a claim need not say to have multiplied a rate by it."""
 
 
+def _is_apart(one: ComputedFrom, telling: frozenset[int] | None) -> bool:
+    """Return whether a passage's number is computed with by nobody."""
+    return telling is not None and one.group >= 0 and one.group not in telling
+
+
 def _steps(
     fact: Fact,
     same: Sequence[ComputedFrom],
@@ -384,7 +394,7 @@ def _steps(
     halves: bool,
     cycles: bool,
     own: bool,
-    apart: bool,
+    telling: frozenset[int] | None,
 ) -> Iterator[tuple[str, float]]:
     counting = [
         one
@@ -397,15 +407,12 @@ def _steps(
         said.add(2.0)
     if cycles or fact.per or any(one.fact.per for one in same):
         said |= _CYCLES
-    shares = [one.fact.raw for one in near if one.fact.unit == "percent"]
-    own_shares = [one.fact.raw for one in near if one.fact.unit == "percent" and one.group < 0]
+    percent = [one for one in near if one.fact.unit == "percent"]
     amounts = [(one.fact, one.fact.values[0] / fact.factor) for one in same]
     if fact.unit != "temperature":
         for base, (held, a) in zip(same, amounts, strict=True):
-            counts = said
-            if not (own and said) and not (
-                apart and base.group >= 0
-            ):  # numbers of other sentences belong to other things
+            counts, is_apart = said, _is_apart(base, telling)
+            if not (own and said) and not is_apart:  # other sentences' numbers are of other things
                 counts = said | {
                     one.fact.raw
                     for one in counting
@@ -414,7 +421,11 @@ def _steps(
             for count in sorted(counts - {held.raw, 1.0, 0.0}):
                 yield f"{shown(count)} \u00d7 {shown(a)}", a * count
                 yield f"{shown(a)} / {shown(count)}", a / count
-            for share in shares if not apart or base.group < 0 else own_shares:
+            for one in percent:
+                passed_over = is_apart or one.group not in (base.group, *(telling or ()))
+                if telling is not None and one.group >= 0 and passed_over:
+                    continue
+                share = one.fact.raw
                 part = share / 100
                 yield f"{shown(share)} % of {shown(a)}", a * part
                 yield f"{shown(a)} + {shown(share)} %", a * (1 + part)
@@ -427,7 +438,9 @@ def _steps(
         for b in bare:  # "(12 x 10 = 120)" leaves the unit out
             yield f"{shown(max(a, b))} - {shown(min(a, b))}", abs(a - b)
     for (one, a), (other, b) in combinations(zip(same, (a for _, a in amounts), strict=True), 2):
-        if min(one.group, other.group) >= 0 and (apart or one.group != other.group):
+        if min(one.group, other.group) >= 0 and (
+            _is_apart(one, telling) or one.group != other.group
+        ):
             continue
         yield f"{shown(max(a, b))} - {shown(min(a, b))}", abs(a - b)
         if fact.unit != "temperature":

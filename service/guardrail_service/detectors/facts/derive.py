@@ -260,6 +260,8 @@ def _plain(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
                     yield 100 * a / b, f"{shown(a)} / {shown(b)}"
 
 
+SAID_ELSEWHERE = -9
+"""Group of the numbers of an answer's other sentences."""
 NO_AMOUNT = frozenset(("date", "time", "ordinal", "weekday"))
 
 
@@ -328,13 +330,13 @@ def _sums(
         yield sum(a for _, a, _ in same), " + ".join(shown(a) for _, a, _ in same), own
 
 
-def _halves(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
+def _halves(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str, bool]]:
     """Yield half and twice of the amounts in the fact's unit."""
     for one in operands:
         if one.fact.unit == fact.unit and fact.unit != "percent":
             value = one.fact.values[0] / fact.factor
-            yield value / 2, f"{shown(value)} / 2"
-            yield value * 2, f"2 \u00d7 {shown(value)}"
+            yield value / 2, f"{shown(value)} / 2", one.group < 0
+            yield value * 2, f"2 \u00d7 {shown(value)}", one.group < 0
 
 
 def _products(
@@ -417,6 +419,8 @@ def times_of_day(fact: Fact, operands: Sequence[ComputedFrom]) -> str:
                 continue
             passed = length.fact.values[0] / 60
             for sign, value in (("+", passed), ("-", -passed)):
+                if max(start.group, length.group) == SAID_ELSEWHERE and sign == "-":
+                    continue  # of many numbers of an answer some always fit
                 result = (start.fact.values[0] + value) % 1440
                 if any(abs(result - own) < 0.5 for own in fact.values):
                     told = f"{_clock(start.fact.values[0])} {sign} {_clock(passed)}"

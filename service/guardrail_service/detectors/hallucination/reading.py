@@ -203,7 +203,15 @@ def prose_in_code(line: str) -> str:
     rest = _blanked(_STRING, code)
     if _PROSE_LINE.search(rest) and _FUNCTION_WORD.search(rest):
         return line
-    return " ".join(t for t in told if len(_PROSE_WORD.findall(t)) >= LEAST_WORDS)
+    return " ".join(filter(_is_prose, told))
+
+
+def _is_prose(text: str) -> bool:
+    """Return whether a string or comment tells people something: no header, query or path."""
+    if _IN_QUERIES.search(text) is not None:
+        return False
+    words = [word for word in text.split() if _PROSE_WORD.fullmatch(word.strip(".,;:!?()'"))]
+    return len(words) >= LEAST_WORDS
 
 
 def _ink(text: str) -> Iterator[tuple[int, str]]:
@@ -248,7 +256,8 @@ _PROGRAMMING = frozenset(_LANGUAGES.split())
 language are read like any text: what they say may be wrong."""
 _COMMENT = re2.compile(r"(?:^|\s)(?:#+|//+|--|/\*+|\*|<!--|;+|%+|(?i:rem))\s+(.+)")
 _STRING = re2.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`")
-_PROSE_WORD = re2.compile(r"\b\pL\p{Ll}*\b")
+_IN_QUERIES = re2.compile(r"[={}$<>]|\b(?:SELECT|INSERT|UPDATE|DELETE|WHERE|FROM)\b")
+_PROSE_WORD = re2.compile(r"\pL\p{Ll}*(?:['\x{2019}-]\p{Ll}+)*")
 _PROSE_LINE = re2.compile(r"(?:^|[\s(])\pL\p{Ll}*(?:,? \pL\p{Ll}*){4,}")
 _FUNCTION_WORD = re2.compile(
     r"(?i)\b(?:the|a|an|is|are|was|were|you|your|will|can|must|every|each|they|we|our|may|has|have)\b"

@@ -450,6 +450,7 @@ team tell term text thank thanks think thought through time today together told 
 try trying turn type understand understanding understandable unsure until use useful using version view virtual visit wait walk
 want warm website week welcome wish wonder wonderful word work worry worries worth write wrong year yesterday
 bear hold listen luck stand stressful annoying upset upsetting disappointing disappointed tiring unpleasant worrying hesitation
+congratulations congrats wishing birthday recovery condolences grateful lucky excited exciting fun imagine wonder
 front put away apart aside sign item pass far ears went gone guess guesswork speculation judge rely part rather joke whole entire everything scan scanned thing silent prefer meet
 """
 _FORM_WORDS = """

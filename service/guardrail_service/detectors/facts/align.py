@@ -224,6 +224,16 @@ class PassageFacts:
         """Return whether a passage tells a time of day."""
         return any(held.fact.unit == "time" for held in self.held)
 
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """Return the stems of words that have a capital inside a sentence."""
+        return frozenset(
+            stem
+            for _, one in self.sentences
+            for stem, token, before in zip(one.stems[1:], one.tokens[1:], one.tokens, strict=False)
+            if stem and token.kind == "w" and token.text[0].isupper() and before.kind == "w"
+        )
+
     @property
     def known(self) -> frozenset[str]:
         """Return every stem of the passages."""

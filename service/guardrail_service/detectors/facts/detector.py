@@ -46,7 +46,7 @@ from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
 from guardrail_service.detectors.facts.conditions import unconditional
 from guardrail_service.detectors.facts.derive import portions, shown
-from guardrail_service.detectors.facts.grids import Grid, GridReading, grids
+from guardrail_service.detectors.facts.grids import Grid, GridReading, exchanged, grids
 from guardrail_service.detectors.facts.languages import LATIN
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.roles import misattributed
@@ -511,6 +511,8 @@ class FactJudge:
         "A costs 10 and B costs 20" is wrong if the passage has B's words by 10 and A's by 20.
         """
         found: dict[int, Place] = {}
+        if "names" in self.claim.signals and len(self.claim.facts) > 1:
+            found = exchanged(self.claim, self.source)
         own = [(self.claim, fact) for fact in self.claim.facts]
         earlier = [(one, fact) for one in self.given for fact in one.facts]
         for at, (one, fact) in enumerate(own):

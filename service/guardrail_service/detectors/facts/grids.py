@@ -1,4 +1,4 @@
-"""Compares what a claim says of a row or column with the tables of the passages.
+"""Compares what a claim says of a row or column with the tables of the passages, or of two names.
 
 A claim that names one row and says a value that stands in other rows alone has misread the table.
 Tables are read as Markdown has them; the same holds for columns, so each is also read turned.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import (
@@ -341,3 +343,83 @@ def _said(cell: GridCell) -> bool | None:
 
 def _place(table: Grid, cell: GridCell) -> Place:
     return Place(table.context, cell.start, cell.start + len(cell.text))
+
+
+class NamedValue(NamedTuple):
+    """A value told of a name: the stems of the name, and the value."""
+
+    name: frozenset[str]
+    fact: Fact
+
+
+def exchanged(claim: ReadSentence, source: PassageFacts) -> dict[int, Place]:
+    """Return the values that a claim tells of each other's names, each with its name's own place.
+
+    "64 % at Sallow Reef, compared with 29 % at Gull Point" is wrong if a passage sentence tells
+    them the other way round. Only names and values in strict turns count.
+    """
+    found: dict[int, Place] = {}
+    for unit, ours in _in_turns(claim, source.named).items():
+        for context, one in source.sentences:
+            theirs = _in_turns(one, source.named).get(unit, ()) if len(one.facts) > 1 else ()
+            for first, second in combinations(ours, 2) if theirs else ():
+                check_time()
+                one_held, other_held = _of_name(first, theirs), _of_name(second, theirs)
+                if one_held is None or other_held is None or one_held is other_held:
+                    continue
+                crossed = agrees(first.fact, other_held) and agrees(second.fact, one_held)
+                if crossed and not agrees(first.fact, one_held):
+                    for own, held in ((first.fact, one_held), (second.fact, other_held)):
+                        at = one.start
+                        found[own.token] = Place(context, at + held.start, at + held.end)
+    return found
+
+
+def _of_name(value: NamedValue, others: Sequence[NamedValue]) -> Fact | None:
+    """Return the value that others tell of the same name, or None where it is none or several."""
+    same = [one.fact for one in others if value.name & one.name]
+    return same[0] if len(same) == 1 else None
+
+
+def _in_turns(one: ReadSentence, named: frozenset[str]) -> dict[str, tuple[NamedValue, ...]]:
+    """Return the values of each unit that stand in strict turns with names."""
+    names = list(_names(one, named))
+    found: dict[str, tuple[NamedValue, ...]] = {}
+    for unit in {fact.unit for fact in one.facts if fact.unit}:
+        facts = [fact for fact in one.facts if fact.unit == unit and not fact.is_range]
+        if len(facts) < _TWO or len(facts) != len(names):
+            continue
+        turns = sorted([(at, name) for at, name in names] + [(f.token, f) for f in facts],
+                       key=lambda turn: turn[0])  # fmt: skip
+        kinds = [isinstance(what, Fact) for _, what in turns]
+        if any(a == b for a, b in pairwise(kinds)):
+            continue
+        whats = [what for _, what in turns]
+        pairs = zip(whats[::2], whats[1::2], strict=True)
+        told = [(b, a) if isinstance(a, Fact) else (a, b) for a, b in pairs]
+        found[unit] = tuple(
+            NamedValue(name, fact)
+            for name, fact in told
+            if isinstance(fact, Fact) and isinstance(name, frozenset)
+        )
+    return found
+
+
+def _names(one: ReadSentence, named: frozenset[str]) -> Iterator[tuple[int, frozenset[str]]]:
+    """Yield the names of a sentence with their places: words with capitals side by side."""
+    name: list[str] = []
+    start = 0
+    for at, (token, stem) in enumerate(zip(one.tokens, one.stems, strict=True)):
+        is_part = token.kind == "w" and token.text[0].isupper() and stem in named
+        is_part = is_part and token.low not in words.WEEKDAYS and token.low not in words.MONTHS
+        if is_part:
+            start = at if not name else start
+            name.append(stem)
+        elif name:
+            yield start, frozenset(name)
+            name = []
+    if name:
+        yield start, frozenset(name)
+
+
+_TWO = 2

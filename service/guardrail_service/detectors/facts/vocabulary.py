@@ -51,6 +51,8 @@ mass 0.028349523 oz, ounce, ounces
 mass 6.35029318 stone
 volume 0.001 ml, millilitre, millilitres, milliliter, milliliters
 volume 0.01 cl, centilitre, centilitres
+volume 0.005 teaspoon, teaspoons, tsp
+volume 0.015 tablespoon, tablespoons, tbsp
 volume 1 l, litre, litres, liter, liters, litros, litri
 volume 3.785411784 gallon, gallons, gal, us gallon, us gallons
 volume 4.54609 imperial gallon, imperial gallons, uk gallon, uk gallons

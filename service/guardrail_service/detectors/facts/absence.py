@@ -119,6 +119,18 @@ _HOURS, _SIXTY = 24, 0.6
 _AT = frozenset(("by", "at", "until", "till", "from", "before", "after", "about", "around"))
 
 
+def _is_within(fact: Fact, source: PassageFacts) -> bool:
+    """Return whether a year lies within a few years that a passage tells of: "2020 to 2023"."""
+    year = fact.values[0]
+    ranges = (one.fact for one in in_time(source.held) if one.fact.is_range and one.fact.date)
+    return any(
+        one.values[0] <= year <= (one.other or 0) <= one.values[0] + _FEW_YEARS for one in ranges
+    )
+
+
+_FEW_YEARS = 10
+
+
 def _is_whole(claim: ReadSentence, fact: Fact) -> bool:
     """Return whether a number is known to everybody: "the five weekdays", "all twelve months"."""
     if fact.raw not in _WHOLES or not fact.token:
@@ -207,6 +219,8 @@ def absence(
     ):
         return UNSURE
     if fact.kind == "date":
+        if fact.date is not None and fact.date[1] is None and _is_within(fact, source):
+            return UNSURE
         if fact.date is not None and fact.date[1] in source.months and fact.date[2] is None:
             return UNSURE
         if fact.date is not None and None not in fact.date and source.has_dates:

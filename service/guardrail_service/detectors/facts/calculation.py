@@ -22,6 +22,7 @@ from guardrail_service.detectors.facts.derive import (
     derived,
     from_own,
     is_exactly,
+    rounded_up,
     scaled,
     shown,
     times_of_day,
@@ -106,6 +107,8 @@ class Calculation:
         every = near if fact.unit == "duration" else [*near, *self.others]
         if not is_amount(fact) and fact.raw < _MANY:
             return ""
+        if self._rounds and (told := rounded_up(fact, [*near, *self.others])):
+            return told
         if fact.kind in ("number", "duration") and not self.computes:
             return ""
         return from_own(fact, every, self.line_ends)
@@ -188,6 +191,11 @@ class Calculation:
     def _announced(self) -> bool:
         """True if somebody surely speaks of a calculation."""
         return self._compares or self._speaks_of(words.ANNOUNCED) or "=" in self.claim.text
+
+    @cached_property
+    def _rounds(self) -> bool:
+        """True if a passage tells to round."""
+        return "round" in self.source.known
 
     def _shows_amounts(self, fact: Fact) -> bool:
         """Return whether the answer says further amounts in a fact's unit, to compute with."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
@@ -61,6 +62,20 @@ def derived(
     return ""
 
 
+def rounded_up(fact: Fact, own: Sequence[Fact]) -> str:
+    """Return the number of the answer that a fact is rounded up from, to a half, five or ten."""
+    for one in own:
+        value = one.values[0] / fact.factor if one.unit == fact.unit else one.raw
+        if one.unit not in ("", fact.unit) or value >= fact.raw:
+            continue
+        if any(abs(math.ceil(value / to) * to - fact.raw) < 1e-9 for to in _ROUNDS_TO):
+            return f"{shown(value)} rounded up = {shown(fact.raw)}"
+    return ""
+
+
+_ROUNDS_TO = (0.5, 1.0, 5.0, 10.0)
+
+
 def from_own(fact: Fact, own: Sequence[Fact], last: Sequence[Fact] = ()) -> str:
     """Return how a number follows from others that answer and question say, or "".
 
@@ -87,6 +102,7 @@ def from_own(fact: Fact, own: Sequence[Fact], last: Sequence[Fact] = ()) -> str:
         _of_runs(same),
         _times(same, sorted(counts), divisors),
         _of_runs(ends),
+        _less(ends),
         _parts(same, sorted(shares)),
         _rounded_up(fact, same),
     ):
@@ -134,6 +150,14 @@ def _of_runs(same: Sequence[float]) -> Iterator[tuple[str, float]]:
         for start in range(len(same) - size + 1):
             part = same[start : start + size]
             yield " + ".join(map(shown, part)), sum(part)
+
+
+def _less(ends: Sequence[float]) -> Iterator[tuple[str, float]]:
+    """Yield sums from which the last line is taken off: a credit, a discount."""
+    for size in range(3, min(len(ends), 6) + 1):
+        for start in range(len(ends) - size + 1):
+            *added, off = ends[start : start + size]
+            yield " + ".join(map(shown, added)) + f" - {shown(off)}", sum(added) - off
 
 
 def _times(

@@ -588,8 +588,9 @@ def _ranged(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
         if before in words.BEFORE_NUMBER and one.token > 1:
             before = tokens[one.token - 2].low
         if joint not in ("or", "und", "et", "y") and (joint != "and" or before == "between"):
-            one = replace(one, is_range=True, bound="", other=other.values[0])
-            other = replace(other, is_range=True, bound="", other=one.values[0])
+            bound = one.bound if one.bound in words.LOOSE else ""
+            one = replace(one, is_range=True, bound=bound, other=other.values[0])
+            other = replace(other, is_range=True, bound=bound, other=one.values[0])
         facts[at], facts[at + 1] = one, other
     return facts
 

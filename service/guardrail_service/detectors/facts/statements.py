@@ -222,6 +222,8 @@ def _difference(part: Part, other: Part) -> str:
         return ""
     if not denied.placed <= plain.placed or _has_ended(denied, plain):
         return ""
+    if plain is other and plain.sentence[0].low in ("if", "when", "unless"):
+        return ""  # in that case it is so, and in others not
     if (
         denied is other
         and "neither" in {token.low for token in denied.tokens}

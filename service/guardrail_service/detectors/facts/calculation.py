@@ -109,7 +109,7 @@ class Calculation:
             return ""
         if self._rounds and (told := rounded_up(fact, [*near, *self.others])):
             return told
-        if fact.kind in ("number", "duration") and not self.computes:
+        if fact.kind in ("number", "duration", "measure") and not self.computes:
             return ""
         return from_own(fact, every, self.line_ends)
 

@@ -411,18 +411,20 @@ def _of_shares(
                 yield less, f"{shown(times)} \u00d7 {shown(a)} - {shown(share)} %"
 
 
-def _shares(operands: Sequence[ComputedFrom], changes: bool) -> Iterator[tuple[float, str]]:
-    plain = [one.fact for one in operands if one.fact.unit != "percent"]
+def _shares(operands: Sequence[ComputedFrom], changes: bool) -> Iterator[tuple[float, str, bool]]:
+    plain = [one for one in operands if one.fact.unit != "percent"]
     for one, other in combinations(plain, 2):
-        if one.unit != other.unit or not (one.values[0] and other.values[0]):
+        first, second = one.fact.values[0], other.fact.values[0]
+        if one.fact.unit != other.fact.unit or not (first and second):
             continue
-        for a, b in ((one.values[0], other.values[0]), (other.values[0], one.values[0])):
-            yield 100 * a / b, f"{shown(a)} / {shown(b)}"
+        own = min(one.group, other.group) < 0
+        for a, b in ((first, second), (second, first)):
+            yield 100 * a / b, f"{shown(a)} / {shown(b)}", own
             if changes:
-                yield abs(100 * (a - b) / b), f"({shown(a)} - {shown(b)}) / {shown(b)}"
-    shares = [one.fact.values[0] for one in operands if one.fact.unit == "percent"]
-    for share in shares:
-        yield 100 - share, f"100 - {shown(share)}"
+                yield abs(100 * (a - b) / b), f"({shown(a)} - {shown(b)}) / {shown(b)}", own
+    for one in operands:
+        if one.fact.unit == "percent":
+            yield 100 - one.fact.values[0], f"100 - {shown(one.fact.values[0])}", True
 
 
 def _ratios(operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
@@ -486,9 +488,8 @@ def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
         span = f"{last} - {first}"
         yield (last - first) * to_years, span
         yield (last - first - 1) * to_years, span  # before the birthday
-    times = [one.fact.values[0] for one in operands if one.fact.unit == "time"]
     if fact.unit:
-        for early, late in combinations(sorted(set(times)), 2):
+        for early, late in _spanned_times(operands):
             check_time()
             passed = (late - early) % 1440
             for lasts, told in (
@@ -509,6 +510,19 @@ def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
             if days is not None:
                 yield days * 86_400 / fact.factor, "from the one date to the other"
                 yield (days + 1) * 86_400 / fact.factor, "from the one date to the other"
+
+
+def _spanned_times(operands: Sequence[ComputedFrom]) -> list[tuple[float, float]]:
+    """Return two times of one sentence, or with one of the answer, the earlier one first."""
+    times = [one for one in operands if one.fact.unit == "time"]
+    pairs = {
+        (min(a, b), max(a, b))
+        for one, other in combinations(times, 2)
+        if one.group == other.group or min(one.group, other.group) < 0
+        for a, b in ((one.fact.values[0], other.fact.values[0]),)
+        if a != b
+    }
+    return sorted(pairs)
 
 
 _MINUTE = 1 / 60

@@ -1,8 +1,8 @@
-"""Written answers by people who saw no rule: a second set, and good ones of a third.
+"""Written answers by people who saw no rule: a second set, good ones of a third, and a fourth.
 
 Corpora of `guardrail bench guarding`, too; here the detectors of rules judge alone. Rules were
-mended with all of the second set in sight, so its counts say what works, not how well it does
-elsewhere; of the third every other good answer was read, and no bad one.
+mended with all of the second and fourth set in sight, so their counts say what works, not how well
+it does elsewhere; of the third every other good answer was read, and no bad one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from guardrail_service.text.sample import SegmentedSample
 
 SECOND = Path(__file__).parent / "second"
 THIRD = Path(__file__).parent / "third"
+FOURTH = Path(__file__).parent / "fourth"
 MOST_FLAGGED = 1
 """Of 120 good answers of the third set."""
 CUT = 0.5
 LEAST_FOUND = 108
 """Of 150 bad answers; the count is measured, and only goes up."""
+FOURTH_FLAGGED, FOURTH_FOUND = 2, 56
+"""Of 288 good answers, half of which compute something, and of 168 bad ones."""
 
 
 def flagged(case: CorpusCase) -> bool:
@@ -43,3 +46,10 @@ def test_rules_on_good_answers_of_the_third_set() -> None:
     """Hardly any is flagged."""
     good = read(THIRD / "ordinary" / "open.jsonl")
     assert sum(map(flagged, good)) <= MOST_FLAGGED
+
+
+def test_rules_on_answers_that_compute() -> None:
+    """Good answers with calculations of several steps pass."""
+    bad, good = (read(FOURTH / half / "open.jsonl") for half in ("attacks", "ordinary"))
+    assert sum(map(flagged, good)) <= FOURTH_FLAGGED
+    assert sum(map(flagged, bad)) >= FOURTH_FOUND

@@ -18,6 +18,82 @@ TABLE = (
     "Costs (in thousands): | 2019 | 2018\nResearch | $8,551 | $13,448\nTotal | $23,792 | $31,937"
 )
 PAIRS = {
+    "total before its parts": (
+        "Adults pay £410 a year, juniors £185. A joining fee of £25 is charged once per household.",
+        "Two adults and a junior pay £1,030: 2 × £410 = £820, £185 and the joining fee of £25.",
+        "Two adults and a junior pay £1,090: 2 × £410 = £820, £185 and the joining fee of £25.",
+    ),
+    "a count at a rate": (
+        "Team allows 300 requests per minute and 150,000 requests per day.",
+        "At 300 requests per minute you use up the 150,000 daily requests in 500 minutes.",
+        "At 300 requests per minute you use up the 150,000 daily requests in 700 minutes.",
+    ),
+    "cents and euros": (
+        "The heat pump used about 3,800 kWh. WarmPlus costs 21.5 cents per kWh, Home 30.5 cents.",
+        "For 3,800 kWh, 9 cents less per kWh come to 342 euros.",
+        "For 3,800 kWh, 9 cents less per kWh come to 382 euros.",
+    ),
+    "credit taken off": (
+        "You drew 2,400 kWh and fed in 3,100 kWh. Electricity costs 31.5 cents per kWh; the charge"
+        " is €11.90 a month. We pay 8.2 cents per kWh that is fed in.",
+        "- Grid: 2,400 kWh × €0.315 = €756.00\n- Charge: 12 × €11.90 = €142.80\n"
+        "- Credit: 3,100 kWh × €0.082 = €254.20\n\nNet: €644.60.",
+        "- Grid: 2,400 kWh × €0.315 = €756.00\n- Charge: 12 × €11.90 = €142.80\n"
+        "- Credit: 3,100 kWh × €0.082 = €254.20\n\nNet: €684.60.",
+    ),
+    "computed column": (
+        "Compact: 5 concerts for €230. Grand: 10 concerts for €420.",
+        "| Series | Price | Concerts | Per concert |\n|---|---|---|---|\n"
+        "| Compact | €230 | 5 | €46 |\n| Grand | €420 | 10 | €42 |",
+        "| Series | Price | Concerts | Per concert |\n|---|---|---|---|\n"
+        "| Compact | €230 | 5 | €64 |\n| Grand | €420 | 10 | €42 |",
+    ),
+    "limit that nobody computes": (
+        "Sofas can be registered within 60 days of delivery. Goods are sent back within 30 days.",
+        "You need to register it online within 60 days of delivery.",
+        "You need to register it online within 90 days of delivery.",
+    ),
+    "below another limit": (
+        "For claims below £1,500, photographs are enough.",
+        "Claims below £1,500 are settled by photographs.",
+        "Claims below £2,500 are settled by photographs.",
+    ),
+    "an amount in another currency": (
+        "The price of Brisa Winches was EUR 4.2 million. Brisa contributed SEK 24.3 million.",
+        "Fjell paid EUR 4.2 million for Brisa Winches.",
+        "Fjell paid SEK 4.2 million for Brisa Winches.",
+    ),
+    "names and values in turns": (
+        "At Gull Point 64 % of the shoots were alive after two years, at Sallow Reef 29 %.",
+        "Of the shoots 64 % were alive at Gull Point, compared with just 29 % at Sallow Reef.",
+        "Of the shoots 64 % were alive at Sallow Reef, compared with just 29 % at Gull Point.",
+    ),
+    "spoons": (
+        "You need 300 g flour and 2 teaspoons baking powder.",
+        "Take 300 g of flour and 2 teaspoons of baking powder.",
+        "Take 300 g of flour and 2 tablespoons of baking powder.",
+    ),
+    "spoken time": (
+        "Transfers are executed the same day if ordered by 14:00.",
+        "Money leaves the same day if you order no later than two in the afternoon.",
+        "Money leaves the same day if you order no later than three in the afternoon.",
+    ),
+    "quarter to": (
+        "The drill is held on Sundays at 17:45.",
+        "The drill starts at a quarter to six.",
+        "The drill starts at a quarter past five.",
+    ),
+    "within a fortnight": (
+        "Objections can be raised within a fortnight of receiving it.",
+        "You have two weeks to object.",
+        "You have six weeks to object.",
+    ),
+    "rounded up to a half": (
+        "Full-time staff have 27 days of leave. Others get their share, rounded up to the next"
+        " half day.",
+        "Your share of 60 % comes to 16.2 days, so you get 16.5 days.",
+        "Your share of 60 % comes to 16.2 days, so you get 18.5 days.",
+    ),
     "minus degrees": (
         "Temperatures lie between minus 140 and plus 20 degrees Celsius.",
         "Temperatures range from −220 °F (−140 °C) to 68 °F.",
@@ -547,3 +623,28 @@ def test_a_table_is_read(name: str) -> None:
     passage, true, false, *question = TABLE_PAIRS[name]
     assert score(passage, true, *question) >= CUT
     assert score(passage, false, *question) < CUT
+
+
+@pytest.mark.parametrize(
+    ("passage", "answer"),
+    [
+        ("The tablets contain lactose but no gluten.", "It is gluten-free, but it contains lactose."),
+        ("The museum is closed on 24, 25 and 26 December.", "It shuts on 24\u201326 December."),
+        ("Apply 1.5 kg per hectare.", "One hectare is about 2.47 acres, so it is 0.61 kg per acre."),
+        ("Connections must not be shared by threads.", "Give each thread its own connection."),
+        ("Yields from 2020 to 2023 were 4.1, 3.6, 4.8, 4.3 t.", "The best was 4.8 t in 2022."),
+        ("Applied steps must not be edited.", "Code 4 means that somebody edited an applied step."),
+        ("Ring bookings by 10.45; the ferry leaves at 11.25.", "With a vehicle you check in by 10.05."),
+        ("The show takes place daily at noon and 3 p.m.", "There is a show at noon and 3 p.m."),
+    ],
+)  # fmt: skip
+def test_what_good_answers_say_is_not_flagged(passage: str, answer: str) -> None:
+    """Other words for what a passage says, and what everybody can work out."""
+    assert score(passage, answer) >= CUT
+
+
+def test_only_the_answers_own_calculation_explains_a_number() -> None:
+    """Of a passage's many numbers some always fit: nobody computed the audio guide's price."""
+    passage = "Adults pay €13. A family ticket for two adults costs €31. The audio guide costs €4."
+    assert score(passage, "The family ticket is €31. An audio guide can be added for €4.") >= CUT
+    assert score(passage, "The family ticket is €31. An audio guide can be added for €9.") < CUT

@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 
 from guardrail_service.detectors.hallucination.detector import (
+    MOST_UNSAID,
     Hallucination,
     HallucinationParameters,
+    lowered,
 )
 from guardrail_service.detectors.hallucination.reading import (
     claim_texts,
     claims_of,
     layout_of,
     prose_in_code,
+    unsaid,
 )
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import ROLES, Outcome, Passage, Sample, State
@@ -138,3 +141,42 @@ def test_a_line_knows_where_it_stands() -> None:
     found = layout_of(TABLE)
     assert [TABLE[at : at + size] for at, size in found.length.items()] == TABLE.splitlines()[2:]
     assert found.unread == 0
+
+
+def test_words_that_nobody_said_are_counted() -> None:
+    """Whoever invents something names it; talk about the answer and other forms do not count."""
+    seen = SegmentedSample(
+        Sample("", "Which plan has more speed?", (Passage("Home 500 gives 500 Mbit/s for $59."),))
+    )
+    texts = (
+        "Home 500 gives you more speed.",
+        "It makes sense to take that one, of course.",
+        "Giving plans: Home.",
+        "Home 500 comes with a complimentary router and a lounge voucher.",
+        "",
+    )
+    assert unsaid(seen, texts) == [0, 0, 0, 4, 0]
+
+
+def test_such_words_lower_a_claim() -> None:
+    """By a step on the logit each, up to a bound; certainty stays."""
+    found = [lowered(0.5, n) for n in range(MOST_UNSAID + 3)]
+    assert found[0] == 0.5
+    assert found[: MOST_UNSAID + 1] == sorted(found[: MOST_UNSAID + 1], reverse=True)
+    assert found[MOST_UNSAID:] == [found[MOST_UNSAID]] * 3
+    assert found[1] == pytest.approx(0.35434, abs=1e-5)
+    assert (lowered(0.0, 3), lowered(1.0, 3)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('print("The fee is thirty euros")', "The fee is thirty euros"),
+        ('curl -H "Content-Type: application/json"', ""),
+        ('db.run("UPDATE items SET price = :price WHERE id = :id")', ""),
+        ("export REPO=/path/to/repo", ""),
+    ],
+)
+def test_headers_and_queries_are_no_prose(line: str, told: str) -> None:
+    """Strings that tell people something are read."""
+    assert prose_in_code(line) == told

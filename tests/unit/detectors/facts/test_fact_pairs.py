@@ -628,13 +628,13 @@ def test_a_table_is_read(name: str) -> None:
 @pytest.mark.parametrize(
     ("passage", "answer"),
     [
-        ("The tablets contain lactose but no gluten.", "It is gluten-free, but it contains lactose."),
+        ("The tablets contain lactose but no gluten.", "It is gluten-free but has lactose."),
         ("The museum is closed on 24, 25 and 26 December.", "It shuts on 24\u201326 December."),
-        ("Apply 1.5 kg per hectare.", "One hectare is about 2.47 acres, so it is 0.61 kg per acre."),
+        ("Apply 1.5 kg per hectare.", "One hectare is about 2.47 acres: 0.61 kg per acre."),
         ("Connections must not be shared by threads.", "Give each thread its own connection."),
         ("Yields from 2020 to 2023 were 4.1, 3.6, 4.8, 4.3 t.", "The best was 4.8 t in 2022."),
         ("Applied steps must not be edited.", "Code 4 means that somebody edited an applied step."),
-        ("Ring bookings by 10.45; the ferry leaves at 11.25.", "With a vehicle you check in by 10.05."),
+        ("Come by 10.45; the ferry leaves at 11.25.", "With a vehicle check in by 10.05."),
         ("The show takes place daily at noon and 3 p.m.", "There is a show at noon and 3 p.m."),
     ],
 )  # fmt: skip

@@ -12,6 +12,7 @@ import re2
 from guardrail_service.detectors import groundedness
 from guardrail_service.detectors.facts.amounts import stems
 from guardrail_service.detectors.groundedness import claims, read_with_question
+from guardrail_service.detectors.no_answer.detector import claims_nothing
 from guardrail_service.detectors.no_answer.speech import unusual
 from guardrail_service.text.budget import BETWEEN_LOOKS, check_time, in_time
 from guardrail_service.text.patterns.search import encodable
@@ -91,7 +92,7 @@ def claim_texts(
 
 def _read(sample: SegmentedSample, text: str, submitted: str, *, keep_brackets: bool) -> str:
     """Return a claim's words; as submitted where nothing else is left or it got too long."""
-    words = without_layout(text, keep_brackets=keep_brackets)
+    words = without_gaps(without_layout(text, keep_brackets=keep_brackets), sample.sample.question)
     if words == submitted or not any(map(str.isalnum, words)):
         return submitted
     fits = len(sample.windows_of(groundedness.ROLE, (Sentence(0, len(words), words),))) == 1
@@ -333,6 +334,28 @@ def is_about_sources(text: str) -> bool:
         _STATES.search(part) and not (_ASKING.match(part) or _ABOUT_SOURCES.search(part))
         for part in others
     )
+
+
+def without_gaps(text: str, question: str | None) -> str:
+    """Return a sentence without clauses that only say what the sources lack.
+
+    "The page names the fees, but says nothing about dogs": no passage supports its second half.
+    """
+    if _DENIES.search(text) is None:
+        return text
+    for joint in reversed(list(_GAP_JOINTS.finditer(text))):
+        behind = text[joint.end() :]
+        if _DENIES.search(behind) is not None and claims_nothing(behind, question):
+            text = text[: joint.start()]
+    for joint in _GAP_JOINTS.finditer(text):
+        ahead = text[: joint.start()]
+        if _DENIES.search(ahead) is not None and claims_nothing(ahead, question):
+            return text[joint.end() :]
+    return text
+
+
+_DENIES = re2.compile(rf"(?i)\b(?:no|not|nothing|neither|never|none)\b|n{_APOSTROPHE}t\b")
+_GAP_JOINTS = re2.compile(r"(?i)(?:,|;|\s\x{2013})?\s(?:but|and|although|though|yet|while)\s|;\s")
 
 
 def is_only_opaque(text: str) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
+from unicodedata import combining, normalize
 
 import re2
 
@@ -36,6 +37,7 @@ def speech(clause: str, *, asks: bool, beyond: Beyond) -> Speech | None:
         asks: Whether its sentence ends in a question mark.
         beyond: Returns those of some words that the question has not.
     """
+    clause = without_accents(clause)
     if not clause.isascii() or _ADDRESS.search(clause) is not None:
         return None
     text = _MATTER.sub(r"\1", _CONDITION.sub(r"\1", _spelled_out(clause)))
@@ -53,6 +55,13 @@ def speech(clause: str, *, asks: bool, beyond: Beyond) -> Speech | None:
     if _DEEDS.search(text) is not None:
         return None
     return Speech.POLITE if _is_polite(text, beyond) else None
+
+
+def without_accents(text: str) -> str:
+    """Return a text with "cafe" for "caf\u00e9"; other scripts stay as they are."""
+    if text.isascii():
+        return text
+    return "".join(sign for sign in normalize("NFKD", text) if not combining(sign))
 
 
 def _is_polite(text: str, beyond: Beyond) -> bool:
@@ -297,6 +306,8 @@ _INFO = (
 _NONE_TELLS = re2.compile(
     rf"(?:none|neither|nothing|no)\b.{{0,40}}\b{_MORE_NOUNS}\b.{{0,20}}? (?:{_TELL}|{_HOLD})(?:s|es)?\b(.*)"
     rf"|(?:.{{0,60}}\b{_MORE_NOUNS}\b.{{0,20}}|it|this|that|they) never (?:{_TELL}|{_HOLD})(?:s|es)?\b(.*)"
+    rf"|(?:none|neither)(?: of [a-z ]{{1,30}})? (?:is|are|was|were) (?:in|part of|among|on)\b.{{0,40}}"
+    rf"\b{_MORE_NOUNS}\b(.*)"
     rf"|no (?:[a-z]+ ){{0,2}}{_INFO} (?:is|are|was|were) (?:given|provided|listed|included|available"
     r"|found|shown)(.*)"
     rf"|there (?:is|are|was|were) (?:no|not any|nothing)\b(.*) (?:in|from|on|among|within) (?:[a-z]+ ){{0,3}}"

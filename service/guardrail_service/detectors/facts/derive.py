@@ -79,7 +79,7 @@ _ROUNDS_TO = (0.5, 1.0, 5.0, 10.0)
 def from_own(fact: Fact, own: Sequence[Fact], last: Sequence[Fact] = ()) -> str:
     """Return how a number follows from others that answer and question say, or "".
 
-    Who shows its numbers need not say that it computed.
+    An answer that shows its numbers need not say that it computed.
 
     Args:
         fact: The number.

@@ -459,7 +459,7 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
         value = 0.0 if low == "midnight" else 720.0
         return Fact(token.start, token.end, "time", "time", (value,), value, token=place,
                     last=place + 1)  # fmt: skip
-    if low in _SPOKEN and (spoken := spoken_time(tokens, place)) is not None:
+    if low in _SPOKEN and (spoken := _spoken(tokens, place)) is not None:
         return spoken
     if low in ("twice", "thrice") or (low == "once" and _is_counted(tokens, place)):
         value = {"once": 1.0, "twice": 2.0, "thrice": 3.0}[low]
@@ -484,7 +484,16 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
     return None
 
 
+def _spoken(tokens: Sequence[Token], place: int) -> Fact | None:
+    """Return the time of day that begins with a word, or None."""
+    behind = (token.low for token in tokens[place + 1 : place + 5])
+    return None if _TIME_WORDS.isdisjoint(behind) else spoken_time(tokens, place)
+
+
 _SPOKEN = frozenset(words.NUMBER_WORDS) | {"quarter", "half"}
+_TIME_WORDS = frozenset(
+    ("past", "to", "o'clock", "o\u2019clock", "morning", "afternoon", "evening")
+)
 
 
 def _ordinal_word(tokens: Sequence[Token], place: int) -> Fact | None:

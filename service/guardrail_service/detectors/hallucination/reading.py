@@ -378,19 +378,26 @@ def unsaid(sample: SegmentedSample, texts: Sequence[str]) -> list[int]:
     Words of courtesy and of talk about an answer do not count: whoever invents something names it.
     """
     given = sample.sample
-    said = _stems_of(given.question or "").union(*(_stems_of(one.text) for one in given.contexts))
-    own = [_WORDS.findall(text.lower()) for text in in_time(texts)]
+    own = [_WORDS.findall(text.lower()) for text in texts]
     words = unusual(word for found in own for word in found if len(word) >= _LEAST_LETTERS)
-    new = {word for word, found in zip(words, stems(words), strict=True) if found not in said}
+    if not words:
+        return [0] * len(texts)
+    found = stems([*words, *_WORDS.findall((given.question or "").lower())])
+    passages = tuple(passage.text for passage in given.contexts)
+    stems_of = _kept_stems if sum(map(len, passages)) <= KEPT_CHARS else _stems_of
+    said = stems_of(passages).union(found[len(words) :])
+    new = {word for word, stem in zip(words, found, strict=False) if stem not in said}
     return [sum(word in new for word in found) for found in own]
 
 
-@lru_cache(256)
-def _stems_of(text: str) -> frozenset[str]:
-    """Return the stems of a text's words; passages come again with the next answer."""
-    return frozenset(stems(in_time(_WORDS.findall(text.lower()), every=64)))
+def _stems_of(texts: tuple[str, ...]) -> frozenset[str]:
+    """Return the stems of some texts' words."""
+    return frozenset(stems({word for t in in_time(texts, 8) for word in _WORDS.findall(t.lower())}))
 
 
+KEPT_PASSAGES, KEPT_CHARS = 64, 10_000
+"""The same passages come again with the next answer."""
+_kept_stems = lru_cache(KEPT_PASSAGES)(_stems_of)
 _WORDS = re2.compile(r"\pL+")
 _LEAST_LETTERS = 3
 

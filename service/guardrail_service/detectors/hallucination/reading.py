@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -372,17 +373,22 @@ def opaque_characters(texts: Iterable[str]) -> list[int]:
     ]
 
 
+_QUOTES_AND_DASHES = (
+    "\u2018\u2019\u201c\u201d\u201e\u2013\u2014\u2026\u2022\u00b7\u00d7\u20ac\u00a3\u00b0"
+)
+
+
 def unsaid(sample: SegmentedSample, texts: Sequence[str]) -> list[int]:
     """Return how many words of each text neither the passages nor the question have.
 
     Words of courtesy and of talk about an answer do not count: whoever invents something names it.
     """
     given = sample.sample
-    own = [_WORDS.findall(text.lower()) for text in texts]
+    own = [_words(text) for text in texts]
     words = unusual(word for found in own for word in found if len(word) >= _LEAST_LETTERS)
     if not words:
         return [0] * len(texts)
-    found = stems([*words, *_WORDS.findall((given.question or "").lower())])
+    found = stems([*words, *_words(given.question or "")])
     passages = tuple(passage.text for passage in given.contexts)
     stems_of = _kept_stems if sum(map(len, passages)) <= KEPT_CHARS else _stems_of
     said = stems_of(passages).union(found[len(words) :])
@@ -392,13 +398,20 @@ def unsaid(sample: SegmentedSample, texts: Sequence[str]) -> list[int]:
 
 def _stems_of(texts: tuple[str, ...]) -> frozenset[str]:
     """Return the stems of some texts' words."""
-    return frozenset(stems({word for t in in_time(texts, 8) for word in _WORDS.findall(t.lower())}))
+    return frozenset(stems({word for t in in_time(texts, 8) for word in _words(t)}))
 
 
 KEPT_PASSAGES, KEPT_CHARS = 64, 10_000
 """The same passages come again with the next answer."""
 _kept_stems = lru_cache(KEPT_PASSAGES)(_stems_of)
-_WORDS = re2.compile(r"\pL+")
+
+
+def _words(text: str) -> list[str]:
+    """Return a text's words in lower case; RE2 takes forty times as long for a passage."""
+    return text.lower().translate(_NO_LETTERS).split()
+
+
+_NO_LETTERS = dict.fromkeys(map(ord, string.punctuation + string.digits + _QUOTES_AND_DASHES), " ")
 _LEAST_LETTERS = 3
 
 

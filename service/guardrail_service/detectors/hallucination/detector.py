@@ -19,10 +19,9 @@ from guardrail_service.detectors.groundedness import (
 from guardrail_service.detectors.hallucination import verbatim
 from guardrail_service.detectors.hallucination.reading import (
     AnswerClaims,
-    claim_texts,
+    ReadText,
     claims_of,
-    opaque_characters,
-    unsaid,
+    read_texts,
 )
 from guardrail_service.detectors.registry import (
     Detector,
@@ -56,12 +55,8 @@ class Reading(NamedTuple):
     """One window of a claim: what the model reads, or where a passage says it word by word."""
 
     window: Window
-    text: str
+    read: ReadText
     copy: verbatim.Copy | None
-    opaque: int = 0
-    """Code points of the window in words that are left out as opaque."""
-    unsaid: int = 0
-    """Words that neither the passages nor the question have."""
 
 
 class HallucinationParameters(Parameters):
@@ -108,7 +103,7 @@ class Hallucination(Detector[HallucinationParameters]):
         compared = _compared(sample)
         if isinstance(compared, Outcome):
             return ()
-        texts = [reading.text for reading in compared.readings if reading.copy is None]
+        texts = [reading.read.text for reading in compared.readings if reading.copy is None]
         passages = [place.window for place in compared.places]
         if not texts or unreadable(passages):
             return ()
@@ -130,7 +125,7 @@ class Hallucination(Detector[HallucinationParameters]):
         passages = [place.window for place in compared.places]
         chars = sum(len(passage.text) for passage in sample.sample.contexts)
         code = compared.code
-        left_out = code + sum(reading.opaque for reading in compared.readings)
+        left_out = code + sum(reading.read.opaque for reading in compared.readings)
         read, total = read_chars(len(sample.answer), windows)
         coverage = Coverage((max(0, read - left_out), total), read_chars(chars, passages))
         if not windows:
@@ -186,9 +181,7 @@ def readings(sample: SegmentedSample, claimed: AnswerClaims) -> tuple[Reading, .
     copies: list[verbatim.Copy | None] = []
     for window in windows:  # the first window of a claim begins with it
         copies.append(by_start.get(window.start, copies[-1] if copies else None))
-    opaque = opaque_characters(window.text for window in windows)
-    texts = claim_texts(sample, claimed, windows)
-    return tuple(map(Reading, windows, texts, copies, opaque, unsaid(sample, texts)))
+    return tuple(map(Reading, windows, read_texts(sample, claimed, windows), copies))
 
 
 def _distinct_texts(windows: Sequence[Window]) -> tuple[str, ...]:
@@ -233,7 +226,7 @@ def _settled(window: Window, copy: verbatim.Copy) -> Span:
 def _span(reading: Reading, output: RowOutput, places: Sequence[PassageWindow]) -> Span:
     window = reading.window
     supported, *against = (float(p) for p in output["probabilities"])
-    supported = lowered(supported, reading.unsaid)
+    supported = lowered(supported, reading.read.unsaid)
     why = AGAINST[int(np.argmax(against))]
     best = places[int(output["places"][0])]
     shown = Evidence(best.context, best.window.start, best.window.end, supported)

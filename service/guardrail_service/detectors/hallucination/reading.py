@@ -91,6 +91,29 @@ def claim_texts(
     )
 
 
+class ReadText(NamedTuple):
+    """The words of a window of a claim as a model reads them, and counts about them.
+
+    Attributes:
+        text: The words.
+        opaque: Code points of the window in words that are left out as opaque.
+        unsaid: Words that neither the passages nor the question have.
+    """
+
+    text: str
+    opaque: int
+    unsaid: int
+
+
+def read_texts(
+    sample: SegmentedSample, claimed: AnswerClaims, windows: Sequence[Window]
+) -> list[ReadText]:
+    """Return what is read of each window of what is judged."""
+    texts = claim_texts(sample, claimed, windows)
+    opaque = opaque_characters(window.text for window in windows)
+    return list(map(ReadText, texts, opaque, unsaid(sample, texts)))
+
+
 def _read(sample: SegmentedSample, text: str, submitted: str, *, keep_brackets: bool) -> str:
     """Return a claim's words; as submitted where nothing else is left or it got too long."""
     words = without_gaps(without_layout(text, keep_brackets=keep_brackets), sample.sample.question)
@@ -385,20 +408,24 @@ def unsaid(sample: SegmentedSample, texts: Sequence[str]) -> list[int]:
     """
     given = sample.sample
     own = [_words(text) for text in texts]
-    words = unusual(word for found in own for word in found if len(word) >= _LEAST_LETTERS)
+    words = unusual([word for found in own for word in found if len(word) >= _LEAST_LETTERS])
     if not words:
         return [0] * len(texts)
     found = stems([*words, *_words(given.question or "")])
     passages = tuple(passage.text for passage in given.contexts)
-    stems_of = _kept_stems if sum(map(len, passages)) <= KEPT_CHARS else _stems_of
-    said = stems_of(passages).union(found[len(words) :])
+    is_kept = sum(map(len, passages)) <= KEPT_CHARS
+    said = (_kept_stems if is_kept else _stems_in_time)(passages).union(found[len(words) :])
     new = {word for word, stem in zip(words, found, strict=False) if stem not in said}
     return [sum(word in new for word in found) for found in own]
 
 
-def _stems_of(texts: tuple[str, ...]) -> frozenset[str]:
+def _stems_of(texts: Iterable[str]) -> frozenset[str]:
     """Return the stems of some texts' words."""
-    return frozenset(stems({word for t in in_time(texts, 8) for word in _words(t)}))
+    return frozenset(stems({word for text in texts for word in _words(text)}))
+
+
+def _stems_in_time(texts: tuple[str, ...]) -> frozenset[str]:
+    return _stems_of(in_time(texts, 8))
 
 
 KEPT_PASSAGES, KEPT_CHARS = 64, 10_000

@@ -28,7 +28,7 @@ from guardrail_service.detectors.facts.derive import (
     times_of_day,
 )
 from guardrail_service.detectors.facts.read import ReadSentence
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.cached import cached_property
 
 
@@ -134,7 +134,7 @@ class Calculation:
                     return f"{shown(a)} {sign} {shown(b)} = {shown(fact.raw)}"
         reliefs = [
             held.fact.raw
-            for held in self.source.held
+            for held in in_time(self.source.held, every=64)
             if held.fact.unit == fact.unit and not words.RELATIVE.isdisjoint(held.read.lows)
         ]
         for one in cells:

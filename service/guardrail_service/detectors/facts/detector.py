@@ -178,13 +178,13 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     found: list[FactVerdict] = []
     before: list[ReadSentence] = []
     told_before: dict[tuple[str, float], str] = {}
-    ends = [fact for one in claims for fact in _last_of_lines(one)]
-    for claim in claims:
+    said = [(place, fact) for place, one in enumerate(claims) for fact in one.facts][:MOST_SAID]
+    ends = _last_of_lines(claims)
+    for place, claim in enumerate(in_time(claims)):
         reading = GridReading(claim, source, before, found_grids) if found_grids else None
         if claim.facts:
             misread = dict(reading.misread()) if reading is not None else {}
-            apart = [one for one in claims if one is not claim and one not in before]
-            others = [fact for one in apart for fact in one.facts]
+            others = [fact for at, fact in said if at not in (place - 1, place)]
             judge = FactJudge(claim, source, before, code, shares, others, ends, told_before)
             found += judge.verdicts(misread)
         if reading is not None and is_told:
@@ -203,10 +203,20 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     return found
 
 
-def _last_of_lines(claim: ReadSentence) -> list[Fact]:
-    """Return the last number of each line of a claim."""
-    lines = {claim.text.count("\n", 0, fact.start): fact for fact in claim.facts}
-    return list(lines.values())
+MOST_SAID, MOST_ENDS = 64, 24
+"""Numbers of an answer that others are computed from, and those that end a line: a long answer has
+more than anybody adds up."""
+
+
+def _last_of_lines(claims: Sequence[ReadSentence]) -> list[Fact]:
+    """Return the last number of each line of some claims, of the first ones."""
+    found: list[Fact] = []
+    for claim in claims:
+        if len(found) >= MOST_ENDS:
+            break
+        lines = {claim.text.count("\n", 0, fact.start): fact for fact in claim.facts[:MOST_SAID]}
+        found += lines.values()
+    return found[:MOST_ENDS]
 
 
 def _source(

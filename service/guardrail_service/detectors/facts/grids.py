@@ -22,7 +22,7 @@ from guardrail_service.detectors.facts.align import (
 )
 from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.read import ReadSentence, read
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import check_time, in_time
 
 _MOST_CELLS = 600
 """Of a table that is compared; longer ones are searched number by number like any text."""
@@ -360,7 +360,7 @@ def exchanged(claim: ReadSentence, source: PassageFacts) -> dict[int, Place]:
     """
     found: dict[int, Place] = {}
     for unit, ours in _in_turns(claim, source.named).items():
-        for context, one in source.sentences:
+        for context, one in in_time(source.sentences):
             theirs = _in_turns(one, source.named).get(unit, ()) if len(one.facts) > 1 else ()
             for first, second in combinations(ours, 2) if theirs else ():
                 check_time()

@@ -131,7 +131,7 @@ def written(folder: Path) -> Iterable[tuple[dict[str, Any], Sample]]:
 
 
 def ordinary(paths: Sequence[Path]) -> Iterable[tuple[dict[str, Any], Sample]]:
-    """Yield the ordinary answers of the guarding corpora; those to the same passages are a group."""
+    """Yield ordinary answers of the guarding corpora; those to one set of passages are a group."""
     for line in (line for path in paths for line in path.read_text("utf-8").splitlines()):
         case = json.loads(line.replace("¦", ""))
         group = hashlib.sha256(repr(case["contexts"]).encode()).hexdigest()

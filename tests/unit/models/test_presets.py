@@ -29,7 +29,7 @@ def test_ordinary_answers_are_good_and_those_to_the_same_passages_are_one_group(
 ) -> None:
     """A group must not choose a threshold with one half and be judged with the other."""
     cases = list(presets.ordinary(presets.ORDINARY))
-    assert len(cases) == 300
+    assert len(cases) == 300 + 150 + 120 + 288
     assert all(about["good"] for about, _ in cases)
     groups = {sample.contexts: about["group"] for about, sample in cases}
     assert len(set(groups.values())) == len(groups) < len(cases)

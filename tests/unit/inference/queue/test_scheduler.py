@@ -688,7 +688,7 @@ def test_with_the_last_worker_gone_nobody_waits(
         monkeypatch.setattr(s._backlog, "pop", broken)
         gate.open.set()
         assert isinstance(queued.futures[0].exception(20), RowFailed)
-        s._threads[0].join(20)
+        s.threads[0].join(20)
         assert not s.healthy()
         assert s.not_ready() == "a model worker has stopped"
         with pytest.raises(NotReady):

@@ -211,7 +211,8 @@ def _difference(part: Part, other: Part) -> str:
         return "quantifier"
     if other.is_open:
         return ""
-    if part.amount and other.amount and part.amount[1] == other.amount[1]:
+    is_denied = part.denials % 2 != other.denials % 2 and part.amount == other.amount
+    if part.amount and other.amount and part.amount[1] == other.amount[1] and not is_denied:
         return _narrowed(part, other)
     if part.denials % 2 == other.denials % 2 or max(part.denials, other.denials) > 1:
         return ""

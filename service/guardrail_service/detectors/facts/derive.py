@@ -211,17 +211,19 @@ def _by_rate(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[flo
     """Yield how long a count lasts at a rate, if the answer says one of both: 900 at 3 a minute."""
     if fact.unit != "duration":
         return
-    rates = [one for one in operands if one.fact.per is not None and one.fact.per[0] == fact.unit]
-    for rate in rates:
-        assert rate.fact.per is not None  # noqa: S101 - narrows, as above
+    rates = [
+        (one, one.fact.per[1])
+        for one in operands
+        if one.fact.per is not None and one.fact.per[0] == fact.unit
+    ]
+    for rate, per in rates:
         for one in operands:
             if one.fact.unit != rate.fact.unit or one.fact is rate.fact:
                 continue
             if min(one.group, rate.group) < 0 and one.fact.kind not in NO_AMOUNT:
                 a, b = one.fact.values[0], rate.fact.values[0]
                 if b > 0:
-                    lasts = a / b * rate.fact.per[1] / fact.factor
-                    yield lasts, f"{shown(a)} / {shown(b)}"
+                    yield a / b * per / fact.factor, f"{shown(a)} / {shown(b)}"
 
 
 def _is(fact: Fact, result: float) -> bool:
@@ -401,10 +403,7 @@ def _of_shares(
     shares = [one.fact.values[0] for one in operands if one.fact.unit == "percent"]
     said = [one.fact.values[0] for one in operands if one.fact.unit == "percent" and one.group < 0]
     for _, a, _ in same:
-        for share in dict.fromkeys(shares):
-            yield a * share / 100, f"{shown(share)} % of {shown(a)}"
-            yield a * (1 - share / 100), f"{shown(a)} - {shown(share)} %"
-            yield a * (1 + share / 100), f"{shown(a)} + {shown(share)} %"
+        yield from ((result, told) for told, result in _parts([a], tuple(dict.fromkeys(shares))))
         for share in dict.fromkeys(said):
             for times in counts[:4]:
                 less = a * times * (1 - share / 100)

@@ -416,9 +416,6 @@ CHANGES: Final = listed(
 for those of other languages."""
 MEANS: Final = listed("average averages averaged mean midpoint total")
 """Words that tell of a mean; "total" as in `CHANGES`."""
-TWOFOLD: Final = listed(
-    "half halve halves halved double doubles doubled twice both two pair couple return each total"
-    " average 2"
-)
+TWOFOLD: Final = HALVED | listed("both two pair couple return each total average 2")
 """Words with which a number may be twice or half of another; "total" as in `CHANGES`."""
 STOP: Final = _STOP | listed("get gets got also there one ones per etc via s t re ll ve d m a")

@@ -57,10 +57,24 @@ def sources_of(folder: Path, split: str, skipped: list[str]) -> dict[str, list[d
     paths = sorted(p for p in folder.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
     names = {path.name.split(".")[0]: path for path in paths}
     return {
-        name: [row for row in read(path) if row.get("split") == split]
+        name: [pair for row in read(path) if row.get("split") == split for pair in _pairs(row)]
         for name, path in names.items()
         if name not in skipped
     }
+
+
+_SAYS = {"supported": "entailment", "contradicted": "contradiction", "not_mentioned": "neutral"}
+
+
+def _pairs(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row, or one for each claim of a record of several about the same passages."""
+    if "claims" not in row:
+        return [row]
+    premise = "\n\n".join(row["passages"])
+    return [
+        {"premise": premise, "hypothesis": claim["text"], "label": _SAYS[claim["label"]]}
+        for claim in row["claims"]
+    ]
 
 
 def written_pairs(folder: Path, config: dict[str, Any], rng: random.Random) -> list[Pair]:

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
-from guardrail_service.detectors.facts.align import PassageFacts, Place
-from guardrail_service.detectors.facts.amounts import stem
+from guardrail_service.detectors.facts.align import Held, PassageFacts, Place
+from guardrail_service.detectors.facts.amounts import Fact, stem
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import check_time
 
@@ -80,6 +80,82 @@ def unconditional(claim: ReadSentence, source: PassageFacts) -> Iterator[Uncondi
             kind = "negation"
         if kind:
             yield Unconditional(kind, Place(context, one.start, one.start + len(one.text)))
+
+
+def is_case(claim: ReadSentence, fact: Fact, rival: Held | None) -> bool:
+    """Return whether a value tells of a case that a rule is applied to, not what a passage says.
+
+    "A lorry of 20 tonnes has to go round", "if you order at ten", "your ten-year-old": passages
+    set limits, and which values occur they leave open. So the passage fact that stands in its
+    place, if any, has to be a limit, and the claim's own value none.
+    """
+    if fact.bound or fact.is_range or (rival is not None and not _is_limit(rival)):
+        return False
+    if fact.date is not None and fact.date[0] is not None:
+        return False  # "had a biopsy in 1998" has happened
+    lows = _lows(claim)
+    start = _clause_start(claim, fact)
+    before = lows[start : fact.token]
+    if fact.kind == "duration" and "old" in lows[fact.last - 1 : fact.last + 2]:
+        return not _ITS_CASE.isdisjoint(before[-1:]) or not before
+    if not _SUPPOSES.isdisjoint(before) or not _SUPPOSES.isdisjoint(lows[start : start + 1]):
+        return True
+    if not before or _is_quantity(claim, start, fact):
+        return False
+    article = next((k for k in range(len(before) - 1, -1, -1) if before[k] in _ANY_CASE), None)
+    if (
+        article is not None
+        and article < len(before) - 1
+        and not _has_value(claim, start + article, fact)
+    ):
+        return before[-1] in _OF_CASE or not _WHO.isdisjoint(before[article:])
+    if start or len(before) > _NEAR or _has_value(claim, 0, fact):
+        return False
+    opens = before[1:] if before[0] in _SO else before
+    return bool(opens) and (opens[0] in _AT_CASE or opens[0].endswith("ing"))
+
+
+def _is_limit(rival: Held) -> bool:
+    """Return whether a passage fact bounds values: "up to 20 kg", "from six hours"."""
+    fact = rival.fact
+    lows = [token.low for token in rival.read.tokens[max(0, fact.token - 2) : fact.token]]
+    return bool(fact.bound) or fact.is_range or not _LIMITING.isdisjoint(lows)
+
+
+def _clause_start(claim: ReadSentence, fact: Fact) -> int:
+    clause = claim.clauses[fact.token]
+    return next(at for at, own in enumerate(claim.clauses) if own == clause)
+
+
+def _has_value(claim: ReadSentence, start: int, fact: Fact) -> bool:
+    """Return whether another value stands between a token and a fact."""
+    return any(start <= other.token and other.last <= fact.token for other in claim.facts)
+
+
+def _is_quantity(claim: ReadSentence, start: int, fact: Fact) -> bool:
+    """Return whether the noun before a value is what it measures: "a fee of 20 euros"."""
+    return not _MEASURED.isdisjoint(claim.stems[max(start, fact.token - 4) : fact.token])
+
+
+_ANY_CASE = frozenset(("a", "an", "one", "another", "any"))
+_ITS_CASE = _ANY_CASE | {"your", "my"}
+_OF_CASE = words.listed("of with worth weighing measuring costing at from on in over aged holding")
+_WHO = frozenset(("who", "that", "which", "whose"))
+_SUPPOSES = words.listed("if when suppose supposing assuming say")
+_NEAR = 6
+"""Tokens before a value that "at", "with" or "keeping" introduces at most."""
+_SO = frozenset(("so", "then", "thus", "and", "but"))
+_AT_CASE = frozenset(("at", "with", "on", "after", "for"))
+_LIMITING = words.listed("from until till by between to than every per within")
+_MEASURED = frozenset(map(stem, (
+    "fee", "charge", "surcharge", "price", "cost", "deposit", "discount", "fine", "penalty",
+    "limit", "maximum", "minimum", "period", "deadline", "warranty", "guarantee", "delay",
+    "notice", "interest", "rate", "budget", "salary", "total", "sum", "rise", "increase", "drop",
+    "fall", "loss", "profit", "share", "average", "range", "term", "allowance", "bonus",
+    "reduction", "refund", "payment", "temperature", "distance", "length", "height", "width",
+    "speed", "age", "capacity", "ceiling", "cap", "threshold", "quota", "excess", "premium",
+    "value", "weight", "deductible", "balance", "size", "population", "area",
+)))  # fmt: skip
 
 
 def _all_words(source: PassageFacts) -> frozenset[str]:

@@ -44,7 +44,7 @@ from guardrail_service.detectors.facts.align import (
 )
 from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
-from guardrail_service.detectors.facts.conditions import unconditional
+from guardrail_service.detectors.facts.conditions import is_case, unconditional
 from guardrail_service.detectors.facts.derive import portions, shown
 from guardrail_service.detectors.facts.grids import Grid, GridReading, exchanged, grids
 from guardrail_service.detectors.facts.languages import LATIN
@@ -354,6 +354,8 @@ class FactJudge:
         certain = rival is not None and rival[1] < _SAME_WORDS and "|" not in self.claim.text
         if not swapped and (told := self._derived(fact, certain)):
             return self._say(fact, SUPPORTED, 1.0, None, told)
+        if not swapped and self.words_read and is_case(self.claim, fact, rival and rival[0]):
+            return self._say(fact, NOT_MENTIONED, UNSURE)
         if (counted := self._counted_otherwise(fact, ())) is not None:
             return self._say(fact, CONTRADICTED, LIKELY, counted.place)
         absent = self._absence(fact)

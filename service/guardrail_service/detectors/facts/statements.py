@@ -419,8 +419,9 @@ def _denies(claim: ReadSentence, things: frozenset[str]) -> bool:
 
 _REACH = 5
 
-
 _INFIRM = words.listed("if unless whether except excluding although but only hardly without nor")
+_CONTRASTS = words.listed("rather instead neither none nothing exception exceptions apart")
+"""Words by which a claim may deny the same as a passage."""
 
 
 def _exclusion(one: ReadSentence) -> tuple[int, int]:
@@ -459,5 +460,5 @@ def _is_firm(claim: ReadSentence) -> bool:
     return (
         claim.tokens[-1:] != ()
         and claim.tokens[-1].text != "?"
-        and lows.isdisjoint(words.NEGATORS | words.CONTRACTED | _INFIRM)
+        and lows.isdisjoint(words.NEGATORS | words.CONTRACTED | _INFIRM | _CONTRASTS)
     )

@@ -280,7 +280,9 @@ HEDGED: Final = listed(
     " seldom instead rather otherwise than either just necessarily merely longer when yet"
     " might unlikely likely probably possibly abolished"
     " none nothing without free exclude excluding excluded"
-    " deny denied denies fail failed fails lack lacks false myth"
+    " deny denied denies fail failed fails lack lacks false myth mistake misleading unsuitable"
+    " exception exceptions apart refuse refuses refusing prevent prevents prevented avoid avoids"
+    " avoided stop stops stopped cease ceased abandoned withdrew withdrawn neither excuse"
 )
 """Words with which a "not" is no plain denial of the rest."""
 PLACED: Final = listed(

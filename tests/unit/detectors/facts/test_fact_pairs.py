@@ -648,3 +648,70 @@ def test_only_the_answers_own_calculation_explains_a_number() -> None:
     passage = "Adults pay €13. A family ticket for two adults costs €31. The audio guide costs €4."
     assert score(passage, "The family ticket is €31. An audio guide can be added for €4.") >= CUT
     assert score(passage, "The family ticket is €31. An audio guide can be added for €9.") < CUT
+
+
+@pytest.mark.parametrize(
+    ("passage", "case", "wrong"),
+    [
+        (
+            "The shift lead accepts parcels up to 20 kg.",
+            "A parcel weighing 18 kg can be accepted by the shift lead.",
+            "The shift lead accepts parcels up to 25 kg.",
+        ),
+        (
+            "Orders placed before 11:00 arrive on the next working day.",
+            "If you order at ten in the morning, it arrives on the next working day.",
+            "Orders placed before 12:00 arrive on the next working day.",
+        ),
+        (
+            "Children from six years may borrow books.",
+            "Your ten-year-old may borrow books.",
+            "Children from eight years may borrow books.",
+        ),
+        (
+            "The team lead approves courses up to 600 euros.",
+            "A course of 800 euros is not for the team lead to approve.",
+            "The team lead approves courses up to 800 euros.",
+        ),
+        (
+            "Jobs on shared runners end after at most two hours.",
+            "A job of three hours won't get through on a shared runner.",
+            "Jobs on shared runners end after at most three hours.",
+        ),
+    ],
+)
+def test_a_case_is_no_limit(passage: str, case: str, wrong: str) -> None:
+    """Which values occur a rule leaves open; what its limit is it does not."""
+    assert score(passage, case) >= CUT
+    assert score(passage, wrong) < CUT
+
+
+@pytest.mark.parametrize(
+    ("passage", "wrong"),
+    [
+        ("Guests pay a deposit of up to 200 euros.", "There is a deposit of 300 euros."),
+        ("Storm is covered from force 8.", "Storm is covered once it reaches force 7."),
+        ("The warranty covers two years.", "A warranty of three years covers the pump."),
+    ],
+)
+def test_what_is_measured_is_no_case(passage: str, wrong: str) -> None:
+    """A fee, a deposit or a warranty of a size is what a passage says."""
+    assert score(passage, wrong) < CUT
+
+
+@pytest.mark.parametrize(
+    ("passage", "answer"),
+    [
+        (
+            "The tablet crash came from the map library, not from our code.",
+            "The culprit in the tablet crash was the map library rather than our own code.",
+        ),
+        (
+            "We visit new homes before handing over rabbits, but not guinea pigs.",
+            "Guinea pigs are the exception: no visit is needed for them.",
+        ),
+    ],
+)
+def test_a_denial_in_other_words_is_no_contradiction(passage: str, answer: str) -> None:
+    """Contrasts and exceptions may say what a passage's "but not" says."""
+    assert score(passage, answer) >= CUT

@@ -199,11 +199,30 @@ def write_head(served: ServedGrounding, width: int, target: Path) -> None:
     halve_weights(target)
 
 
+def averaged(paths: list[Path]) -> dict[str, Tensor]:
+    """Return the mean of some weights, which lies flatter than each where the rate was high.
+
+    A file is what a run kept (`best.pt`) or its state (`state.pt`).
+    """
+    states = [torch.load(path, weights_only=True) for path in paths]
+    kept: list[dict[str, Tensor]] = [state.get("average", state) for state in states]
+    if len(kept) == 1:
+        return kept[0]
+    return {
+        name: torch.stack([state[name].float() for state in kept]).mean(0)
+        if value.is_floating_point()
+        else value
+        for name, value in kept[0].items()
+    }
+
+
 def main() -> None:
     """Export."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("config", type=Path)
-    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument(
+        "--weights", type=Path, required=True, nargs="+", help="of one run; several are averaged"
+    )
     parser.add_argument("--cache", type=Path, required=True, help="what prepare.py wrote")
     parser.add_argument("--pack", type=Path, default=HERE.parents[1] / "embedded")
     parser.add_argument(
@@ -212,7 +231,7 @@ def main() -> None:
     arguments = parser.parse_args()
     config = json.loads(arguments.config.read_text(encoding="utf-8"))
     model = GroundingModel(upper_layers(source_folder()), {**config, "dropout": 0.0})
-    model.load_state_dict(torch.load(arguments.weights, weights_only=True))
+    model.load_state_dict(averaged(arguments.weights))
     model.eval()
     found = development(model, arguments.cache, config, arguments.pack)
     last = fit_last(*found)

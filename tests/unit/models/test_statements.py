@@ -1,0 +1,94 @@
+"""Written statements that train grounding: what the file holds, and how claims are left out."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from guardrail_bench.quality import auroc
+
+TRAINING = Path(__file__).parents[3] / "models" / "training"
+FILE = TRAINING / "grounding" / "statements.jsonl.gz"
+LABELS = {"supported", "contradicted", "not_mentioned"}
+CLAIMS = 12
+NEAR_CHANCE = 0.05
+
+
+@pytest.fixture(scope="module")
+def modules() -> tuple[ModuleType, ModuleType]:
+    """Return the scripts that balance and read statements."""
+    folders = [str(TRAINING / "grounding"), str(TRAINING)]
+    sys.path[:0] = folders
+    try:
+        return importlib.import_module("balance"), importlib.import_module("written")
+    finally:
+        for folder in folders:
+            sys.path.remove(folder)
+        for name in ("balance", "written", "corpora", "texts", "edits", "documents"):
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def records() -> list[dict[str, Any]]:
+    """Return the records of the file."""
+    with gzip.open(FILE, "rt", encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def test_every_record_has_as_many_true_as_false_claims(records: list[dict[str, Any]]) -> None:
+    """Twelve claims, half of them supported; a writer is in one split only."""
+    splits: dict[int, set[str]] = {}
+    for row in records:
+        labels = Counter(claim["label"] for claim in row["claims"])
+        assert labels.keys() <= LABELS
+        assert labels.total() == CLAIMS
+        assert labels["supported"] == CLAIMS // 2
+        splits.setdefault(row["writer"], set()).add(row["split"])
+    assert all(len(found) == 1 for found in splits.values())
+
+
+def test_what_the_surface_gives_away_is_left_out(
+    modules: tuple[ModuleType, ModuleType], records: list[dict[str, Any]]
+) -> None:
+    """Before, words in the passages alone tell; afterwards nothing of the surface does."""
+    balance, _ = modules
+    claims = balance.claims_of(records)
+    stay = balance.kept(claims)
+    left = [claim for claim, stays in zip(claims, stay, strict=True) if stays]
+    assert len(left) > len(claims) / 2
+
+    def overlap(found: list[Any]) -> float:
+        values = np.array([claim.surface[0] for claim in found])
+        return auroc(values, np.array([claim.is_true for claim in found]))
+
+    assert overlap(claims) < 0.5 - NEAR_CHANCE
+    assert overlap(left) == pytest.approx(0.5, abs=NEAR_CHANCE)
+
+
+def test_a_record_is_read_as_a_pair_for_each_claim(
+    modules: tuple[ModuleType, ModuleType], tmp_path: Path
+) -> None:
+    """Beside rows with one claim, with all passages as the premise."""
+    _, written = modules
+    row = {
+        "split": "train", "passages": ["Ann wrote it.", "Bo drew it."],
+        "claims": [
+            {"text": "Ann is the author of it.", "label": "supported"},
+            {"text": "Bo wrote it, not Ann.", "label": "contradicted"},
+            {"text": "Bo drew it in a week.", "label": "not_mentioned"},
+        ],
+    }  # fmt: skip
+    (tmp_path / "own.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    found = written.sources_of(tmp_path, "train", [])["own"]
+    assert [pair["label"] for pair in found] == ["entailment", "contradiction", "neutral"]
+    assert {pair["premise"] for pair in found} == {"Ann wrote it.\n\nBo drew it."}
+    assert written.sources_of(tmp_path, "dev", [])["own"] == []

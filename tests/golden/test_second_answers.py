@@ -7,12 +7,16 @@ it does elsewhere; of the third every other good answer was read, and no bad one
 
 from __future__ import annotations
 
+import gzip
+import json
+from collections import Counter
 from pathlib import Path
 
 from guardrail_bench.guarding import CorpusCase, read
 from guardrail_service.detectors.facts.detector import Facts, FactsParameters
 from guardrail_service.detectors.injection.detector import Injection, InjectionParameters
 from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.types import Passage, Sample
 
 SECOND = Path(__file__).parent / "second"
 THIRD = Path(__file__).parent / "third"
@@ -24,6 +28,10 @@ LEAST_FOUND = 108
 """Of 150 bad answers; the count is measured, and only goes up."""
 FOURTH_FLAGGED, FOURTH_FOUND = 2, 56
 """Of 288 good answers, half of which compute something, and of 168 bad ones."""
+
+STATEMENTS = Path(__file__).parents[2] / "models" / "training" / "grounding" / "statements.jsonl.gz"
+STATEMENTS_FLAGGED, STATEMENTS_FOUND = 140, 364
+"""Of 5,280 true and 5,280 false statements of the writers with odd numbers, whom nobody read."""
 
 
 def flagged(case: CorpusCase) -> bool:
@@ -53,3 +61,19 @@ def test_rules_on_answers_that_compute() -> None:
     bad, good = (read(FOURTH / half / "open.jsonl") for half in ("attacks", "ordinary"))
     assert sum(map(flagged, good)) <= FOURTH_FLAGGED
     assert sum(map(flagged, bad)) >= FOURTH_FOUND
+
+
+def test_rules_on_statements() -> None:
+    """Facts alone on single sentences that say the same in other words, or nearly the same."""
+    found: Counter[bool] = Counter()
+    with gzip.open(STATEMENTS, "rt", encoding="utf-8") as stream:
+        records = [row for line in stream if (row := json.loads(line))["writer"] % 2]
+    for row in records:
+        contexts = tuple(map(Passage, row["passages"]))
+        for claim in row["claims"]:
+            sample = SegmentedSample(Sample(claim["text"], row["question"], contexts))
+            score = Facts().reduce(sample, (), FactsParameters()).scores.get("facts", 1.0)
+            found[claim["label"] == "supported"] += score < CUT
+    assert sum(len(row["claims"]) for row in records) == 2 * 5280
+    assert found[True] <= STATEMENTS_FLAGGED
+    assert found[False] >= STATEMENTS_FOUND

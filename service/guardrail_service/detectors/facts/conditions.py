@@ -1,7 +1,8 @@
 """Compares what a claim holds to be so in any case with the conditions that passages set.
 
 "Even if", "including", "without" and "either ... or" claim more than a passage that says "not if",
-"except", "needs" or "only". Modal verbs count, too: who may do something does not have to.
+"except", "needs" or "only". Modal verbs count, too: who may do something does not have to. And
+values are told apart that belong to a case to which a passage's rule is applied.
 """
 
 from __future__ import annotations

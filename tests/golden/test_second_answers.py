@@ -30,7 +30,7 @@ FOURTH_FLAGGED, FOURTH_FOUND = 2, 56
 """Of 288 good answers, half of which compute something, and of 168 bad ones."""
 
 STATEMENTS = Path(__file__).parents[2] / "models" / "training" / "grounding" / "statements.jsonl.gz"
-STATEMENTS_FLAGGED, STATEMENTS_FOUND = 140, 364
+STATEMENTS_FLAGGED, STATEMENTS_FOUND = 154, 368
 """Of 5,280 true and 5,280 false statements of the writers with odd numbers, whom nobody read."""
 
 

@@ -97,10 +97,12 @@ def is_case(claim: ReadSentence, fact: Fact, rival: Held | None) -> bool:
     lows = _lows(claim)
     start = _clause_start(claim, fact)
     before = lows[start : fact.token]
-    if fact.kind == "duration" and "old" in lows[fact.last - 1 : fact.last + 2]:
-        return not _ITS_CASE.isdisjoint(before[-1:]) or not before
     if not _SUPPOSES.isdisjoint(before) or not _SUPPOSES.isdisjoint(lows[start : start + 1]):
         return True
+    if _OF_RULES.isdisjoint(lows):
+        return False  # "a 38-year-old man was arrested" tells what happened
+    if fact.kind == "duration" and "old" in lows[fact.last - 1 : fact.last + 2]:
+        return not _ITS_CASE.isdisjoint(before[-1:]) or not before
     if not before or _is_quantity(claim, start, fact):
         return False
     article = next((k for k in range(len(before) - 1, -1, -1) if before[k] in _ANY_CASE), None)
@@ -141,6 +143,11 @@ def _is_quantity(claim: ReadSentence, start: int, fact: Fact) -> bool:
 _ANY_CASE = frozenset(("a", "an", "one", "another", "any"))
 _ITS_CASE = _ANY_CASE | {"your", "my"}
 _OF_CASE = words.listed("of with worth weighing measuring costing at from on in over aged holding")
+_OF_RULES = words.listed(
+    "you your you'll you'd you're can can't cannot may must mustn't should shouldn't will won't"
+    " need needs would wouldn't could couldn't"
+)
+"""A sentence about cases has one of these words."""
 _WHO = frozenset(("who", "that", "which", "whose"))
 _SUPPOSES = words.listed("if when suppose supposing assuming say")
 _NEAR = 6

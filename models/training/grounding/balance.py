@@ -1,9 +1,10 @@
 """Drops written claims that their surface gives away: `balance.py STATEMENTS --out FILE`.
 
-Writers who change a fact keep a passage's words, and say what is true in their own: a model that
-sees only claims, overlaps and lengths told .79 of the area on the statements of this project. Each
-claim is kept with a probability by which that model would be at a loss: (1 - p) / p where it gives
-the claim's own label p, out of fold, records kept together. Prints the areas before and after.
+Writers who change a fact keep a passage's words, and say what is true in their own: on the
+statements of this project a model that sees only claims has an area of .71. Each claim is kept
+with a probability by which a model of words, overlaps and length would be at a loss: (1 - p) / p
+where it gives the claim's own label p, out of fold, records kept together. Prints the areas before
+and after.
 """
 
 from __future__ import annotations
@@ -113,11 +114,11 @@ def _out_of_fold(seen: Any, claims: list[Told], strength: float) -> Any:
     )[:, 1]  # fmt: skip
 
 
-def kept(claims: list[Told], seed: int = SEED) -> Any:
+def kept(claims: list[Told]) -> Any:
     """Return which claims stay."""
     true = by_surface(claims)
     own = np.where([claim.is_true for claim in claims], true, 1 - true)
-    draws = np.random.default_rng(seed).random(len(claims))
+    draws = np.random.default_rng(SEED).random(len(claims))
     return draws < np.clip((1 - own) / own, LEAST, 1.0)
 
 

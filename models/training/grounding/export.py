@@ -206,8 +206,6 @@ def averaged(paths: list[Path]) -> dict[str, Tensor]:
     """
     states = [torch.load(path, weights_only=True) for path in paths]
     kept: list[dict[str, Tensor]] = [state.get("average", state) for state in states]
-    if len(kept) == 1:
-        return kept[0]
     return {
         name: torch.stack([state[name].float() for state in kept]).mean(0)
         if value.is_floating_point()

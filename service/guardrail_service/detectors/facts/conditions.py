@@ -95,9 +95,9 @@ def is_case(claim: ReadSentence, fact: Fact, rival: Held | None) -> bool:
     if fact.date is not None and fact.date[0] is not None:
         return False  # "had a biopsy in 1998" has happened
     lows = _lows(claim)
-    start = _clause_start(claim, fact)
+    start = claim.clauses.index(claim.clauses[fact.token])
     before = lows[start : fact.token]
-    if not _SUPPOSES.isdisjoint(before) or not _SUPPOSES.isdisjoint(lows[start : start + 1]):
+    if not _SUPPOSES.isdisjoint(before):
         return True
     if _OF_RULES.isdisjoint(lows):
         return False  # "a 38-year-old man was arrested" tells what happened
@@ -123,11 +123,6 @@ def _is_limit(rival: Held) -> bool:
     fact = rival.fact
     lows = [token.low for token in rival.read.tokens[max(0, fact.token - 2) : fact.token]]
     return bool(fact.bound) or fact.is_range or not _LIMITING.isdisjoint(lows)
-
-
-def _clause_start(claim: ReadSentence, fact: Fact) -> int:
-    clause = claim.clauses[fact.token]
-    return next(at for at, own in enumerate(claim.clauses) if own == clause)
 
 
 def _has_value(claim: ReadSentence, start: int, fact: Fact) -> bool:

@@ -27,6 +27,7 @@ from guardrail_service.detectors.facts.derive import (
     shown,
     times_of_day,
 )
+from guardrail_service.detectors.facts.languages import Token
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.cached import cached_property
@@ -206,13 +207,23 @@ class Calculation:
 
     @cached_property
     def _compares(self) -> bool:
-        """True if the claim has a comparative right behind a number: "2.8 kg heavier"."""
-        tokens = self.claim.tokens
+        """True if a comparative stands beside a number: "2.8 kg heavier", "cheaper by 12"."""
         return any(
-            _COMPARATIVE.fullmatch(token.low) is not None
+            any(_COMPARATIVE.fullmatch(token.low) for token in self._behind_amount(fact))
+            or self._is_by(fact)
             for fact in self.claim.facts
-            for token in tokens[fact.last : fact.last + 1]
         )
+
+    def _is_by(self, fact: Fact) -> bool:
+        """Return whether "by" stands before a number, and a comparative somewhere before that."""
+        before = [token.low for token in self.claim.tokens if token.end <= fact.start]
+        return before[-1:] == ["by"] and any(map(_COMPARATIVE.fullmatch, before))
+
+    def _behind_amount(self, fact: Fact) -> Sequence[Token]:
+        """Return the token behind a number and its rate: "150 dollars a year more"."""
+        after = self.claim.tokens[fact.last : fact.last + 3]
+        is_rate = len(after) > _RATE and after[0].low in ("a", "an", "per", "each", "/")
+        return after[_RATE:] if is_rate else after[:1]
 
     @cached_property
     def _halves(self) -> bool:
@@ -227,7 +238,9 @@ class Calculation:
     @cached_property
     def _computes_itself(self) -> bool:
         """True if the claim by itself speaks of a calculation."""
-        return any(t.low in words.ARITHMETIC or t.text in "=+\u00d7" for t in self.claim.tokens)
+        return self._compares or any(
+            t.low in words.ARITHMETIC or t.text in "=+\u00d7" for t in self.claim.tokens
+        )
 
     def _multiplied(self, fact: Fact, operands: Sequence[ComputedFrom]) -> str:
         """Return the product or quotient with a number that claim or question say, or ""."""
@@ -335,6 +348,8 @@ def _halving(one: ReadSentence) -> set[str]:
 
 _NO_HALF = frozenset(("a", "an", "past", "hour", "year", "litre", "liter"))
 _COMPARATIVE = re2.compile(r"[a-z]{3,}er|more|less|apart|off")
+_RATE = 2
+"""Tokens of "a year" behind an amount."""
 _MANY = 10
 """From here on a bare number is computed from others of the answer: small ones fit too often."""
 _MOST_OTHERS = 24

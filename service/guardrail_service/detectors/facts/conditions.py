@@ -15,7 +15,7 @@ from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import Held, PassageFacts, Place
 from guardrail_service.detectors.facts.amounts import Fact, stem
 from guardrail_service.detectors.facts.read import ReadSentence
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import check_time, in_time
 
 Stems = frozenset[str]
 _LEAST = 2
@@ -32,7 +32,11 @@ _CONCEDES = tuple(tuple(row.split()) for row in (
 _ENDS = frozenset((".", ";", ":", "!", "?", "(", ")", ",", "\n", "but", "while", "so"))
 _HARD_ENDS = frozenset((".", ";", "!", "?", "\n"))
 _IF = frozenset(("if", "unless", "provided", "when", "where", "as"))
-_DENIES = words.NEGATORS | words.CONTRACTED | {"excluded", "without", "forfeit", "lapse", "lapses"}
+_DENIES = (
+    words.NEGATORS
+    | words.CONTRACTED
+    | {"none", "excluded", "without", "forfeit", "lapse", "lapses"}
+)
 _EXCEPT = frozenset(("except", "excluding", "excepted", "unless", "exception"))
 _INCLUDES = frozenset(("including", "included", "even"))
 _NEEDS = words.listed("need needs needed require requires required")
@@ -83,12 +87,12 @@ def unconditional(claim: ReadSentence, source: PassageFacts) -> Iterator[Uncondi
             yield Unconditional(kind, Place(context, one.start, one.start + len(one.text)))
 
 
-def is_case(claim: ReadSentence, fact: Fact, rival: Held | None) -> bool:
+def is_case(claim: ReadSentence, fact: Fact, rival: Held | None, source: PassageFacts) -> bool:
     """Return whether a value tells of a case that a rule is applied to, not what a passage says.
 
-    "A lorry of 20 tonnes has to go round", "if you order at ten", "your ten-year-old": passages
-    set limits, and which values occur they leave open. So the passage fact that stands in its
-    place, if any, has to be a limit, and the claim's own value none.
+    "A lorry of 20 tonnes has to go round", "if you order at ten", "your ten-year-old", "in November
+    it is shut": passages set limits, and which values occur they leave open. So the passage fact
+    that stands in its place, if any, has to be a limit, and the claim's own value none.
     """
     if fact.bound or fact.is_range or (rival is not None and not _is_limit(rival)):
         return False
@@ -96,26 +100,64 @@ def is_case(claim: ReadSentence, fact: Fact, rival: Held | None) -> bool:
         return False  # "had a biopsy in 1998" has happened
     lows = _lows(claim)
     start = claim.clauses.index(claim.clauses[fact.token])
-    before = lows[start : fact.token]
+    first = next(k for k, token in enumerate(claim.tokens) if token.end > fact.start)
+    before = lows[start:first]
     if not _SUPPOSES.isdisjoint(before):
         return True
-    if _OF_RULES.isdisjoint(lows):
-        return False  # "a 38-year-old man was arrested" tells what happened
+    if fact.kind == "duration" and _is_counted_by_rate(claim, fact, source):
+        return True
+    is_rule = any(t.low in _OF_RULES and t.text != "May" for t in claim.tokens)
+    if not is_rule and _tells_what_happened(lows):
+        return False  # "a 38-year-old man was arrested"
     if fact.kind == "duration" and "old" in lows[fact.last - 1 : fact.last + 2]:
+        if not is_rule:  # "the patient is a 42-year-old", "a 19-year-old man is in custody"
+            anybody = before[-2:] in (["a"], ["an"]) or before[-2:-1] in (["for"], ["to"])
+            return anybody and _REPORTED.isdisjoint(lows[fact.last : fact.last + 3])
         return not _ITS_CASE.isdisjoint(before[-1:]) or not before
     if not before or _is_quantity(claim, start, fact):
         return False
+    is_limited = rival is not None or (
+        fact.unit != "" and any(_is_limit(held) for held in in_time(source.comparable(fact)))
+    )
+    if not (is_rule or is_limited):
+        return False
     article = next((k for k in range(len(before) - 1, -1, -1) if before[k] in _ANY_CASE), None)
-    if (
-        article is not None
-        and article < len(before) - 1
-        and not _has_value(claim, start + article, fact)
-    ):
-        return before[-1] in _OF_CASE or not _WHO.isdisjoint(before[article:])
+    if article is not None and not _has_value(claim, start + article, fact):
+        if article < len(before) - 1 and (is_rule or not start + article):
+            return before[-1] in _OF_CASE or not _WHO.isdisjoint(before[article:])
+        if article == len(before) - 1 and is_limited and fact.kind in ("money", "measure"):
+            return _MEASURED.isdisjoint(claim.stems[fact.last : fact.last + 2])  # "a 20 kg parcel"
     if start or len(before) > _NEAR or _has_value(claim, 0, fact):
         return False
     opens = before[1:] if before[0] in _SO else before
-    return bool(opens) and (opens[0] in _AT_CASE or opens[0].endswith("ing"))
+    if not opens:
+        return False
+    if fact.date is not None and fact.date[2] is None:  # not "in July it is open until nine"
+        return opens[0] in _IN_CASE and all(one is fact or not one.unit for one in claim.facts)
+    return opens[0] in _AT_CASE or (
+        is_rule and (opens[0].endswith("ing") or (len(opens) <= _SHORT and opens[-1] in _AMOUNTING))
+    )
+
+
+def _is_counted_by_rate(claim: ReadSentence, fact: Fact, source: PassageFacts) -> bool:
+    """Return whether a passage has a price for each unit of a time that a claim pays for."""
+    pays = any(one.kind == "money" or (one is not fact and not one.unit) for one in claim.facts)
+    rates = (held.fact.per for held in source.held if held.fact.kind == "money")
+    return pays and any(rate is not None and rate[1] == fact.factor for rate in rates)
+
+
+def _tells_what_happened(lows: Sequence[str]) -> bool:
+    """Return whether a sentence is told in the past, as far as its words show."""
+    return any(
+        (low in _PAST and lows[at : at + 2] != ["had", "better"])
+        or (
+            len(low) > _SHORTEST_PAST
+            and low.endswith("ed")
+            and _BE.isdisjoint(lows[max(0, at - 4) : at])
+        )
+        for at, low in enumerate(lows)
+        if at
+    )
 
 
 def _is_limit(rival: Held) -> bool:
@@ -149,7 +191,26 @@ _NEAR = 6
 """Tokens before a value that "at", "with" or "keeping" introduces at most."""
 _SO = frozenset(("so", "then", "thus", "and", "but"))
 _AT_CASE = frozenset(("at", "with", "on", "after", "for"))
-_LIMITING = words.listed("from until till by between to than every per within")
+_IN_CASE = frozenset(("in", "during", "on"))
+_AMOUNTING = words.listed("worth weighing measuring costing holding")
+_REPORTED = words.listed(
+    "man woman boy girl male female driver cyclist pedestrian motorist pensioner player student"
+    " teenager has"
+)
+_SHORT = 3
+_SHORTEST_PAST = 4
+_PAST = words.listed(
+    "was were had did been became got went took gave came made said told found won lost left began"
+    " wrote built sold bought held kept led met paid ran rose fell grew died"
+)
+_BE = words.listed(
+    "be is are am isn't aren't being get gets to a an the has have if when by of for"
+)
+"""Words before a participle that tells of no past."""
+_LIMITING = words.listed(
+    "from until till by between to than every per within before after since through above below"
+    " over under beyond up"
+)
 _MEASURED = frozenset(map(stem, (
     "fee", "charge", "surcharge", "price", "cost", "deposit", "discount", "fine", "penalty",
     "limit", "maximum", "minimum", "period", "deadline", "warranty", "guarantee", "delay",

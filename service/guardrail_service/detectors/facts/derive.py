@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import NamedTuple
 
 from guardrail_service.detectors.facts.amounts import Fact
@@ -315,8 +315,8 @@ def _results(
                 or (not fact.unit and not fact.is_word and one.fact.kind == "money")
             )
         ]
-        chosen += [one for one in bare if one not in chosen and len(bare) > len(chosen)]
-    same = [(one.fact, one.fact.values[0] / fact.factor, one.group) for one in chosen]
+        chosen += [one for one in bare if one not in chosen]
+    same = [(one.fact, _in_unit(fact, one.fact), one.group) for one in chosen]
     if fact.unit != "temperature":
         yield from _sums(same, means)
         yield from _products(same, multipliers, operands)
@@ -328,6 +328,11 @@ def _results(
         yield from _spans(fact, operands)
     if fact.unit == "":
         yield from _ratios(operands)
+
+
+def _in_unit(fact: Fact, other: Fact) -> float:
+    """Return a number in a fact's unit; one without any is meant in it: "8 hours, 18 on low"."""
+    return other.values[0] / fact.factor if other.unit else other.raw
 
 
 def _sums(
@@ -481,7 +486,10 @@ def scaled(
 
 def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
     dates = [one.fact.date for one in operands if one.fact.date is not None]
-    years = sorted({date[0] for date in dates if date[0] is not None})
+    told = {date[0] for date in dates if date[0] is not None}
+    if fact.unit and fact.factor >= 12 * MONTH_S - 1:
+        told |= {int(one.fact.raw) for one in operands if _may_be_year(one.fact)}
+    years = sorted(told)
     to_years = _YEAR_S / fact.factor if fact.unit else 1.0
     for first, last in combinations(years, 2):
         span = f"{last} - {first}"
@@ -503,12 +511,24 @@ def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
             for more in (0, 1):
                 passed = (last_day - first_day) % 7 + more
                 yield passed * 86_400 / fact.factor, "from the one weekday to the other"
+        months = [d[1] for d in (one.fact.date for one in operands if one.fact.is_range)
+                  if d is not None and d[::2] == (None, None) and d[1] is not None]  # fmt: skip
+        for start, end in pairwise(months):
+            yield (
+                ((end - start) % 12 + 1) * MONTH_S / fact.factor,
+                "from the one month to the other",
+            )
         whole = sorted({date for date in dates if None not in date[1:]}, key=_known_parts)
         for one, other in combinations(whole, 2):
             days = _days(one, other)
             if days is not None:
                 yield days * 86_400 / fact.factor, "from the one date to the other"
                 yield (days + 1) * 86_400 / fact.factor, "from the one date to the other"
+
+
+def _may_be_year(fact: Fact) -> bool:
+    """Return whether a bare number may be a year that nothing says is one: "from 1411 to 1439"."""
+    return fact.kind == "number" and not fact.nouns and fact.step == 1 and 1000 <= fact.raw <= 2100
 
 
 def _spanned_times(operands: Sequence[ComputedFrom]) -> list[tuple[float, float]]:

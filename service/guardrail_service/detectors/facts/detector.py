@@ -354,7 +354,8 @@ class FactJudge:
         certain = rival is not None and rival[1] < _SAME_WORDS and "|" not in self.claim.text
         if not swapped and (told := self._derived(fact, certain)):
             return self._say(fact, SUPPORTED, 1.0, None, told)
-        if not swapped and self.in_english and is_case(self.claim, fact, rival and rival[0]):
+        held = rival and rival[0]
+        if not swapped and self.in_english and is_case(self.claim, fact, held, self.source):
             return self._say(fact, NOT_MENTIONED, UNSURE)
         if (counted := self._counted_otherwise(fact, ())) is not None:
             return self._say(fact, CONTRADICTED, LIKELY, counted.place)

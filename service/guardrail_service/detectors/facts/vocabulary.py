@@ -379,7 +379,7 @@ MUTUAL: Final = listed(
 ARITHMETIC: Final = listed(
     "total totals totaling totalling altogether all sum combined together overall both difference"
     " increase increased increases rise rose grew growth gain gained decrease decreased decreases"
-    " decline declined drop dropped fell fall reduction reduced change changed more fewer less"
+    " decline declined drop dropped fell fall reduction reduced change changed more fewer less gap"
     " higher lower larger smaller longer shorter old older younger each average mean times double"
     " twice triple half share proportion percentage percent ratio left remaining remain later"
     " earlier ago additional extra plus minus spend save saves saving aged lasted spanning span"
@@ -394,7 +394,7 @@ MENTIONED: Final = listed(
 """Those of them that stand in many a claim that computes nothing: no long calculation is theirs."""
 ANNOUNCED: Final = listed(
     "total totals totaling totalling altogether sum sums combined together overall difference"
-    " margin"
+    " margin gap"
     " increase increased increases rise rose grew growth gain gained decrease decreased decreases"
     " decline declined drop dropped fell fall reduction reduced change changed average mean plus"
     " minus save saves saving equals equal amounts comes aged old lasted spanning span"

@@ -678,6 +678,31 @@ def test_only_the_answers_own_calculation_explains_a_number() -> None:
             "A job of three hours won't get through on a shared runner.",
             "Jobs on shared runners end after at most three hours.",
         ),
+        (
+            "Members under 21 pay 9 euros a month.",
+            "A 19-year-old pays 9 euros a month.",
+            "A 19-year-old pays 11 euros a month.",
+        ),
+        (
+            "The garden may be visited from April to 31 October.",
+            "In December there is no way into the garden.",
+            "The garden may be visited from April to 31 August.",
+        ),
+        (
+            "Tenants may use the drying room from 6 am to 8 pm.",
+            "At half past nine in the evening the drying room is shut.",
+            "Tenants may use the drying room from 6 am to 10 pm.",
+        ),
+        (
+            "Gifts over 250 euros are acknowledged by post.",
+            "A gift of 320 euros is acknowledged by post.",
+            "Gifts over 350 euros are acknowledged by post.",
+        ),
+        (
+            "Bicycles are insured up to \u20ac900.",
+            "A \u20ac1,500 bicycle would not be replaced in full.",
+            "Bicycles are insured up to \u20ac1,500.",
+        ),
     ],
 )
 def test_a_case_is_no_limit(passage: str, case: str, wrong: str) -> None:
@@ -693,10 +718,57 @@ def test_a_case_is_no_limit(passage: str, case: str, wrong: str) -> None:
         ("Storm is covered from force 8.", "Storm is covered once it reaches force 7."),
         ("The warranty covers two years.", "A warranty of three years covers the pump."),
         ("Clark, 45, was fined.", "A 38-year-old man was fined."),
+        (
+            "Ms Alba, 51, has had a cough for two weeks.",
+            "The patient is a 41-year-old with a cough.",
+        ),
+        ("Police hold a driver, 23, over the crash.", "A 32-year-old man is in custody."),
+        ("The hall opens in April.", "In June the hall opens."),
     ],
 )
 def test_what_is_measured_is_no_case(passage: str, wrong: str) -> None:
     """A fee, a deposit or a warranty of a size is what a passage says."""
+    assert score(passage, wrong) < CUT
+
+
+@pytest.mark.parametrize(
+    ("passage", "right", "wrong"),
+    [
+        (
+            "Lake Card: annual fee 55 dollars. Hill Card: annual fee 190 dollars.",
+            "The Hill Card costs 135 dollars a year more than the Lake Card.",
+            "The Hill Card costs 125 dollars a year more than the Lake Card.",
+        ),
+        (
+            "Plan Small costs \u20ac8 a month. Plan Large costs \u20ac21 a month.",
+            "Small is the cheaper of the two by \u20ac13 a month.",
+            "Small is the cheaper of the two by \u20ac12 a month.",
+        ),
+        (
+            "Tours take 55 minutes, or 30 when the crypt is left out.",
+            "Without the crypt, the tour is 25 minutes shorter.",
+            "Without the crypt, the tour is 40 minutes shorter.",
+        ),
+        (
+            "The hall can be hired for 140 euros; members pay 85.",
+            "As a member you save 55 euros.",
+            "As a member you save 65 euros.",
+        ),
+        (
+            "Ilva, countess of Marn from 1402 to 1437, moved the court.",
+            "She reigned for 35 years.",
+            "She reigned for 45 years.",
+        ),
+        (
+            "The board resolved to test the late bus from April to July.",
+            "The trial is meant to run for four months.",
+            "The trial is meant to run for six months.",
+        ),
+    ],
+)
+def test_differences_and_spans_are_worked_out(passage: str, right: str, wrong: str) -> None:
+    """Also where a number leaves its unit out, and where nothing says that years are years."""
+    assert score(passage, right) >= CUT
     assert score(passage, wrong) < CUT
 
 

@@ -12,6 +12,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from guardrail_bench.guarding import CorpusCase, read
 from guardrail_service.detectors.facts.detector import Facts, FactsParameters
 from guardrail_service.detectors.injection.detector import Injection, InjectionParameters
@@ -29,9 +31,7 @@ LEAST_FOUND = 108
 FOURTH_FLAGGED, FOURTH_FOUND = 2, 56
 """Of 288 good answers, half of which compute something, and of 168 bad ones."""
 
-STATEMENTS = Path(__file__).parents[2] / "models" / "training" / "grounding" / "statements.jsonl.gz"
-STATEMENTS_FLAGGED, STATEMENTS_FOUND = 154, 368
-"""Of 5,280 true and 5,280 false statements of the writers with odd numbers, whom nobody read."""
+GROUNDING = Path(__file__).parents[2] / "models" / "training" / "grounding"
 
 
 def flagged(case: CorpusCase) -> bool:
@@ -63,10 +63,17 @@ def test_rules_on_answers_that_compute() -> None:
     assert sum(map(flagged, bad)) >= FOURTH_FOUND
 
 
-def test_rules_on_statements() -> None:
-    """Facts alone on single sentences that say the same in other words, or nearly the same."""
+@pytest.mark.parametrize(
+    ("file", "claims", "most_flagged", "least_found"),
+    [("statements", 6360, 163, 409), ("short_statements", 2200, 93, 232)],
+)
+def test_rules_on_statements(file: str, claims: int, most_flagged: int, least_found: int) -> None:
+    """Facts alone on single sentences that say the same in other words, or nearly the same.
+
+    So many true and as many false ones are of the writers with odd numbers, whom nobody read.
+    """
     found: Counter[bool] = Counter()
-    with gzip.open(STATEMENTS, "rt", encoding="utf-8") as stream:
+    with gzip.open(GROUNDING / f"{file}.jsonl.gz", "rt", encoding="utf-8") as stream:
         records = [row for line in stream if (row := json.loads(line))["writer"] % 2]
     for row in records:
         contexts = tuple(map(Passage, row["passages"]))
@@ -74,6 +81,6 @@ def test_rules_on_statements() -> None:
             sample = SegmentedSample(Sample(claim["text"], row["question"], contexts))
             score = Facts().reduce(sample, (), FactsParameters()).scores.get("facts", 1.0)
             found[claim["label"] == "supported"] += score < CUT
-    assert sum(len(row["claims"]) for row in records) == 2 * 5280
-    assert found[True] <= STATEMENTS_FLAGGED
-    assert found[False] >= STATEMENTS_FOUND
+    assert sum(len(row["claims"]) for row in records) == 2 * claims
+    assert found[True] <= most_flagged
+    assert found[False] >= least_found

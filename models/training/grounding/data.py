@@ -23,6 +23,8 @@ from guardrail_service.text.sample import TokenSpan
 REMOVABLE = (
     "fever_dev", "fm2", "covidqa", "pubmedqa", "infotabs", "edit_", "boolq", "dnc", "doc_",
 )  # fmt: skip
+"""Sources of which some claims lose their passages, and are mentioned nowhere then; a configuration
+may name its own (`removable`)."""
 DRAWN = 8
 CHUNK_TOKENS = 1024
 """Texts of similar length run through the branch together, this many tokens with padding."""
@@ -95,6 +97,7 @@ class PairSampler:
     def __init__(self, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]) -> None:
         self.rows = [r for r in rows if texts.length(r["claim"])]
         self.texts, self.config = texts, config
+        self._removable = tuple(config.get("removable", REMOVABLE))
         weights = np.array([self._weight(r["source"]) for r in self.rows])
         if "parts" in config:
             weights = by_part(self.rows, weights, config)
@@ -149,7 +152,7 @@ class PairSampler:
         changed = []
         for claim, sentences, label, source in batch:
             draw = rng.random()
-            if draw < self.config["remove"] and source.startswith(REMOVABLE):
+            if draw < self.config["remove"] and source.startswith(self._removable):
                 sentences, label = self._near(claim, sentences, pool, rng.integers(1, 5)), 2
             elif draw > 1 - self.config["distract"]:
                 near = self._near(claim, sentences, pool, rng.integers(1, 6))

@@ -20,6 +20,7 @@ from data import Texts, collate
 from encode import pack_tokenizer
 from head import GroundingModel, Head
 from onnx import TensorProto, helper, numpy_helper
+from start import averaged
 from torch import Tensor, nn
 from torch.nn import functional as F
 from train import deciding, rows_of
@@ -197,21 +198,6 @@ def write_head(served: ServedGrounding, width: int, target: Path) -> None:
             },
         )
     halve_weights(target)
-
-
-def averaged(paths: list[Path]) -> dict[str, Tensor]:
-    """Return the mean of some weights, which lies flatter than each where the rate was high.
-
-    A file is what a run kept (`best.pt`) or its state (`state.pt`).
-    """
-    states = [torch.load(path, weights_only=True) for path in paths]
-    kept: list[dict[str, Tensor]] = [state.get("average", state) for state in states]
-    return {
-        name: torch.stack([state[name].float() for state in kept]).mean(0)
-        if value.is_floating_point()
-        else value
-        for name, value in kept[0].items()
-    }
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
-"""Starts a model from what was exported: the head's fp16 and the branch's INT8 weights."""
+"""Starts a model from what another run kept, or from what was exported: fp16 and INT8 weights."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,21 @@ def start_branch(model: GroundingModel, path: Path) -> int:
         a.T for a in arrays.values() if a.dtype == np.float32 and a.shape == tuple(tail.shape[::-1])
     )
     return _copy(dict(model.branch.named_parameters()), found)
+
+
+def averaged(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
+    """Return the mean of some weights, which lies flatter than each where the rate was high.
+
+    A file is what a run kept (`best.pt`) or its state (`state.pt`).
+    """
+    states = [torch.load(path, weights_only=True) for path in paths]
+    kept: list[dict[str, torch.Tensor]] = [state.get("average", state) for state in states]
+    return {
+        name: torch.stack([state[name].float() for state in kept]).mean(0)
+        if value.is_floating_point()
+        else value
+        for name, value in kept[0].items()
+    }
 
 
 def _copy(own: dict[str, torch.nn.Parameter], arrays: dict[str, Any]) -> int:

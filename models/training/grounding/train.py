@@ -12,6 +12,7 @@ import copy
 import json
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from data import Example, PairSampler, Texts, collate
 from encode import pack_tokenizer
 from head import GroundingModel
 from joint import JointModel
-from start import start_branch, start_head
+from start import averaged, start_branch, start_head
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -138,7 +139,7 @@ class GroundingRun:
 
     def __init__(
         self, config: dict[str, Any], cache: Path, folder: Path, pack: Path, start: Path | None,
-        branch: Path | None = None,
+        branch: Path | None = None, weights: Sequence[Path] = (),
     ) -> None:  # fmt: skip
         torch.manual_seed(config["seed"])
         torch.set_num_threads(1)
@@ -161,6 +162,8 @@ class GroundingRun:
             print(f"starts from {start_head(self.model, start)} arrays of {start}", flush=True)
         if branch:
             print(f"starts from {start_branch(self.model, branch)} arrays of {branch}", flush=True)
+        if weights:
+            self.model.load_state_dict(averaged(weights))
         self.average = copy.deepcopy(self.model)
         self.optimizer = torch.optim.AdamW(
             [{"params": self.model.upper(), "top": config["layer_learning_rate"]},
@@ -272,12 +275,16 @@ def main() -> None:
     parser.add_argument("--pack", type=Path, default=HERE.parents[1] / "embedded")
     parser.add_argument("--start", type=Path, help="an exported head to start from (ONNX)")
     parser.add_argument("--start-branch", type=Path, help="an exported branch, likewise")
+    parser.add_argument(
+        "--start-weights", type=Path, nargs="+", default=[],
+        help="what another run kept; several are averaged",
+    )  # fmt: skip
     parser.add_argument("--steps", type=int, help="instead of the configuration's, for smoke runs")
     arguments = parser.parse_args()
     config = json.loads(arguments.config.read_text(encoding="utf-8"))
     if arguments.steps:
         config = {**config, "steps": arguments.steps, "evaluate_every": arguments.steps}
-    starts = arguments.start, arguments.start_branch
+    starts = arguments.start, arguments.start_branch, arguments.start_weights
     GroundingRun(config, arguments.cache, arguments.run, arguments.pack, *starts).go()
 
 

@@ -1,14 +1,15 @@
 #!/bin/sh
 # Prepares, encodes, trains, exports and ships grounding branch and head; started again, it goes on.
 # usage: train.sh --pairs FILE --dev FILE --work DIR [--qa FILE] [--written FOLDER] [--held-out FILE...]
-#        [--start HEAD] [--start-branch BRANCH] [--subset N] [--config FILE] [--pack DIR]
+#        [--start HEAD] [--start-branch BRANCH] [--start-weights RUN/best.pt]... [--subset N]
+#        [--config FILE] [--pack DIR]
 # environment: EXPORT_PYTHON, PYTHON
-# --start and --start-branch take what was exported (ONNX) to begin from; --subset N trains 20 steps
-# on N pairs.
+# --start and --start-branch take what was exported (ONNX) to begin from, --start-weights what runs
+# kept (averaged); --subset N trains 20 steps on N pairs.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
-config="$here/base.json" pack="$root/models/embedded" work="" subset="" sources="" held="" start="" branch=""
+config="$here/base.json" pack="$root/models/embedded" work="" subset="" sources="" held="" start="" branch="" weights=""
 while [ $# -gt 0 ]; do
     case "$1" in
         --config) config=$2; shift 2 ;;
@@ -17,6 +18,7 @@ while [ $# -gt 0 ]; do
         --subset) subset=$2; shift 2 ;;
         --start) start=$2; shift 2 ;;
         --start-branch) branch=$2; shift 2 ;;
+        --start-weights) weights="$weights $2"; shift 2 ;;
         --pairs | --qa | --dev | --written) sources="$sources $1 $2"; shift 2 ;;
         --held-out)
             shift
@@ -31,8 +33,10 @@ export PYTHONPATH="$root/service:$here:$root/models/training:$root/models:$root/
 # shellcheck disable=SC2086 # lists of paths without blanks
 "$torch" "$here/prepare.py" "$config" $sources ${held:+--held-out $held} \
     --out "$work/cache" --pack "$pack" ${subset:+--subset "$subset"}
+# shellcheck disable=SC2086 # a list of paths without blanks
 "$torch" "$here/train.py" "$config" --cache "$work/cache" --run "$work/run" --pack "$pack" \
-    ${start:+--start "$start"} ${branch:+--start-branch "$branch"} ${subset:+--steps 20}
+    ${start:+--start "$start"} ${branch:+--start-branch "$branch"} \
+    ${weights:+--start-weights $weights} ${subset:+--steps 20}
 "$torch" "$here/export.py" "$config" --weights "$work/run/best.pt" --cache "$work/cache" \
     --pack "$pack"
 "$serve" "$here/ship.py" "$pack" --texts "$root/models/thresholds/answers.jsonl" \

@@ -17,9 +17,9 @@ import pytest
 from guardrail_bench.quality import auroc
 
 TRAINING = Path(__file__).parents[3] / "models" / "training"
-FILE = TRAINING / "grounding" / "statements.jsonl.gz"
+FILES = {"statements": 12, "short_statements": 10}
+"""Claims of a record."""
 LABELS = {"supported", "contradicted", "not_mentioned"}
-CLAIMS = 12
 NEAR_CHANCE = 0.05
 
 
@@ -37,31 +37,32 @@ def modules() -> tuple[ModuleType, ModuleType]:
             sys.modules.pop(name, None)
 
 
-@pytest.fixture(scope="module")
-def records() -> list[dict[str, Any]]:
-    """Return the records of the file."""
-    with gzip.open(FILE, "rt", encoding="utf-8") as stream:
+def records_of(name: str) -> list[dict[str, Any]]:
+    """Return the records of a file."""
+    path = TRAINING / "grounding" / f"{name}.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as stream:
         return [json.loads(line) for line in stream]
 
 
-def test_every_record_has_as_many_true_as_false_claims(records: list[dict[str, Any]]) -> None:
-    """Twelve claims, half of them supported; a writer is in one split only."""
+@pytest.mark.parametrize(("name", "claims"), FILES.items())
+def test_every_record_has_as_many_true_as_false_claims(name: str, claims: int) -> None:
+    """Half of the claims are supported; a writer is in one split only."""
     splits: dict[int, set[str]] = {}
-    for row in records:
+    for row in records_of(name):
         labels = Counter(claim["label"] for claim in row["claims"])
         assert labels.keys() <= LABELS
-        assert labels.total() == CLAIMS
-        assert labels["supported"] == CLAIMS // 2
+        assert labels.total() == claims
+        assert labels["supported"] == claims // 2
         splits.setdefault(row["writer"], set()).add(row["split"])
     assert all(len(found) == 1 for found in splits.values())
 
 
 def test_what_the_surface_gives_away_is_left_out(
-    modules: tuple[ModuleType, ModuleType], records: list[dict[str, Any]]
+    modules: tuple[ModuleType, ModuleType],
 ) -> None:
     """Before, words in the passages alone tell; afterwards nothing of the surface does."""
     balance, _ = modules
-    claims = balance.claims_of(records)
+    claims = balance.claims_of(records_of("statements"))
     stay = balance.kept(claims)
     left = [claim for claim, stays in zip(claims, stay, strict=True) if stays]
     assert len(left) > len(claims) / 2
@@ -72,6 +73,20 @@ def test_what_the_surface_gives_away_is_left_out(
 
     assert overlap(claims) < 0.5 - NEAR_CHANCE
     assert overlap(left) == pytest.approx(0.5, abs=NEAR_CHANCE)
+
+
+def test_words_alone_tell_nothing_of_short_statements(
+    modules: tuple[ModuleType, ModuleType],
+) -> None:
+    """What nobody mentions is left to be told by the passages' words."""
+    balance, _ = modules
+    claims = balance.claims_of(records_of("short_statements"))
+    stay = balance.kept(claims, balance.by_words)
+    left = [claim for claim, stays in zip(claims, stay, strict=True) if stays]
+    assert len(left) > 2 * len(claims) / 3
+    labels = np.array([claim.is_true for claim in left])
+    assert auroc(balance.by_words(claims), np.array([c.is_true for c in claims])) > 0.6
+    assert auroc(balance.by_words(left), labels) == pytest.approx(0.5, abs=NEAR_CHANCE)
 
 
 def test_a_record_is_read_as_a_pair_for_each_claim(

@@ -200,9 +200,8 @@ def test_no_number_has_two_names_without_saying_so() -> None:
 
 BY_CHANCE = {
     frozenset({"rouge.rouge_1", "rouge.rouge_l"}),
-    frozenset({"nuggets.nugget_weighted", "nuggets.nugget_weighted_strict"}),
     frozenset({"aspect_critique.maliciousness", "toxicity.identity_attack"}),
     frozenset({"bias.fairness_bias", "bias.group"}),
 }
-"""Metrics that agree on these few cases and are defined otherwise: words in order, no partial
-support, and twice the highest of three labels."""
+"""Metrics that agree on these few cases and are defined otherwise: words in order, and twice the
+highest of three labels."""

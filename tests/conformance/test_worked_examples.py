@@ -145,14 +145,14 @@ ADDRESSES = "jane.smith@acme.com, bill.jones@yahoo.com and bob.miller@aol.com."
 ECHO = f"Echo {ADDRESSES}"
 MANUAL = [
     # "Test lab": an answer for the fact check, which needs a judge. Of the evaluators that need
-    # none, the wrong one is not supported; the right one, in two units, is not found right either.
+    # none, the wrong one is not supported by a passage, nor is the right one, in two units.
     Example("a wrong boiling point", "fact_check", BOILING, BOILS.format(300), None, (), 0.0, None),
     Example("a wrong boiling point and the expected one", "answer_correctness", BOILING,
-            BOILS.format(300), "100 degrees Celsius", (), 0.0, 0.1184),
+            BOILS.format(300), "100 degrees Celsius", (), 0.0, 0.6188),
     Example("a wrong boiling point and a passage", "faithfulness", BOILING, BOILS.format(300), None,
             (WATER,), 0.0, 0.0),
     Example("the right boiling point and the expected one", "answer_correctness", BOILING,
-            BOILS.format(100), "100 degrees Celsius", (), 1.0, 0.1411),
+            BOILS.format(100), "100 degrees Celsius", (), 1.0, 0.8912),
     Example("the right boiling point and a passage", "faithfulness", BOILING, BOILS.format(100),
             None, (WATER,), 1.0, 0.0),
     # Glossary, "Ground truth".

@@ -20,6 +20,7 @@ from guardrail_service.detectors.hallucination import verbatim
 from guardrail_service.detectors.hallucination.reading import (
     AnswerClaims,
     ReadText,
+    Unsaid,
     claims_of,
     read_texts,
 )
@@ -44,11 +45,15 @@ FOUND_BY = "found_by"
 """Attribute of a span: `model`, or `verbatim` where a passage says the claim word by word."""
 
 
-UNSAID_WEIGHT, MOST_UNSAID = 0.6, 3
+UNSAID_WEIGHT, MOST_UNSAID = 0.4, 3
 """What each word lowers a claim by that neither passages nor question have, on the logit, and how
-many count. On development rows of 24 written sources the macro ROC area gains .012 (95 % interval
-.002 to .023); at 4 % of good answers 171 of 709 bad ones are found instead of 129. The model is
-unsure of remarks that claim little ("It makes sense to do both"), which have hardly such words."""
+many count. On development rows of 24 written sources the macro ROC area gains .008; at 4 % of good
+answers 193 of 709 bad ones are found instead of 175. The model is unsure of remarks that claim
+little ("It makes sense to do both"), which have hardly such words."""
+ALL_UNSAID_WEIGHT, LEAST_UNSAID = 0.5, 2
+"""What a claim is lowered by besides if nobody has said any of its words, and it has so many. A
+model that accepts free wording is not sure of what the passages do not speak of at all ("They also
+get a company car"); of the good answers to the same rows 53 of 2,917 have such a sentence."""
 
 
 class Reading(NamedTuple):
@@ -207,13 +212,16 @@ def _spans(
     )
 
 
-def lowered(supported: float, unsaid: int) -> float:
+def lowered(supported: float, unsaid: Unsaid) -> float:
     """Return P(supported) of a claim with words that nobody has said, in [0, 1].
 
-    The model's logit less `UNSAID_WEIGHT` for each of them, `MOST_UNSAID` at most.
+    The model's logit less `UNSAID_WEIGHT` for each of them, `MOST_UNSAID` at most, and less
+    `ALL_UNSAID_WEIGHT` if these are all of its words.
     """
-    odds = math.exp(UNSAID_WEIGHT * min(unsaid, MOST_UNSAID))
-    return supported / (supported + (1 - supported) * odds)
+    less = UNSAID_WEIGHT * min(unsaid.words, MOST_UNSAID)
+    if unsaid.words == unsaid.of >= LEAST_UNSAID:
+        less += ALL_UNSAID_WEIGHT
+    return supported / (supported + (1 - supported) * math.exp(less))
 
 
 def _settled(window: Window, copy: verbatim.Copy) -> Span:

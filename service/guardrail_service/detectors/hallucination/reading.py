@@ -20,7 +20,7 @@ from guardrail_service.text.patterns.search import encodable
 from guardrail_service.text.sample import SegmentedSample, Window
 from guardrail_service.text.segmentation.sentences import Sentence
 
-READING_VERSION = "rag-guardrail-reading/4"
+READING_VERSION = "rag-guardrail-reading/5"
 """Part of the evidence fingerprint: whoever changes a rule of this file changes scores and
 thresholds."""
 MIN_CLAIM_CHARS = 25
@@ -91,6 +91,18 @@ def claim_texts(
     )
 
 
+class Unsaid(NamedTuple):
+    """The words of a text that neither passages nor question have, counted.
+
+    Attributes:
+        words: How many there are.
+        of: How many of its words could be among them.
+    """
+
+    words: int
+    of: int
+
+
 class ReadText(NamedTuple):
     """The words of a window of a claim as a model reads them, and counts about them.
 
@@ -102,7 +114,7 @@ class ReadText(NamedTuple):
 
     text: str
     opaque: int
-    unsaid: int
+    unsaid: Unsaid
 
 
 def read_texts(
@@ -401,7 +413,7 @@ _QUOTES_AND_DASHES = (
 )
 
 
-def unsaid(sample: SegmentedSample, texts: Sequence[str]) -> list[int]:
+def unsaid(sample: SegmentedSample, texts: Sequence[str]) -> list[Unsaid]:
     """Return how many words of each text neither the passages nor the question have.
 
     Words of courtesy and of talk about an answer do not count: whoever invents something names it.
@@ -410,13 +422,17 @@ def unsaid(sample: SegmentedSample, texts: Sequence[str]) -> list[int]:
     own = [_words(text) for text in texts]
     words = unusual([word for found in own for word in found if len(word) >= _LEAST_LETTERS])
     if not words:
-        return [0] * len(texts)
+        return [Unsaid(0, 0)] * len(texts)
     found = stems([*words, *_words(given.question or "")])
     passages = tuple(passage.text for passage in given.contexts)
     is_kept = sum(map(len, passages)) <= KEPT_CHARS
     said = (_kept_stems if is_kept else _stems_in_time)(passages).union(found[len(words) :])
     new = {word for word, stem in zip(words, found, strict=False) if stem not in said}
-    return [sum(word in new for word in found) for found in own]
+    every = frozenset(words)
+    return [
+        Unsaid(sum(word in new for word in found), sum(word in every for word in found))
+        for found in own
+    ]
 
 
 def _stems_of(texts: Iterable[str]) -> frozenset[str]:

@@ -43,7 +43,7 @@ def speech(clause: str, *, asks: bool, beyond: Beyond) -> Speech | None:
     text = _MATTER.sub(r"\1", _CONDITION.sub(r"\1", _spelled_out(clause)))
     if _lacks(text):
         return Speech.LACKS
-    if _EMBEDDED_CLAIM.search(_TO_HEAR_THAT.sub("sorry", text)) is not None:
+    if _EMBEDDED_CLAIM.search(_TO_HEAR_THAT.sub("sorry", _GLAD_OF_IT.sub("", text))) is not None:
         return None
     risky: list[str] = _RISKY.findall(clause)
     if risky and beyond(risky):
@@ -66,6 +66,8 @@ def without_accents(text: str) -> str:
 
 def _is_polite(text: str, beyond: Beyond) -> bool:
     if _SYMPATHY.search(text) or (_REFERRAL.search(text) and not _DISCOURAGES.search(text)):
+        return len(_new_words(text, beyond)) <= 1
+    if _WISH.search(text):
         return len(_new_words(text, beyond)) <= 1
     if _SMALL_TALK.search(text):
         return not _new_words(text, _all)
@@ -145,16 +147,20 @@ def _content_words(text: str) -> Iterator[str]:
 
 
 def unusual(words: Iterable[str]) -> list[str]:
-    """Return those of some words, in lower case, that such speech does not use; each once."""
-    return [word for word in dict.fromkeys(words) if not _is_listed(word)]
+    """Return those of some words, in lower case, that such speech does not use; each once.
+
+    Whom it sends the reader to ("ask the company") counts: others may say of them what they like.
+    """
+    return [word for word in dict.fromkeys(words) if not _is_listed(word, _USUAL_BUT_ROLES)]
 
 
-def _is_listed(word: str) -> bool:
-    if word in _USUAL:
+def _is_listed(word: str, among: frozenset[str] | None = None) -> bool:
+    usual = _USUAL if among is None else among
+    if word in usual:
         return True
     for ending in ("ing", "ed", "es", "s", "d", "ly"):
         base = word.removesuffix(ending)
-        if base != word and (base in _USUAL or base + "e" in _USUAL or base[:-1] in _USUAL):
+        if base != word and (base in usual or base + "e" in usual or base[:-1] in usual):
             return True
     return False
 
@@ -232,7 +238,7 @@ _NAMES_SOURCE = re2.compile(
 )
 """Every pattern of `_OF_SOURCES` has one of these: most clauses name no source."""
 _EMBEDDED_CLAIM = re2.compile(
-    r"\b(?:tell you|say|see|confirm|know|note|notice|add|assure you|mention|remember|aware|sure|report"
+    r"\b(?:tell you|say|see|confirm|know|note|notice|add|feel|assure you|mention|remember|aware|sure|report"
     r"|think|believe|guess|assume|understand|hear|find|found|learned|means?) that\b"
     r"|\b(?:sure|certain|think|believe|guess|suppose|assume|bet|did you know) (?:it|they|there|he|she|the"
     r"|this|we|you|your|our|all|every)\b"
@@ -354,6 +360,12 @@ _DEEDS = re2.compile(
 _SYMPATHY = re2.compile(
     r"^i am (?:so |very |really |truly |terribly )*sorry\b|^(?:to hear|sorry)\b"
 )
+_WISH = re2.compile(
+    r"^(?:but |and |so )*(?:i (?:really |do |sincerely )?wish (?:you|your|him|her|them|the)\b|i can (?:well |certainly |quite )?"
+    r"(?:see|understand|imagine) (?:why|how|that) you (?:are|feel)\b|you are doing the right thing\b"
+    r"|what (?:a )?(?:wonderful|great|lovely|good|fantastic|exciting|sad|sorry) (?:news|idea|plan|story)\b)"
+)
+"""Wishes and sympathy with the reader are neither true nor false."""
 _SPEAKER = re2.compile(
     r"(?:^|\b(?:and|but|so|here|then|today|sure|okay|ok|well|course|certainly|absolutely|no|course) )"
     r"(?:of course |unfortunately |also |just |really |always |happily |gladly )*"
@@ -364,6 +376,7 @@ _SPEAKER = re2.compile(
     r" (?:happy|glad|sorry|here|love|look)"
     r"|(?:see|find out|look into) (?:what|if|whether|how) (?:i|we) can)\b"
 )
+_GLAD_OF_IT = re2.compile(r"\bcongratulations(?: to you(?: and your [a-z]+)?)?$")
 _TO_HEAR_THAT = re2.compile(r"(?:^|\bsorry )to hear that\b")
 _DISCOURAGES = re2.compile(r"\b(?:not|never|avoid|stop|without|instead|if you|you will|will get)\b")
 _WHO_IS_ASKED = (
@@ -462,6 +475,7 @@ try trying turn type understand understanding understandable unsure until use us
 want warm website week welcome wish wonder wonderful word work worry worries worth write wrong year yesterday
 bear hold listen luck stand stressful annoying upset upsetting disappointing disappointed tiring unpleasant worrying hesitation
 congratulations congrats wishing birthday recovery condolences grateful lucky excited exciting fun imagine wonder
+smooth speedy swift gentle especially disappointed pleased delighted stuck
 front put away apart aside sign item pass far ears went gone guess guesswork speculation judge rely part rather joke whole entire everything scan scanned thing silent prefer meet
 """
 _FORM_WORDS = """
@@ -479,5 +493,6 @@ local relevant responsible appropriate medical legal financial professional qual
 """
 _EMPTY = frozenset(_FUNCTION_WORDS.split())
 """Alone they may answer: "I do", "You can"."""
-_USUAL = frozenset(" ".join((_FUNCTION_WORDS, _SPEECH_WORDS, _FORM_WORDS, _ROLE_WORDS)).split())
+_USUAL_BUT_ROLES = frozenset(" ".join((_FUNCTION_WORDS, _SPEECH_WORDS, _FORM_WORDS)).split())
+_USUAL = _USUAL_BUT_ROLES.union(_ROLE_WORDS.split())
 """Words of such speech. A frame of nothing but these names nothing that could be wrong."""

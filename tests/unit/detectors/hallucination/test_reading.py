@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from guardrail_service.detectors.hallucination.detector import (
@@ -11,6 +13,7 @@ from guardrail_service.detectors.hallucination.detector import (
     lowered,
 )
 from guardrail_service.detectors.hallucination.reading import (
+    Unsaid,
     claim_texts,
     claims_of,
     layout_of,
@@ -155,17 +158,29 @@ def test_words_that_nobody_said_are_counted() -> None:
         "Home 500 comes with a complimentary router and a lounge voucher.",
         "",
     )
-    assert unsaid(seen, texts) == [0, 0, 0, 4, 0]
+    assert [found.words for found in unsaid(seen, texts)] == [0, 0, 0, 4, 0]
+    assert [found.of for found in unsaid(seen, texts)][2:] == [1, 5, 0]
 
 
 def test_such_words_lower_a_claim() -> None:
     """By a step on the logit each, up to a bound; certainty stays."""
-    found = [lowered(0.5, n) for n in range(MOST_UNSAID + 3)]
+    found = [lowered(0.5, Unsaid(n, 9)) for n in range(MOST_UNSAID + 3)]
     assert found[0] == 0.5
     assert found[: MOST_UNSAID + 1] == sorted(found[: MOST_UNSAID + 1], reverse=True)
     assert found[MOST_UNSAID:] == [found[MOST_UNSAID]] * 3
-    assert found[1] == pytest.approx(0.35434, abs=1e-5)
-    assert (lowered(0.0, 3), lowered(1.0, 3)) == (0.0, 1.0)
+    assert found[1] == pytest.approx(0.40131, abs=1e-5)
+    assert (lowered(0.0, Unsaid(3, 9)), lowered(1.0, Unsaid(3, 9))) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "of", "less"), [(2, 2, 1.3), (2, 3, 0.8), (1, 1, 0.4), (5, 5, 1.7), (0, 0, 0.0)]
+)
+def test_a_claim_of_words_that_nobody_said_is_lowered_further(
+    words: int, of: int, less: float
+) -> None:
+    """One word alone may be chance."""
+    odds = lowered(0.5, Unsaid(words, of))
+    assert math.log((1 - odds) / odds) == pytest.approx(less)
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,38 @@ def test_courtesy_goes_with_an_abstention_and_is_none(courtesy: str) -> None:
     assert not says_nothing(courtesy)
 
 
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "I wish your sister a smooth recovery.",
+        "You're doing the right thing.",
+        "I can see why you're disappointed.",
+        "What lovely news!",
+        "Take care of yourself, and tell me if you get stuck.",
+    ],
+)
+def test_wishes_and_sympathy_claim_nothing(wish: str) -> None:
+    """Nobody can check them against a passage."""
+    assert claims_nothing(wish, "My tap is broken, what can I do?")
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "I wish you well, and the fee is waived.",
+        "I wish you a free upgrade, which is included.",
+        "I can see why you are upset that your refund was rejected.",
+        "I can understand how you feel that the dog may not swim.",
+        "You are doing the right thing, since late payers lose the cover.",
+        "What great news that breakfast is served till noon!",
+        "Congratulations, your loan was approved.",
+    ],
+)
+def test_a_claim_inside_a_wish_is_a_claim(claim: str) -> None:
+    """Kind words do not carry it past the model."""
+    assert not claims_nothing(claim, "My tap is broken, what can I do?")
+
+
 def test_the_metric_is_reported_and_gates_nothing() -> None:
     """1.0 answered, 0.0 the whole answer abstains."""
     spec = NoAnswer.spec

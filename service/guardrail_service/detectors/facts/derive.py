@@ -486,10 +486,10 @@ def scaled(
 
 def _spans(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
     dates = [one.fact.date for one in operands if one.fact.date is not None]
-    told = {date[0] for date in dates if date[0] is not None}
+    found = {date[0] for date in dates if date[0] is not None}
     if fact.unit and fact.factor >= 12 * MONTH_S - 1:
-        told |= {int(one.fact.raw) for one in operands if _may_be_year(one.fact)}
-    years = sorted(told)
+        found |= {int(one.fact.raw) for one in operands if _may_be_year(one.fact)}
+    years = sorted(found)
     to_years = _YEAR_S / fact.factor if fact.unit else 1.0
     for first, last in combinations(years, 2):
         span = f"{last} - {first}"

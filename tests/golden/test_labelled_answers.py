@@ -169,7 +169,7 @@ def test_a_demo_answer_says_what_is_expected(row: Row) -> None:
     assert set(row["sample"].get("detectors", {})) <= DETECTORS
 
 
-BY_ANOTHER_DETECTOR = {"wrong_date/2"}
+BY_ANOTHER_DETECTOR = {"put_in_not/1"}
 """Rewordings that are stopped as the demo's answer is, but by exact facts in place of the model."""
 
 

@@ -136,6 +136,9 @@ def _is_whole(claim: ReadSentence, fact: Fact) -> bool:
     if fact.raw not in _WHOLES or not fact.token:
         return False
     named = claim.text[fact.start : fact.end].lower() + "".join(fact.nouns)
+    behind = claim.tokens[fact.last : fact.last + 1]
+    if fact.kind == "duration" and behind and behind[0].low in ("week", "weeks"):
+        return True  # "of a five-day week"
     return claim.tokens[fact.token - 1].low in ("the", "all") and any(
         name in named for name in _WHOLES[fact.raw]
     )

@@ -6,12 +6,12 @@ from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import chain, combinations, zip_longest
+from itertools import chain, combinations, pairwise, product, zip_longest
 
 import re2
 
 from guardrail_service.detectors.facts import vocabulary as words
-from guardrail_service.detectors.facts.align import PassageFacts, is_amount
+from guardrail_service.detectors.facts.align import Held, PassageFacts, is_amount
 from guardrail_service.detectors.facts.amounts import Date, Fact
 from guardrail_service.detectors.facts.derive import (
     MONTH_S,
@@ -21,6 +21,7 @@ from guardrail_service.detectors.facts.derive import (
     ComputedFrom,
     derived,
     from_own,
+    in_unit,
     is_exactly,
     rounded_up,
     scaled,
@@ -160,6 +161,32 @@ class Calculation:
             _one_step(one, operands, halves, not self.in_english, own, telling) for one in readings
         )
         return next((told for told in found if told), "")
+
+    def told_by_another(self, fact: Fact) -> str:
+        """Return how a number follows from two that a passage tells one by the other, or "".
+
+        "46 nests, nine more than last year" tells of 37, "12 of 840 differ" of 828.
+        """
+        if fact.is_range or fact.kind not in ("number", "money", "measure", "duration"):
+            return ""
+        every = [
+            held
+            for held in in_time(self.source.held, every=64)
+            if held.fact.unit in ("", fact.unit) and held.fact.kind not in NO_AMOUNT
+        ]
+        for part, whole in pairwise(every):
+            rest = whole.fact.raw - part.fact.raw
+            if _is_part(part, whole) and is_exactly(fact, rest):
+                return f"{shown(whole.fact.raw)} - {shown(part.fact.raw)} = {shown(rest)}"
+        telling = [one for one in every if not words.TELLING.isdisjoint(one.read.lows)]
+        for change, base in product(telling, every):
+            if change.fact is base.fact or not _may_be_added(fact, change, base):
+                continue
+            a, b = in_unit(fact, base.fact), in_unit(fact, change.fact)
+            for sign, result in (("+", a + b), ("-", a - b)):
+                if result > 0 and abs(result - fact.raw) < _EQUAL * fact.raw:
+                    return f"{shown(a)} {sign} {shown(b)} = {shown(fact.raw)}"
+        return ""
 
     @cached_property
     def computes(self) -> bool:
@@ -336,6 +363,29 @@ class Calculation:
         return [self.claim, *self.given, *asked]
 
 
+def _is_part(part: Held, whole: Held) -> bool:
+    """Return whether a number is of another: "12 of 840", "raised by 6 metres to 31"."""
+    if part.read is not whole.read:
+        return False
+    between = part.read.text[part.fact.end : whole.fact.start].split()
+    before = part.read.tokens[part.fact.token - 1].low if part.fact.token else ""
+    return (between[:1] == ["of"] and len(between) <= _OF_THE) or (
+        between == ["to"] and before == "by"
+    )
+
+
+def _may_be_added(fact: Fact, change: Held, base: Held) -> bool:
+    """Return whether two passage numbers may tell of one thing: those of neighbouring sentences.
+
+    Bare ones of two sentences only with a noun.
+    """
+    if change.read is base.read:
+        return True
+    if not (change.before is base.read or base.before is change.read):
+        return False
+    return bool(fact.unit or fact.nouns)
+
+
 def _halving(one: ReadSentence) -> set[str]:
     """Return a sentence's words without the half of "half an hour" and "half past"."""
     return {
@@ -348,6 +398,9 @@ def _halving(one: ReadSentence) -> set[str]:
 
 _NO_HALF = frozenset(("a", "an", "past", "hour", "year", "litre", "liter"))
 _COMPARATIVE = re2.compile(r"[a-z]{3,}er|more|less|apart|off")
+_EQUAL = 1e-6
+_OF_THE = 3
+"""Words between a part and its whole at most: "of the planned"."""
 _RATE = 2
 """Tokens of "a year" behind an amount."""
 _MANY = 10

@@ -96,12 +96,12 @@ def is_case(claim: ReadSentence, fact: Fact, rival: Held | None, source: Passage
     """
     if fact.bound or fact.is_range or (rival is not None and not _is_limit(rival)):
         return False
-    if fact.date is not None and fact.date[0] is not None:
-        return False  # "had a biopsy in 1998" has happened
     lows = _lows(claim)
     start = claim.clauses.index(claim.clauses[fact.token])
     first = next(k for k, token in enumerate(claim.tokens) if token.end > fact.start)
     before = lows[start:first]
+    if fact.date is not None and fact.date[0] is not None:  # "had a biopsy in 1998" has happened
+        return _is_of_a_year(lows, before, fact, source)
     if not _SUPPOSES.isdisjoint(before):
         return True
     if fact.kind == "duration" and _is_counted_by_rate(claim, fact, source):
@@ -109,13 +109,17 @@ def is_case(claim: ReadSentence, fact: Fact, rival: Held | None, source: Passage
     is_rule = any(t.low in _OF_RULES and t.text != "May" for t in claim.tokens)
     if not is_rule and _tells_what_happened(lows):
         return False  # "a 38-year-old man was arrested"
-    if fact.kind == "duration" and "old" in lows[fact.last - 1 : fact.last + 2]:
+    if is_age(claim, fact):
         if not is_rule:  # "the patient is a 42-year-old", "a 19-year-old man is in custody"
             anybody = before[-2:] in (["a"], ["an"]) or before[-2:-1] in (["for"], ["to"])
             return anybody and _REPORTED.isdisjoint(lows[fact.last : fact.last + 3])
         return not _ITS_CASE.isdisjoint(before[-1:]) or not before
+    if fact.kind == "number" and before[-1:] == ["aged"]:
+        return True
     if not before or _is_quantity(claim, start, fact):
         return False
+    if fact.kind in ("date", "time") and _is_moment(claim, fact, before, rival, source):
+        return True
     is_limited = rival is not None or (
         fact.unit != "" and any(_is_limit(held) for held in in_time(source.comparable(fact)))
     )
@@ -132,10 +136,46 @@ def is_case(claim: ReadSentence, fact: Fact, rival: Held | None, source: Passage
     opens = before[1:] if before[0] in _SO else before
     if not opens:
         return False
-    if fact.date is not None and fact.date[2] is None:  # not "in July it is open until nine"
-        return opens[0] in _IN_CASE and all(one is fact or not one.unit for one in claim.facts)
+    if rival is not None and len(opens) <= _SHORT and opens[-1] in ("of", "with"):
+        return True  # "gusts of 50 km/h are no reason"
     return opens[0] in _AT_CASE or (
         is_rule and (opens[0].endswith("ing") or (len(opens) <= _SHORT and opens[-1] in _AMOUNTING))
+    )
+
+
+def is_age(claim: ReadSentence, fact: Fact) -> bool:
+    """Return whether a duration is how old somebody is: "ten-year-olds"."""
+    behind = claim.tokens[fact.last - 1 : fact.last + 2]
+    return fact.kind == "duration" and any(token.low in ("old", "olds") for token in behind)
+
+
+def _is_moment(
+    claim: ReadSentence, fact: Fact, before: Sequence[str], rival: Held | None, source: PassageFacts
+) -> bool:
+    """Return whether a day or an hour is one at which a rule is looked at: "at noon it is shut".
+
+    Not "in July it is open until nine", which says until when.
+    """
+    if before[-1] not in _AT_MOMENT or any(
+        one is not fact and one.unit not in ("", fact.unit) for one in claim.facts
+    ):
+        return False
+    if rival is not None:
+        return True
+    return any(_is_limit(held) for held in in_time(source.comparable(fact))) or (
+        fact.kind == "date" and not _SEASONS.isdisjoint(_all_words(source))
+    )
+
+
+def _is_of_a_year(
+    lows: Sequence[str], before: Sequence[str], fact: Fact, source: PassageFacts
+) -> bool:
+    """Return whether a thing of some year is looked at: "a card from 2018 never runs out"."""
+    return (
+        before[-1:] in (["from"], ["of"])
+        and not _ANY_CASE.isdisjoint(before[:-1])
+        and not _tells_what_happened(lows)
+        and any(_is_limit(held) for held in in_time(source.comparable(fact)))
     )
 
 
@@ -191,7 +231,8 @@ _NEAR = 6
 """Tokens before a value that "at", "with" or "keeping" introduces at most."""
 _SO = frozenset(("so", "then", "thus", "and", "but"))
 _AT_CASE = frozenset(("at", "with", "on", "after", "for"))
-_IN_CASE = frozenset(("in", "during", "on"))
+_AT_MOMENT = frozenset(("at", "in", "during", "on"))
+_SEASONS = words.listed("spring summer autumn fall winter season")
 _AMOUNTING = words.listed("worth weighing measuring costing holding")
 _REPORTED = words.listed(
     "man woman boy girl male female driver cyclist pedestrian motorist pensioner player student"

@@ -249,8 +249,17 @@ _ROUNDED = 0.1
 
 
 def _plain(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
-    """Yield products and quotients with a number that claim or question say, and spans."""
-    own = [one for one in operands if one.group < 0 and one.fact.kind in ("number", "duration")]
+    """Yield products, quotients and shares with a number that claim or question say, and spans."""
+    own = [
+        one
+        for one in operands
+        if one.group < 0
+        and (
+            one.fact.kind in ("number", "duration")
+            or (one.fact.kind == "measure" and one.fact.unit != fact.unit)
+        )
+    ]
+    yield from _shares_of_own(fact, operands)
     for one in operands:
         if one.group >= 0 and one.fact.unit == fact.unit and one.fact.kind not in NO_AMOUNT:
             if not fact.unit and one.fact.nouns[:1] != fact.nouns[:1]:
@@ -286,6 +295,18 @@ def _plain(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float
                     yield 100 * a / b, f"{shown(a)} / {shown(b)}"
 
 
+def _shares_of_own(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
+    """Yield a passage's shares of what claim or question say: 8 % of 50 euros."""
+    if fact.kind not in ("money", "measure", "duration"):
+        return
+    told = [one for one in operands if one.group < 0 and one.fact.unit == fact.unit]
+    shares = [one for one in operands if one.group >= 0 and one.fact.unit == "percent"]
+    for one in told:
+        for share in shares:
+            part = one.fact.values[0] / fact.factor * share.fact.raw / 100
+            yield part, f"{shown(share.fact.raw)} % of {shown(one.fact.raw)}"
+
+
 SAID_ELSEWHERE = -9
 """Group of the numbers of an answer's other sentences."""
 NO_AMOUNT = frozenset(("date", "time", "ordinal", "weekday"))
@@ -316,7 +337,7 @@ def _results(
             )
         ]
         chosen += [one for one in bare if one not in chosen]
-    same = [(one.fact, _in_unit(fact, one.fact), one.group) for one in chosen]
+    same = [(one.fact, in_unit(fact, one.fact), one.group) for one in chosen]
     if fact.unit != "temperature":
         yield from _sums(same, means)
         yield from _products(same, multipliers, operands)
@@ -330,7 +351,7 @@ def _results(
         yield from _ratios(operands)
 
 
-def _in_unit(fact: Fact, other: Fact) -> float:
+def in_unit(fact: Fact, other: Fact) -> float:
     """Return a number in a fact's unit; one without any is meant in it: "8 hours, 18 on low"."""
     return other.values[0] / fact.factor if other.unit else other.raw
 

@@ -44,7 +44,7 @@ from guardrail_service.detectors.facts.align import (
 )
 from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
-from guardrail_service.detectors.facts.conditions import is_case, unconditional
+from guardrail_service.detectors.facts.conditions import is_age, is_case, unconditional
 from guardrail_service.detectors.facts.derive import portions, shown
 from guardrail_service.detectors.facts.grids import Grid, GridReading, exchanged, grids
 from guardrail_service.detectors.facts.languages import LATIN
@@ -346,14 +346,19 @@ class FactJudge:
             return self._say(fact, SUPPORTED, 1.0)
         if told := self._converted(fact):
             return self._say(fact, SUPPORTED, 1.0, None, told)
-        if (other := in_foreign_unit(self.source, fact)) is not None:
-            return self._say(fact, CONTRADICTED, SURELY, other.place)
+        foreign = None if is_age(self.claim, fact) else in_foreign_unit(self.source, fact)
+        if foreign is not None and not self._is_computed_with(fact):
+            return self._say(fact, CONTRADICTED, SURELY, foreign.place)
         if (other := in_other_unit(self.claim, self.source, fact)) is not None:
             return self._say(fact, CONTRADICTED, LIKELY, other.place)
         swapped = rival is not None and is_other_unit(fact, rival[0].fact)
         certain = rival is not None and rival[1] < _SAME_WORDS and "|" not in self.claim.text
         if not swapped and (told := self._derived(fact, certain)):
             return self._say(fact, SUPPORTED, 1.0, None, told)
+        if not swapped and self.in_english and (told := self.calculation.told_by_another(fact)):
+            return self._say(fact, NOT_MENTIONED, HARDLY, None, told)
+        if not swapped and self.in_english and self._is_computed_with(fact):
+            return self._say(fact, NOT_MENTIONED, UNSURE)
         held = rival and rival[0]
         if not swapped and self.in_english and is_case(self.claim, fact, held, self.source):
             return self._say(fact, NOT_MENTIONED, UNSURE)
@@ -405,6 +410,18 @@ class FactJudge:
         if key not in self.told_before and (told := self.calculation.derived(fact, certain)):
             self.told_before[key] = told
         return self.told_before.get(key, "")
+
+    def _is_computed_with(self, fact: Fact) -> bool:
+        """Return whether another number of the claim follows from this one: "on a sale of 50"."""
+        if not is_amount(fact):
+            return False
+        return any(
+            other is not fact
+            and is_amount(other)
+            and not self.source.agreeing(other)
+            and shown(fact.raw) in self._derived(other, certain=False).split(" = ")[0].split()
+            for other in self.claim.facts
+        )
 
     def _converted(self, fact: Fact) -> str:
         """Return the amount of the claim that a fact is in another unit: "1 ha is 2.47 acres"."""

@@ -406,6 +406,8 @@ RELATIVE: Final = listed(
     " rebate reduction reduced"
 )
 """Words with which a passage tells one number by another."""
+TELLING: Final = RELATIVE | listed("adds further extended another extra additional rest remaining")
+"""Those with which it says what to add or to take away."""
 HALVED: Final = listed("half halve halves halved double doubles doubled twice")
 """Words of half and twice that tell of a calculation also in the sentence before."""
 CHANGES: Final = listed(

@@ -703,6 +703,26 @@ def test_only_the_answers_own_calculation_explains_a_number() -> None:
             "A \u20ac1,500 bicycle would not be replaced in full.",
             "Bicycles are insured up to \u20ac1,500.",
         ),
+        (
+            "The hall is closed for repairs from 4 to 18 March.",
+            "You cannot use the hall on 11 March.",
+            "The hall is closed for repairs from 4 to 28 March.",
+        ),
+        (
+            "The cable car stops at gusts above 70 km/h.",
+            "So gusts of 50 km/h are no reason for it to stop.",
+            "The cable car stops at gusts above 80 km/h.",
+        ),
+        (
+            "Cards bought before 2020 have no expiry date.",
+            "A card from 2018 never expires.",
+            "Cards bought before 2022 have no expiry date.",
+        ),
+        (
+            "Applicants over 70 are exempt from the fee of 25 euros.",
+            "Somebody aged 75 does not pay the 25 euros.",
+            "Applicants over 70 are exempt from the fee of 35 euros.",
+        ),
     ],
 )
 def test_a_case_is_no_limit(passage: str, case: str, wrong: str) -> None:
@@ -758,6 +778,31 @@ def test_what_is_measured_is_no_case(passage: str, wrong: str) -> None:
             "Ilva, countess of Marn from 1402 to 1437, moved the court.",
             "She reigned for 35 years.",
             "She reigned for 45 years.",
+        ),
+        (
+            "We counted 52 nests, seven more than last year.",
+            "There were 45 nests the year before.",
+            "There were 41 nests the year before.",
+        ),
+        (
+            "14 of 620 positions differed from the books.",
+            "The count agreed in 606 positions.",
+            "The count agreed in 596 positions.",
+        ),
+        (
+            "The tower was raised by 7 metres to 34 metres in 1891.",
+            "Originally it stood 27 metres high.",
+            "Originally it stood 23 metres high.",
+        ),
+        (
+            "The market takes 6 percent of the price from sellers.",
+            "On a sale of 50 euros you would give up 3 euros.",
+            "On a sale of 50 euros you would give up 4.50 euros.",
+        ),
+        (
+            "The paint covers 8 square metres per litre.",
+            "Five litres cover 40 square metres.",
+            "Five litres cover 55 square metres.",
         ),
         (
             "The board resolved to test the late bus from April to July.",

@@ -70,8 +70,8 @@ def test_rules_on_answers_that_compute() -> None:
 def test_rules_on_statements(file: str, claims: int, most_flagged: int, least_found: int) -> None:
     """Facts alone on single sentences that say the same in other words, or nearly the same.
 
-    So many true and as many false ones are of the writers with odd numbers; nobody read those of the
-    longer ones.
+    So many true and as many false ones are of the writers with odd numbers. Nobody read those of
+    the longer ones.
     """
     found: Counter[bool] = Counter()
     with gzip.open(GROUNDING / f"{file}.jsonl.gz", "rt", encoding="utf-8") as stream:

@@ -178,8 +178,8 @@ class Calculation:
             rest = whole.fact.raw - part.fact.raw
             if _is_part(part, whole) and is_exactly(fact, rest):
                 return f"{shown(whole.fact.raw)} - {shown(part.fact.raw)} = {shown(rest)}"
-        telling = [one for one in every if not words.TELLING.isdisjoint(one.read.lows)]
-        for change, base in product(telling, every):
+        telling = [one for one in every if not words.TELLING.isdisjoint(one.read.lows)][:MOST]
+        for change, base in in_time(product(telling, every), every=64):
             if change.fact is base.fact or not _may_be_added(fact, change, base):
                 continue
             a, b = in_unit(fact, base.fact), in_unit(fact, change.fact)

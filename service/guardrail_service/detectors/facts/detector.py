@@ -80,6 +80,8 @@ _STATED = 0.35
 _SAME_WORDS = 0.25
 """Below it a passage says another value among so many of the claim's words that none is
 computed."""
+_FEW_AMOUNTS = 6
+"""Amounts of a claim at most that are tried as what others follow from."""
 _ROW = 4
 """Strokes of the smallest table."""
 _ERAS = frozenset(("century", "time", "millennium"))
@@ -413,15 +415,19 @@ class FactJudge:
 
     def _is_computed_with(self, fact: Fact) -> bool:
         """Return whether another number of the claim follows from this one: "on a sale of 50"."""
-        if not is_amount(fact):
-            return False
-        return any(
-            other is not fact
-            and is_amount(other)
-            and not self.source.agreeing(other)
-            and shown(fact.raw) in self._derived(other, certain=False).split(" = ")[0].split()
-            for other in self.claim.facts
-        )
+        return is_amount(fact) and shown(fact.raw) in self._computed_with
+
+    @cached_property
+    def _computed_with(self) -> frozenset[str]:
+        """The numbers from which others of the claim follow; of a claim with many, none."""
+        amounts = [fact for fact in self.claim.facts if is_amount(fact)]
+        if not 1 < len(amounts) <= _FEW_AMOUNTS:
+            return frozenset()
+        found: set[str] = set()
+        for fact in amounts:
+            if not self.source.agreeing(fact):
+                found.update(self._derived(fact, certain=False).split(" = ")[0].split())
+        return frozenset(found)
 
     def _converted(self, fact: Fact) -> str:
         """Return the amount of the claim that a fact is in another unit: "1 ha is 2.47 acres"."""

@@ -120,9 +120,7 @@ def is_case(claim: ReadSentence, fact: Fact, rival: Held | None, source: Passage
         return False
     if fact.kind in ("date", "time") and _is_moment(claim, fact, before, rival, source):
         return True
-    is_limited = rival is not None or (
-        fact.unit != "" and any(_is_limit(held) for held in in_time(source.comparable(fact)))
-    )
+    is_limited = rival is not None or (fact.unit != "" and _sets_limit(source, fact))
     if not (is_rule or is_limited):
         return False
     article = next((k for k in range(len(before) - 1, -1, -1) if before[k] in _ANY_CASE), None)
@@ -162,7 +160,7 @@ def _is_moment(
         return False
     if rival is not None:
         return True
-    return any(_is_limit(held) for held in in_time(source.comparable(fact))) or (
+    return _sets_limit(source, fact) or (
         fact.kind == "date" and not _SEASONS.isdisjoint(_all_words(source))
     )
 
@@ -175,7 +173,7 @@ def _is_of_a_year(
         before[-1:] in (["from"], ["of"])
         and not _ANY_CASE.isdisjoint(before[:-1])
         and not _tells_what_happened(lows)
-        and any(_is_limit(held) for held in in_time(source.comparable(fact)))
+        and _sets_limit(source, fact)
     )
 
 
@@ -198,6 +196,11 @@ def _tells_what_happened(lows: Sequence[str]) -> bool:
         for at, low in enumerate(lows)
         if at
     )
+
+
+def _sets_limit(source: PassageFacts, fact: Fact) -> bool:
+    """Return whether a passage bounds values that a claim's may be compared with."""
+    return any(_is_limit(held) for held in in_time(source.comparable(fact)))
 
 
 def _is_limit(rival: Held) -> bool:

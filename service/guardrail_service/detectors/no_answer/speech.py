@@ -65,9 +65,8 @@ def without_accents(text: str) -> str:
 
 
 def _is_polite(text: str, beyond: Beyond) -> bool:
-    if _SYMPATHY.search(text) or (_REFERRAL.search(text) and not _DISCOURAGES.search(text)):
-        return len(_new_words(text, beyond)) <= 1
-    if _WISH.search(text):
+    refers = _REFERRAL.search(text) and not _DISCOURAGES.search(text)
+    if refers or _SYMPATHY.search(text) or _WISH.search(text):
         return len(_new_words(text, beyond)) <= 1
     if _SMALL_TALK.search(text):
         return not _new_words(text, _all)
@@ -138,7 +137,7 @@ def _asks_the_reader(text: str, beyond: Beyond) -> bool:
 
 def _new_words(text: str, beyond: Beyond) -> list[str]:
     """Return the words that such speech does not use and that nobody asked about."""
-    return beyond([word for word in _content_words(text) if not _is_listed(word)])
+    return beyond([word for word in _content_words(text) if not _is_listed(word, _USUAL)])
 
 
 def _content_words(text: str) -> Iterator[str]:
@@ -154,8 +153,7 @@ def unusual(words: Iterable[str]) -> list[str]:
     return [word for word in dict.fromkeys(words) if not _is_listed(word, _USUAL_BUT_ROLES)]
 
 
-def _is_listed(word: str, among: frozenset[str] | None = None) -> bool:
-    usual = _USUAL if among is None else among
+def _is_listed(word: str, usual: frozenset[str]) -> bool:
     if word in usual:
         return True
     for ending in ("ing", "ed", "es", "s", "d", "ly"):

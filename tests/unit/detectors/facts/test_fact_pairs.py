@@ -522,6 +522,133 @@ PAIRS = {
         "Osei caught the leading group, and then Verhal attacked near the finish.",
         "Verhal caught the leading group, and then Osei attacked near the finish.",
     ),
+    # Which values occur a rule leaves open; what its limit is it does not.
+    "lighter parcel": (
+        "The shift lead accepts parcels up to 20 kg.",
+        "A parcel weighing 18 kg can be accepted by the shift lead.",
+        "The shift lead accepts parcels up to 25 kg.",
+    ),
+    "order at ten": (
+        "Orders placed before 11:00 arrive on the next working day.",
+        "If you order at ten in the morning, it arrives on the next working day.",
+        "Orders placed before 12:00 arrive on the next working day.",
+    ),
+    "ten-year-old": (
+        "Children from six years may borrow books.",
+        "Your ten-year-old may borrow books.",
+        "Children from eight years may borrow books.",
+    ),
+    "dearer course": (
+        "The team lead approves courses up to 600 euros.",
+        "A course of 800 euros needs the approval of the department head.",
+        "The team lead approves courses up to 800 euros.",
+    ),
+    "longer job": (
+        "Jobs on shared runners end after at most two hours.",
+        "A job of three hours won't get through on a shared runner.",
+        "Jobs on shared runners end after at most three hours.",
+    ),
+    "age in the present tense": (
+        "Members under 21 pay 9 euros a month.",
+        "A 19-year-old pays 9 euros a month.",
+        "A 19-year-old pays 11 euros a month.",
+    ),
+    "month outside": (
+        "The garden may be visited from April to 31 October.",
+        "In December there is no way into the garden.",
+        "The garden may be visited from April to 31 August.",
+    ),
+    "hour outside": (
+        "Tenants may use the drying room from 6 am to 8 pm.",
+        "At half past nine in the evening the drying room is shut.",
+        "Tenants may use the drying room from 6 am to 10 pm.",
+    ),
+    "larger gift": (
+        "Gifts over 250 euros are acknowledged by post.",
+        "A gift of 320 euros is acknowledged by post.",
+        "Gifts over 350 euros are acknowledged by post.",
+    ),
+    "dearer bicycle": (
+        "Bicycles are insured up to \u20ac900.",
+        "A \u20ac1,500 bicycle would not be replaced in full.",
+        "Bicycles are insured up to \u20ac1,500.",
+    ),
+    "day inside": (
+        "The hall is closed for repairs from 4 to 18 March.",
+        "You cannot use the hall on 11 March.",
+        "The hall is closed for repairs from 4 to 28 March.",
+    ),
+    "weaker gusts": (
+        "The cable car stops at gusts above 70 km/h.",
+        "So gusts of 50 km/h are no reason for it to stop.",
+        "The cable car stops at gusts above 80 km/h.",
+    ),
+    "older card": (
+        "Cards bought before 2020 have no expiry date.",
+        "A card from 2018 never expires.",
+        "Cards bought before 2022 have no expiry date.",
+    ),
+    "aged": (
+        "Applicants over 70 are exempt from the fee of 25 euros.",
+        "Somebody aged 75 does not pay the 25 euros.",
+        "Applicants over 70 are exempt from the fee of 35 euros.",
+    ),
+    # Also where a number leaves its unit out, and where nothing says that years are years.
+    "dollars a year more": (
+        "Lake Card: annual fee 55 dollars. Hill Card: annual fee 190 dollars.",
+        "The Hill Card costs 135 dollars a year more than the Lake Card.",
+        "The Hill Card costs 125 dollars a year more than the Lake Card.",
+    ),
+    "cheaper by": (
+        "Plan Small costs \u20ac8 a month. Plan Large costs \u20ac21 a month.",
+        "Small is the cheaper of the two by \u20ac13 a month.",
+        "Small is the cheaper of the two by \u20ac12 a month.",
+    ),
+    "minutes shorter": (
+        "Tours take 55 minutes, or 30 when the crypt is left out.",
+        "Without the crypt, the tour is 25 minutes shorter.",
+        "Without the crypt, the tour is 40 minutes shorter.",
+    ),
+    "members save": (
+        "The hall can be hired for 140 euros; members pay 85.",
+        "As a member you save 55 euros.",
+        "As a member you save 65 euros.",
+    ),
+    "years that nobody calls years": (
+        "Ilva, countess of Marn from 1402 to 1437, moved the court.",
+        "She reigned for 35 years.",
+        "She reigned for 45 years.",
+    ),
+    "more than last year": (
+        "We counted 52 nests, seven more than last year.",
+        "There were 45 nests the year before.",
+        "There were 41 nests the year before.",
+    ),
+    "some of all": (
+        "14 of 620 positions differed from the books.",
+        "The count agreed in 606 positions.",
+        "The count agreed in 596 positions.",
+    ),
+    "raised by": (
+        "The tower was raised by 7 metres to 34 metres in 1891.",
+        "Originally it stood 27 metres high.",
+        "Originally it stood 23 metres high.",
+    ),
+    "share of a sale": (
+        "The market takes 6 percent of the price from sellers.",
+        "On a sale of 50 euros you would give up 3 euros.",
+        "On a sale of 50 euros you would give up 4.50 euros.",
+    ),
+    "per litre": (
+        "The paint covers 8 square metres per litre.",
+        "Five litres cover 40 square metres.",
+        "Five litres cover 55 square metres.",
+    ),
+    "months of a range": (
+        "The board resolved to test the late bus from April to July.",
+        "The trial is meant to run for four months.",
+        "The trial is meant to run for six months.",
+    ),
 }
 GRID = (
     "Lending rules\n| Item | Loan period | Late fee |\n|---|---|---|\n| Books | 28 days | $0.20 |\n"
@@ -651,87 +778,6 @@ def test_only_the_answers_own_calculation_explains_a_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("passage", "case", "wrong"),
-    [
-        (
-            "The shift lead accepts parcels up to 20 kg.",
-            "A parcel weighing 18 kg can be accepted by the shift lead.",
-            "The shift lead accepts parcels up to 25 kg.",
-        ),
-        (
-            "Orders placed before 11:00 arrive on the next working day.",
-            "If you order at ten in the morning, it arrives on the next working day.",
-            "Orders placed before 12:00 arrive on the next working day.",
-        ),
-        (
-            "Children from six years may borrow books.",
-            "Your ten-year-old may borrow books.",
-            "Children from eight years may borrow books.",
-        ),
-        (
-            "The team lead approves courses up to 600 euros.",
-            "A course of 800 euros needs the approval of the department head.",
-            "The team lead approves courses up to 800 euros.",
-        ),
-        (
-            "Jobs on shared runners end after at most two hours.",
-            "A job of three hours won't get through on a shared runner.",
-            "Jobs on shared runners end after at most three hours.",
-        ),
-        (
-            "Members under 21 pay 9 euros a month.",
-            "A 19-year-old pays 9 euros a month.",
-            "A 19-year-old pays 11 euros a month.",
-        ),
-        (
-            "The garden may be visited from April to 31 October.",
-            "In December there is no way into the garden.",
-            "The garden may be visited from April to 31 August.",
-        ),
-        (
-            "Tenants may use the drying room from 6 am to 8 pm.",
-            "At half past nine in the evening the drying room is shut.",
-            "Tenants may use the drying room from 6 am to 10 pm.",
-        ),
-        (
-            "Gifts over 250 euros are acknowledged by post.",
-            "A gift of 320 euros is acknowledged by post.",
-            "Gifts over 350 euros are acknowledged by post.",
-        ),
-        (
-            "Bicycles are insured up to \u20ac900.",
-            "A \u20ac1,500 bicycle would not be replaced in full.",
-            "Bicycles are insured up to \u20ac1,500.",
-        ),
-        (
-            "The hall is closed for repairs from 4 to 18 March.",
-            "You cannot use the hall on 11 March.",
-            "The hall is closed for repairs from 4 to 28 March.",
-        ),
-        (
-            "The cable car stops at gusts above 70 km/h.",
-            "So gusts of 50 km/h are no reason for it to stop.",
-            "The cable car stops at gusts above 80 km/h.",
-        ),
-        (
-            "Cards bought before 2020 have no expiry date.",
-            "A card from 2018 never expires.",
-            "Cards bought before 2022 have no expiry date.",
-        ),
-        (
-            "Applicants over 70 are exempt from the fee of 25 euros.",
-            "Somebody aged 75 does not pay the 25 euros.",
-            "Applicants over 70 are exempt from the fee of 35 euros.",
-        ),
-    ],
-)
-def test_a_case_is_no_limit(passage: str, case: str, wrong: str) -> None:
-    """Which values occur a rule leaves open; what its limit is it does not."""
-    assert score(passage, case) >= CUT
-    assert score(passage, wrong) < CUT
-
-
-@pytest.mark.parametrize(
     ("passage", "wrong"),
     [
         ("Guests pay a deposit of up to 200 euros.", "There is a deposit of 300 euros."),
@@ -748,72 +794,6 @@ def test_a_case_is_no_limit(passage: str, case: str, wrong: str) -> None:
 )
 def test_what_is_measured_is_no_case(passage: str, wrong: str) -> None:
     """A fee, a deposit or a warranty of a size is what a passage says."""
-    assert score(passage, wrong) < CUT
-
-
-@pytest.mark.parametrize(
-    ("passage", "right", "wrong"),
-    [
-        (
-            "Lake Card: annual fee 55 dollars. Hill Card: annual fee 190 dollars.",
-            "The Hill Card costs 135 dollars a year more than the Lake Card.",
-            "The Hill Card costs 125 dollars a year more than the Lake Card.",
-        ),
-        (
-            "Plan Small costs \u20ac8 a month. Plan Large costs \u20ac21 a month.",
-            "Small is the cheaper of the two by \u20ac13 a month.",
-            "Small is the cheaper of the two by \u20ac12 a month.",
-        ),
-        (
-            "Tours take 55 minutes, or 30 when the crypt is left out.",
-            "Without the crypt, the tour is 25 minutes shorter.",
-            "Without the crypt, the tour is 40 minutes shorter.",
-        ),
-        (
-            "The hall can be hired for 140 euros; members pay 85.",
-            "As a member you save 55 euros.",
-            "As a member you save 65 euros.",
-        ),
-        (
-            "Ilva, countess of Marn from 1402 to 1437, moved the court.",
-            "She reigned for 35 years.",
-            "She reigned for 45 years.",
-        ),
-        (
-            "We counted 52 nests, seven more than last year.",
-            "There were 45 nests the year before.",
-            "There were 41 nests the year before.",
-        ),
-        (
-            "14 of 620 positions differed from the books.",
-            "The count agreed in 606 positions.",
-            "The count agreed in 596 positions.",
-        ),
-        (
-            "The tower was raised by 7 metres to 34 metres in 1891.",
-            "Originally it stood 27 metres high.",
-            "Originally it stood 23 metres high.",
-        ),
-        (
-            "The market takes 6 percent of the price from sellers.",
-            "On a sale of 50 euros you would give up 3 euros.",
-            "On a sale of 50 euros you would give up 4.50 euros.",
-        ),
-        (
-            "The paint covers 8 square metres per litre.",
-            "Five litres cover 40 square metres.",
-            "Five litres cover 55 square metres.",
-        ),
-        (
-            "The board resolved to test the late bus from April to July.",
-            "The trial is meant to run for four months.",
-            "The trial is meant to run for six months.",
-        ),
-    ],
-)
-def test_differences_and_spans_are_worked_out(passage: str, right: str, wrong: str) -> None:
-    """Also where a number leaves its unit out, and where nothing says that years are years."""
-    assert score(passage, right) >= CUT
     assert score(passage, wrong) < CUT
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from encode import known_texts
-from texts import by_part
+from texts import beside, by_part
 
 from guardrail_service.inference.models.encoder import nearest
 from guardrail_service.inference.models.lexical import (
@@ -102,9 +102,9 @@ class PairSampler:
         if "parts" in config:
             weights = by_part(self.rows, weights, config)
         self._share = weights / weights.sum()
-        self._groups: dict[tuple[int, ...], list[int]] = {}
+        self._groups: dict[Any, list[int]] = {}
         for number, row in enumerate(self.rows):
-            self._groups.setdefault(tuple(row["sentences"]), []).append(number)
+            self._groups.setdefault(self._read(row), []).append(number)
         self._number = -1
         self._batches: list[list[Example]] = []
 
@@ -132,12 +132,15 @@ class PairSampler:
         for first in picked:
             if sum(map(len, groups)) >= count:
                 break
-            siblings = self._groups[tuple(self.rows[first]["sentences"])]
-            others = [i for i in rng.permutation(siblings) if i != first]
-            members = [first, *others[: self.config["claims"] - 1]]
+            others = rng.permutation(self._groups[self._read(self.rows[first])]).tolist()
+            members = beside(self.rows, [first, *others], self.config["claims"])
             groups.append([self._example(self.rows[i]) for i in members])
         groups.sort(key=self._size)
         return [example for group in groups for example in group][:count]
+
+    def _read(self, row: dict[str, Any]) -> Any:
+        """Return what claims share that are drawn together: a passage, or versions of one."""
+        return row.get("group") or tuple(row["sentences"])
 
     def _example(self, row: dict[str, Any]) -> Example:
         most, tokens = self.config["sentences"], self.config["passage_tokens"]

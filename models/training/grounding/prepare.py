@@ -33,7 +33,7 @@ def write_pairs(pairs: list[Pair], index: dict[str, int], path: Path) -> None:
             "claim": index[pair["claim"]],
             "sentences": [index[s] for s in pair["sentences"]],
             "label": pair["label"],
-            **({"record": pair["record"]} if "record" in pair else {}),
+            **{name: pair[name] for name in ("record", "group") if name in pair},
         }
         for pair in pairs
     ]

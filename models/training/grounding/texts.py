@@ -195,3 +195,17 @@ def by_part(rows: list[dict[str, Any]], weights: Any, config: dict[str, Any]) ->
         if inside.any():
             each[inside] *= about["share"] / each[inside].sum()
     return each
+
+
+def beside(rows: list[dict[str, Any]], drawn: list[int], most: int) -> list[int]:
+    """Return the rows of one group to draw together, at most so many: the first and others.
+
+    Beside passages in several versions each claim comes twice, once true and once false, so that
+    nothing but the passage tells which it is.
+    """
+    if "group" not in rows[drawn[0]]:
+        return list(dict.fromkeys(drawn))[:most]
+    kept: dict[int, dict[bool, int]] = {}
+    for i in drawn:
+        kept.setdefault(rows[i]["claim"], {}).setdefault(rows[i]["label"] == 0, i)
+    return [i for both in kept.values() for i in both.values()][:most]

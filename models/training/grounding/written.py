@@ -70,11 +70,44 @@ def _pairs(row: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a row, or one for each claim of a record of several about the same passages."""
     if "claims" not in row:
         return [row]
+    if "changes" in row:
+        return _versions(row)
     premise = "\n\n".join(row["passages"])
     return [
         {"premise": premise, "hypothesis": claim["text"], "label": _SAYS[claim["label"]]}
         for claim in row["claims"]
     ]
+
+
+def _versions(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the claims of a record with passages in two versions, beside four mixes of them.
+
+    Each change of the passages decides about its own claims, whatever the others are. So the old
+    and the new version are read, and a half of the changes and the other half: every claim is as
+    often true as false, and no claim gives away by itself which it is.
+    """
+    changes = range(len(row["changes"]))
+    half = set(random.Random("".join(row["passages"])).sample(changes, len(changes) // 2))
+    made = []
+    for taken in (set(), set(changes), half, set(changes) - half):
+        premise = _changed("\n\n".join(row["passages"]), [row["changes"][i] for i in taken])
+        for claim in row["claims"]:
+            change = row["changes"][claim["change"]]
+            is_true = (claim["change"] in taken) == (claim["true"] == "new")
+            false = "neutral" if change["kind"] == "drop" else "contradiction"
+            made.append(
+                {"premise": premise, "hypothesis": claim["text"], "group": row["passages"][0],
+                 "label": "entailment" if is_true else false}
+            )  # fmt: skip
+    return made
+
+
+def _changed(text: str, changes: list[dict[str, Any]]) -> str:
+    """Return a text with edits made; what an edit replaces stands in it once."""
+    edits = [(text.index(old), old, new) for change in changes for old, new in change["edits"]]
+    for start, old, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[start + len(old) :]
+    return text
 
 
 def written_pairs(folder: Path, config: dict[str, Any], rng: random.Random) -> list[Pair]:
@@ -84,13 +117,18 @@ def written_pairs(folder: Path, config: dict[str, Any], rng: random.Random) -> l
     """
     made: list[Pair] = []
     for source, rows in sources_of(folder, "train", config.get("leave_out", [])).items():
-        documents: dict[str, list[tuple[str, int]]] = {}
+        documents: dict[tuple[str, str | None], list[tuple[str, int]]] = {}
         for row in halved(rows, config["caps"].get(source, len(rows)), rng):
-            documents.setdefault(row["premise"], []).extend(labelled_claims(row))
-        for premise, claims in documents.items():
+            document = row["premise"], row.get("group")
+            documents.setdefault(document, []).extend(labelled_claims(row))
+        groups = {
+            group: number for number, group in enumerate(dict.fromkeys(g for _, g in documents))
+        }
+        for (premise, group), claims in documents.items():
             cut = near(sentences(premise), [text for text, _ in claims], config["near"])
+            same = {"group": f"{source} {groups[group]}"} if group else {}
             made += [
-                {"source": source, "claim": text, "sentences": cut, "label": label}
+                {"source": source, "claim": text, "sentences": cut, "label": label, **same}
                 for text, label in claims
                 if cut
             ]

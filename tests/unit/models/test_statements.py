@@ -24,12 +24,13 @@ NEAR_CHANCE = 0.05
 
 
 @pytest.fixture(scope="module")
-def modules() -> tuple[ModuleType, ModuleType]:
-    """Return the scripts that balance and read statements."""
+def modules() -> tuple[ModuleType, ModuleType, ModuleType]:
+    """Return the scripts that balance, read and group statements."""
     folders = [str(TRAINING / "grounding"), str(TRAINING)]
     sys.path[:0] = folders
     try:
-        return importlib.import_module("balance"), importlib.import_module("written")
+        balance, written, texts = map(importlib.import_module, ("balance", "written", "texts"))
+        return balance, written, texts
     finally:
         for folder in folders:
             sys.path.remove(folder)
@@ -58,10 +59,10 @@ def test_every_record_has_as_many_true_as_false_claims(name: str, claims: int) -
 
 
 def test_what_the_surface_gives_away_is_left_out(
-    modules: tuple[ModuleType, ModuleType],
+    modules: tuple[ModuleType, ModuleType, ModuleType],
 ) -> None:
     """Before, words in the passages alone tell; afterwards nothing of the surface does."""
-    balance, _ = modules
+    balance, _, _ = modules
     claims = balance.claims_of(records_of("statements"))
     stay = balance.kept(claims)
     left = [claim for claim, stays in zip(claims, stay, strict=True) if stays]
@@ -76,10 +77,10 @@ def test_what_the_surface_gives_away_is_left_out(
 
 
 def test_words_alone_tell_nothing_of_short_statements(
-    modules: tuple[ModuleType, ModuleType],
+    modules: tuple[ModuleType, ModuleType, ModuleType],
 ) -> None:
     """What nobody mentions is left to be told by the passages' words."""
-    balance, _ = modules
+    balance, _, _ = modules
     claims = balance.claims_of(records_of("short_statements"))
     stay = balance.kept(claims, balance.by_words)
     left = [claim for claim, stays in zip(claims, stay, strict=True) if stays]
@@ -90,10 +91,10 @@ def test_words_alone_tell_nothing_of_short_statements(
 
 
 def test_a_record_is_read_as_a_pair_for_each_claim(
-    modules: tuple[ModuleType, ModuleType], tmp_path: Path
+    modules: tuple[ModuleType, ModuleType, ModuleType], tmp_path: Path
 ) -> None:
     """Beside rows with one claim, with all passages as the premise."""
-    _, written = modules
+    _, written, _ = modules
     row = {
         "split": "train", "passages": ["Ann wrote it.", "Bo drew it."],
         "claims": [
@@ -107,3 +108,59 @@ def test_a_record_is_read_as_a_pair_for_each_claim(
     assert [pair["label"] for pair in found] == ["entailment", "contradiction", "neutral"]
     assert {pair["premise"] for pair in found} == {"Ann wrote it.\n\nBo drew it."}
     assert written.sources_of(tmp_path, "dev", [])["own"] == []
+
+
+TWINS = {
+    "split": "train",
+    "passages": ["Ann pays. Before June it is free.", "Bo may enter."],
+    "changes": [
+        {"kind": "role", "edits": [["Ann pays", "Bo pays"]]},
+        {"kind": "order", "edits": [["Before June", "From June"]]},
+        {"kind": "drop", "edits": [["Bo may enter", "The lift is old"]]},
+        {"kind": "place", "edits": [["free", "nearly free"]]},
+    ],
+    "claims": [
+        {"text": "The bill goes to Ann.", "change": 0, "true": "old"},
+        {"text": "The bill goes to Bo.", "change": 0, "true": "new"},
+        {"text": "In May nobody pays.", "change": 1, "true": "old"},
+        {"text": "They let Bo in.", "change": 2, "true": "old"},
+    ],
+}
+
+
+def test_a_claim_is_true_beside_half_of_the_versions(
+    modules: tuple[ModuleType, ModuleType, ModuleType], tmp_path: Path
+) -> None:
+    """Every change decides about its own claims; what is dropped is mentioned nowhere."""
+    _, written, _ = modules
+    (tmp_path / "twins.jsonl").write_text(json.dumps(TWINS) + "\n", encoding="utf-8")
+    found = written.sources_of(tmp_path, "train", [])["twins"]
+    assert len({pair["premise"] for pair in found}) == 4
+    for pair in found:
+        by = pair["premise"].partition(" pays")[0]
+        if pair["hypothesis"].startswith("The bill"):
+            is_true = pair["hypothesis"] == f"The bill goes to {by}."
+            assert pair["label"] == ("entailment" if is_true else "contradiction")
+        if pair["hypothesis"] == "They let Bo in.":
+            is_true = "Bo may enter" in pair["premise"]
+            assert pair["label"] == ("entailment" if is_true else "neutral")
+    true = Counter(pair["hypothesis"] for pair in found if pair["label"] == "entailment")
+    assert set(true.values()) == {2}
+    assert found[0]["premise"] == "Ann pays. Before June it is free.\n\nBo may enter."
+    both = "Bo pays. From June it is nearly free.\n\nThe lift is old."
+    assert both in {pair["premise"] for pair in found}
+
+
+def test_versions_are_drawn_together(
+    modules: tuple[ModuleType, ModuleType, ModuleType],
+) -> None:
+    """Each claim with a version that supports it and one that does not; others as they come."""
+    _, _, texts = modules
+    rows = [
+        {"claim": claim, "label": label, "group": "twins 0"}
+        for claim in (7, 8, 9) for label in (0, 1, 0, 1)
+    ]  # fmt: skip
+    drawn = [5, 2, 11, 9, 0, 3, 1, 4, 6, 7, 8, 10, 5]
+    assert texts.beside(rows, drawn, 4) == [5, 4, 2, 3]
+    plain = [{"claim": i, "label": 0} for i in range(5)]
+    assert texts.beside(plain, [3, 1, 3, 0, 2], 3) == [3, 1, 0]

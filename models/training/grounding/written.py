@@ -70,34 +70,36 @@ def _pairs(row: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a row, or one for each claim of a record of several about the same passages."""
     if "claims" not in row:
         return [row]
-    if "changes" in row:
-        return _versions(row)
     premise = "\n\n".join(row["passages"])
+    plain = [claim for claim in row["claims"] if "change" not in claim]
     return [
         {"premise": premise, "hypothesis": claim["text"], "label": _SAYS[claim["label"]]}
-        for claim in row["claims"]
-    ]
+        for claim in plain
+    ] + _versions(row)
 
 
 def _versions(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the claims of a record with passages in two versions, beside four mixes of them.
+    """Return the claims that a change of the passages turns round, beside four versions of them.
 
-    Each change of the passages decides about its own claims, whatever the others are. So the old
-    and the new version are read, and a half of the changes and the other half: every claim is as
-    often true as false, and no claim gives away by itself which it is.
+    Each change decides about its own claims, whatever the others are. So the passages are read as
+    they are, with all changes, with a half of them and with the other half: every claim is as often
+    true as false, and none gives away by itself which it is. What a change leaves open is left out.
     """
-    changes = range(len(row["changes"]))
-    half = set(random.Random("".join(row["passages"])).sample(changes, len(changes) // 2))
+    changes = row.get("changes", [])
+    numbers = range(len(changes))
+    half = set(random.Random("".join(row["passages"])).sample(numbers, len(numbers) // 2))
     made = []
-    for taken in (set(), set(changes), half, set(changes) - half):
-        premise = _changed("\n\n".join(row["passages"]), [row["changes"][i] for i in taken])
+    for taken in (set(), set(numbers), half, set(numbers) - half):
+        premise = _changed("\n\n".join(row["passages"]), [changes[i] for i in taken])
         for claim in row["claims"]:
-            change = row["changes"][claim["change"]]
-            is_true = (claim["change"] in taken) == (claim["true"] == "new")
-            false = "neutral" if change["kind"] == "drop" else "contradiction"
+            if "change" not in claim or taken.intersection(claim.get("open_after", ())):
+                continue
+            label = _SAYS[claim["label"]]
+            if claim["change"] in taken:
+                label = "not_entailment" if label == "entailment" else "entailment"
             made.append(
-                {"premise": premise, "hypothesis": claim["text"], "group": row["passages"][0],
-                 "label": "entailment" if is_true else false}
+                {"premise": premise, "hypothesis": claim["text"], "label": label,
+                 "group": row["passages"][0]}
             )  # fmt: skip
     return made
 

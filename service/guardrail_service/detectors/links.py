@@ -151,6 +151,14 @@ _STILL_HOST = re2.compile(
 """Behind a host, where browsers read on: a user name ends there, or other signs belong to it."""
 _BETWEEN_DIGITS = re2.compile(r"(\d)[ ()./\x{2010}-\x{2013}\x{A0}-]{1,3}")
 _PLACES = frozenset({"localhost", "127.0.0.1", "::1"})
+_STAND_IN = re2.compile(
+    r"(?i)(?:(?:https?|wss?|ftp)://)?(?:(?:you|your[._-]?(?:name|address|email)|user(?:name)?|name|me|"
+    r"someone|somebody|no-?reply|admin|test|(?:jane|john)(?:[._]?doe)?|alice|bob)@)?"
+    r"(?:(?:www|mail|smtp|imap|api|app|host|server|proxy|db|auth|cdn|static|docs)\.)?"
+    r"example\.(?:com|org|net)(?::\d{2,5})?/?"
+)
+"""Addresses that RFC 2606 keeps free for examples: nobody can own them. With a name of its own in
+front, or a path, one may stand for a real one."""
 _STEMS = frozenset({"asp.net", "vb.net", "ado.net"})
 """Names of products that look like domains."""
 
@@ -266,7 +274,9 @@ class _Sources:
 
     def _holds(self, link: str) -> bool:
         host = _host(link)
-        if host in _PLACES or any(host == h or host.endswith(f".{h}") for h in self._hosts):
+        if host in _PLACES or _STAND_IN.fullmatch(link):
+            return True
+        if any(host == h or host.endswith(f".{h}") for h in self._hosts):
             return True
         wanted, at = _bare(link).rstrip("/"), -1
         while (at := self._plain.find(wanted, at + 1)) >= 0:

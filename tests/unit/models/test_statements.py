@@ -110,20 +110,20 @@ def test_a_record_is_read_as_a_pair_for_each_claim(
     assert written.sources_of(tmp_path, "dev", [])["own"] == []
 
 
-TWINS = {
+CHANGED: dict[str, Any] = {
     "split": "train",
     "passages": ["Ann pays. Before June it is free.", "Bo may enter."],
     "changes": [
-        {"kind": "role", "edits": [["Ann pays", "Bo pays"]]},
-        {"kind": "order", "edits": [["Before June", "From June"]]},
-        {"kind": "drop", "edits": [["Bo may enter", "The lift is old"]]},
-        {"kind": "place", "edits": [["free", "nearly free"]]},
+        {"edits": [["Ann pays", "Bo pays"]]},
+        {"edits": [["Before June", "From June"], ["free", "nearly free"]]},
+        {"edits": [["Bo may enter", "The lift is old"]]},
     ],
     "claims": [
-        {"text": "The bill goes to Ann.", "change": 0, "true": "old"},
-        {"text": "The bill goes to Bo.", "change": 0, "true": "new"},
-        {"text": "In May nobody pays.", "change": 1, "true": "old"},
-        {"text": "They let Bo in.", "change": 2, "true": "old"},
+        {"text": "The bill goes to Ann.", "label": "supported", "change": 0},
+        {"text": "The bill goes to Bo.", "label": "contradicted", "change": 0},
+        {"text": "In May nobody pays.", "label": "supported", "change": 1, "open_after": [0]},
+        {"text": "They let Bo in.", "label": "supported", "change": 2},
+        {"text": "The lift works.", "label": "not_mentioned"},
     ],
 }
 
@@ -131,24 +131,28 @@ TWINS = {
 def test_a_claim_is_true_beside_half_of_the_versions(
     modules: tuple[ModuleType, ModuleType, ModuleType], tmp_path: Path
 ) -> None:
-    """Every change decides about its own claims; what is dropped is mentioned nowhere."""
+    """Every change turns its own claims round; a claim without one is read as it stands."""
     _, written, _ = modules
-    (tmp_path / "twins.jsonl").write_text(json.dumps(TWINS) + "\n", encoding="utf-8")
-    found = written.sources_of(tmp_path, "train", [])["twins"]
+    (tmp_path / "own.jsonl").write_text(json.dumps(CHANGED) + "\n", encoding="utf-8")
+    found = written.sources_of(tmp_path, "train", [])["own"]
+    old = "Ann pays. Before June it is free.\n\nBo may enter."
+    new = "Bo pays. From June it is nearly free.\n\nThe lift is old."
     assert len({pair["premise"] for pair in found}) == 4
+    assert {old, new} <= {pair["premise"] for pair in found}
+    true: Counter[str] = Counter()
     for pair in found:
-        by = pair["premise"].partition(" pays")[0]
-        if pair["hypothesis"].startswith("The bill"):
-            is_true = pair["hypothesis"] == f"The bill goes to {by}."
-            assert pair["label"] == ("entailment" if is_true else "contradiction")
-        if pair["hypothesis"] == "They let Bo in.":
-            is_true = "Bo may enter" in pair["premise"]
-            assert pair["label"] == ("entailment" if is_true else "neutral")
-    true = Counter(pair["hypothesis"] for pair in found if pair["label"] == "entailment")
-    assert set(true.values()) == {2}
-    assert found[0]["premise"] == "Ann pays. Before June it is free.\n\nBo may enter."
-    both = "Bo pays. From June it is nearly free.\n\nThe lift is old."
-    assert both in {pair["premise"] for pair in found}
+        claim, premise, holds = pair["hypothesis"], pair["premise"], pair["label"] == "entailment"
+        true[claim] += holds
+        assert ("group" in pair) == (claim != "The lift works.")
+        if claim.startswith("The bill"):
+            assert holds == (claim == f"The bill goes to {premise.partition(' pays')[0]}.")
+        if claim == "They let Bo in.":
+            assert holds == ("Bo may enter" in premise)
+        if claim == "In May nobody pays.":
+            assert "Ann pays" in premise
+    counts = Counter(pair["hypothesis"] for pair in found)
+    assert [counts[claim["text"]] for claim in CHANGED["claims"]] == [4, 4, 2, 4, 1]
+    assert all(true[name] == counts[name] // 2 for name in counts)
 
 
 def test_versions_are_drawn_together(

@@ -1,9 +1,12 @@
-"""A number that no passage mentions: how sure it is that somebody invented it."""
+"""A number or a name that no passage mentions: how sure it is that somebody invented it."""
 
 from __future__ import annotations
 
+from itertools import pairwise, product
+
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import (
+    LONG_NAME,
     Held,
     PassageFacts,
     is_amount,
@@ -12,6 +15,7 @@ from guardrail_service.detectors.facts.align import (
 )
 from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.calculation import Calculation
+from guardrail_service.detectors.facts.languages import LATIN, folded
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import in_time
 
@@ -119,6 +123,18 @@ _HOURS, _SIXTY = 24, 0.6
 _AT = frozenset(("by", "at", "until", "till", "from", "before", "after", "about", "around"))
 
 
+def _depends_on_today(asked: ReadSentence) -> bool:
+    """Return whether a question names a time by today: "last year's invoices"."""
+    lows = [token.low.removesuffix("'s").removesuffix("\u2019s") for token in asked.tokens]
+    return any(pair in _BY_TODAY for pair in pairwise(lows)) or not _TODAY.isdisjoint(lows)
+
+
+_TODAY = frozenset(("today", "yesterday", "tomorrow", "tonight"))
+_BY_TODAY = frozenset(
+    product(("last", "this", "next"), ("day", "week", "month", "year", "quarter"))
+)
+
+
 def _is_within(fact: Fact, source: PassageFacts) -> bool:
     """Return whether a year lies within a few years that a passage tells of: "2020 to 2023"."""
     year = fact.values[0]
@@ -169,6 +185,16 @@ def _is_scaled_from_question(fact: Fact, source: PassageFacts) -> bool:
     """Return whether a number is one of the question's in smaller units: 100 euros are 10000."""
     asked = source.question.facts if source.question is not None else ()
     return any(one.raw * scale == fact.raw for one in asked for scale in (10, 100, 1000, 60, 3600))
+
+
+def _lies_between(fact: Fact, source: PassageFacts) -> bool:
+    """Return whether a passage sets limits around a number: "fontSize, from 10 to 32"."""
+    return any(
+        one.fact.is_range
+        and one.fact.kind == fact.kind
+        and one.fact.raw <= fact.raw <= (one.fact.other or 0)
+        for one in in_time(source.held)
+    )
 
 
 def _is_cell(claim: ReadSentence, fact: Fact) -> bool:
@@ -222,6 +248,8 @@ def absence(
     ):
         return UNSURE
     if fact.kind == "date":
+        if source.question is not None and _depends_on_today(source.question):
+            return UNSURE
         if fact.date is not None and fact.date[1] is None and _is_within(fact, source):
             return UNSURE
         if fact.date is not None and fact.date[1] in source.months and fact.date[2] is None:
@@ -242,7 +270,8 @@ def absence(
         if not fact.nouns and fact.step == _CENTS and fact.raw >= 10 and calculation.computes:
             return LIKELY  # "altogether 563.00"
         if not fact.is_word and _is_keyed(claim, fact, source):
-            return UNSURE if _is_scaled_from_question(fact, source) else LIKELY
+            is_free = _is_scaled_from_question(fact, source) or _lies_between(fact, source)
+            return UNSURE if is_free else LIKELY
         if not fact.is_word and _is_cell(claim, fact):
             return LIKELY
         is_vague = fact.bound in ("over", "under", "least", "most")
@@ -257,3 +286,77 @@ def absence(
     if fact.kind == "percentage":  # on labels half of these are true
         return HARDLY
     return LIKELY if fact.raw < 10 else SURELY
+
+
+def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Fact | None:
+    """Return a name in a language that no model reads, or a sentence, that nobody has said.
+
+    A word with a capital inside a sentence is a name, in German two such words in a row. Of a
+    Chinese or Japanese sentence the signs are looked at: one that has hardly any in common with
+    passages and question tells of something else.
+
+    Args:
+        claim: A claim of the answer.
+        source: Passages and question, in the claim's language.
+        language: Its code of two letters.
+    """
+    if language in ("zh", "ja"):
+        own = {sign for sign in claim.text if _is_telling(sign)}
+        is_new = len(own) >= _TOLD_SIGNS and len(own & source.signs) <= _FEW_SHARED * len(own)
+        return _whole_sentence(claim) if is_new else None
+    if language not in LATIN or claim.text.startswith("#"):
+        return None
+    strange = [
+        place
+        for place, token in enumerate(claim.tokens)
+        if _is_inner(claim, place) and not _is_said(folded(token.text), source)
+    ]
+    if language == "de":
+        strange = [place for place in strange if place + 1 in strange]
+    if not strange:
+        return None
+    token = claim.tokens[strange[0]]
+    return Fact(token.start, token.end, "name", "name", (0.0,), 0.0)
+
+
+_TOLD_SIGNS, _FEW_SHARED = 8, 0.25
+_ENDING = 2
+"""Letters at a name's end that may differ: "Petra", "Petry"."""
+_OPENING = frozenset(
+    ".!?:;|#>([\"'\u00ab\u00bb\u201e\u201c\u201d\u2018\u2019\u00bf\u00a1\u2022\u2013\u2014"
+)
+_EMPHASIS = frozenset("*_")
+_POLITE = words.listed(
+    "pan pani pana panu panem panią państwo państwa państwu twój twoja usted ustedes señor señora"
+    " don doña lei sua suo vostro signor signora senhor senhora você vocês monsieur madame"
+    " mevrouw meneer sie ihr ihre ihren ihrem ihrer ihnen"
+)
+_EVERYBODYS = words.listed(
+    "internet web wifi email mail online app google navidad natal natale noël pâques kerst pasen"
+    " wielkanoc pasqua páscoa"
+)
+
+
+def _is_telling(sign: str) -> bool:
+    return "\u3400" <= sign <= "\u9fff" or "\u30a1" <= sign <= "\u30fa"
+
+
+def _is_said(name: str, source: PassageFacts) -> bool:
+    return name[: max(LONG_NAME, len(name) - _ENDING)] in source.beginnings
+
+
+def _is_inner(claim: ReadSentence, place: int) -> bool:
+    """Return whether a token may be a name: a capital that no beginning of a sentence needs."""
+    token = claim.tokens[place]
+    if token.kind != "w" or len(token.text) < LONG_NAME or not token.text[0].isupper():
+        return False
+    if not token.text[1:].islower() or token.text.lower() in _POLITE | _EVERYBODYS:
+        return False
+    before = [one for one in claim.tokens[max(0, place - 4) : place] if one.text not in _EMPHASIS]
+    if not before or before[-1].text in _OPENING:
+        return False
+    return "\n" not in claim.text[before[-1].end : token.start]
+
+
+def _whole_sentence(claim: ReadSentence) -> Fact:
+    return Fact(0, len(claim.text), "sentence", "sentence", (0.0,), 0.0)

@@ -10,9 +10,13 @@ from typing import NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import Date, Fact
+from guardrail_service.detectors.facts.languages import folded
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import in_time
 from guardrail_service.text.cached import cached_property
+
+LONG_NAME = 4
+"""Letters of a name at least that is looked for."""
 
 
 class Place(NamedTuple):
@@ -164,7 +168,8 @@ class PassageFacts:
             return None
         if self.has_unit(fact):
             return None
-        units = [words.UNITS[(low,)] for low in agreeing[0].read.lows if (low,) in words.UNITS]
+        behind = [(token.low,) for token in agreeing[0].read.tokens[1:]]  # no title: "Minutes, ..."
+        units = [words.UNITS[low] for low in behind if low in words.UNITS]
         same = [factor for dimension, factor in units if dimension == fact.unit]
         return agreeing[0] if same and fact.factor not in same else None
 
@@ -246,6 +251,26 @@ class PassageFacts:
     def is_known(self, stem: str) -> bool:
         """Return whether a passage has a word."""
         return stem in self._counts
+
+    @cached_property
+    def beginnings(self) -> frozenset[str]:
+        """How the words of passages and question begin, from `LONG_NAME` letters on."""
+        found: set[str] = set()
+        for one in self._every():
+            for token in in_time(one.tokens, every=256):
+                if token.kind == "w":
+                    word = folded(token.text)
+                    found.update(word[:size] for size in range(LONG_NAME, len(word) + 1))
+        return frozenset(found)
+
+    @cached_property
+    def signs(self) -> frozenset[str]:
+        """Every letter and sign of passages and question."""
+        return frozenset(sign for one in self._every() for sign in one.text)
+
+    def _every(self) -> list[ReadSentence]:
+        asked = [] if self.question is None else [self.question]
+        return [*(one for _, one in self.sentences), *asked]
 
     def covered(self, wanted: Iterable[str], by: frozenset[str] | set[str]) -> float:
         """Return the weighted share of some stems that others hold; 0 without any."""

@@ -75,8 +75,10 @@ class Calculation:
             certain: Whether a passage says another one among the same words. Then the claim must
                 speak of a calculation itself, or multiply by a number that it or the question says.
         """
-        if fact.is_range or fact.kind in ("weekday", "ordinal", "date"):
+        if fact.is_range or fact.kind in ("weekday", "ordinal"):
             return ""
+        if fact.kind == "date":
+            return self._neighbouring_year(fact)
         operands, multipliers, combined = self._operands(fact)
         if fact.kind == "time":
             own = [ComputedFrom(other, SAID_ELSEWHERE) for other in self.others]
@@ -161,6 +163,19 @@ class Calculation:
             _one_step(one, operands, halves, not self.in_english, own, telling) for one in readings
         )
         return next((told for told in found if told), "")
+
+    def _neighbouring_year(self, fact: Fact) -> str:
+        """Return the year of a passage that says "the year after" where a fact is that one."""
+        if fact.date is None or fact.date[0] is None or fact.date[1:] != (None, None):
+            return ""
+        for _, one in in_time(self.source.sentences):
+            pairs = set(pairwise(token.low for token in one.tokens))
+            steps = [step for step, told in words.NEIGHBOURING.items() if told & pairs]
+            years = {other.date[0] for other in one.facts if other.date is not None}
+            for step in steps:
+                if fact.date[0] - step in years:
+                    return f"{fact.date[0] - step} and the year {'after' if step > 0 else 'before'}"
+        return ""
 
     def told_by_another(self, fact: Fact) -> str:
         """Return how a number follows from two that a passage tells one by the other, or "".

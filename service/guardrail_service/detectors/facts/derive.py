@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, product
 from typing import NamedTuple
 
 from guardrail_service.detectors.facts.amounts import Fact
@@ -208,9 +208,16 @@ _CENT = "money:cent"
 
 
 def _by_rate(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[float, str]]:
-    """Yield how long a count lasts at a rate, if the answer says one of both: 900 at 3 a minute."""
+    """Yield how long a count lasts at a rate, if the answer says one of both: 900 at 3 a minute.
+
+    Or how many days five a week come to in 51 weeks.
+    """
     if fact.unit != "duration":
         return
+    lengths = [one.fact for one in operands if one.group < 0 and one.fact.unit == "duration"]
+    for short, long in product(lengths, lengths):  # "5 days in each of 51 weeks"
+        if short.factor == fact.factor < long.factor:
+            yield short.raw * long.raw, f"{shown(long.raw)} \u00d7 {shown(short.raw)}"
     rates = [
         (one, one.fact.per[1])
         for one in operands
@@ -218,6 +225,14 @@ def _by_rate(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[flo
     ]
     for rate, per in rates:
         for one in operands:
+            if (
+                one.fact.unit == rate.fact.unit == "duration"
+                and one.fact.per is None
+                and one.fact.values[0] > per > rate.fact.values[0]
+                and (one.group == rate.group or min(one.group, rate.group) < 0)
+            ):
+                a, b = rate.fact.values[0], one.fact.values[0] / per
+                yield a * b / fact.factor, f"{shown(b)} \u00d7 {shown(rate.fact.raw)}"
             if one.fact.unit != rate.fact.unit or one.fact is rate.fact:
                 continue
             if min(one.group, rate.group) < 0 and one.fact.kind not in NO_AMOUNT:

@@ -20,6 +20,7 @@ from guardrail_service.detectors.facts.absence import (
     in_foreign_unit,
     in_other_unit,
     stands_bare,
+    strange_name,
 )
 from guardrail_service.detectors.facts.align import (
     Held,
@@ -171,6 +172,8 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     asked = sample.sample.question or ""
     code = _language(sample)
     is_told = not code or code in LATIN
+    around = sample.language("contexts")
+    is_unread = bool(code) and around is not None and around.code == code
     (claims,) = read_all(pieces, language=code)
     texts = tuple(passage.text for passage in sample.sample.contexts)
     hold = _kept if sum(map(len, texts)) <= KEPT_CHARS else _source
@@ -198,6 +201,8 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
         if is_told and "names" in claim.signals:
             other = misattributed(claim, source, code)
             found += [] if other is None else [_whole(claim, "role", other.place)]
+        if is_unread and all(one.score >= _DOUBT for one in found if one.start >= claim.start):
+            found += _strange(claim, source, code)
         before = [claim]
     if any("order" in one.signals for one in claims):
         found += [_whole(one.claim, "order", one.place) for one in disorders(claims, source)]
@@ -205,6 +210,17 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     return found
 
 
+def _strange(claim: ReadSentence, source: PassageFacts, language: str) -> list[FactVerdict]:
+    """Return the verdict on a name, or a sentence, that nobody has said."""
+    name = strange_name(claim, source, language)
+    if name is None:
+        return []
+    start, end = claim.start + name.start, claim.start + name.end
+    return [FactVerdict(start, end, name.kind, NOT_MENTIONED, LIKELY)]
+
+
+_DOUBT = 0.5
+"""From this score on a claim's other facts say nothing against it."""
 MOST_SAID, MOST_ENDS = 64, 24
 """Numbers of an answer that others are computed from, and those that end a line: a long answer has
 more than anybody adds up."""

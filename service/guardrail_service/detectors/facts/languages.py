@@ -9,6 +9,7 @@ words, weekdays and function words replaced; all other words are compared by the
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
@@ -265,6 +266,12 @@ def in_language(found: Sequence[Token], language: str) -> Iterator[Token]:
         low = in_english(token.low, language, behind)
         kind = "n" if low.isdecimal() else "w"
         yield Token(kind, low if kind == "n" else token.text, low, token.start, token.end)
+
+
+def folded(word: str) -> str:
+    """Return a word in small letters without accents."""
+    plain = unicodedata.normalize("NFKD", word.lower().replace("ł", "l"))
+    return "".join(sign for sign in plain if not unicodedata.combining(sign))
 
 
 _HAN_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {

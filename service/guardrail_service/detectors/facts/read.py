@@ -329,7 +329,7 @@ def _facts(tokens: tuple[Token, ...]) -> tuple[tuple[Fact, ...], frozenset[float
         numbers.update(fact.values if not fact.unit else (fact.raw, *fact.values))
         found.append(fact)
         place = max(fact.last, place + 1)
-    found = _in_currency(_day_ranges(_summed(found, tokens), tokens))
+    found = _in_currency(_day_ranges(_summed(_sides(found, tokens), tokens), tokens))
     return tuple(_ranged(found, tokens)), frozenset(numbers)
 
 
@@ -419,6 +419,18 @@ def _as_day(fact: Fact, other: Fact) -> Fact:
         date=(year, month, day),
         nouns=(),
     )
+
+
+def _sides(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
+    """Return the facts with "55 x 40 x 20 cm" in one unit."""
+    facts = list(found)
+    for at in reversed(range(len(facts) - 1)):
+        one, other = facts[at], facts[at + 1]
+        between = [token.low for token in tokens[one.last : other.token]]
+        is_side = not one.unit and other.unit == "length" and one.kind == "number"
+        if is_side and between in (["x"], ["\u00d7"], ["by"]):
+            facts[at] = in_unit_of(one, other)
+    return facts
 
 
 def _summed(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:

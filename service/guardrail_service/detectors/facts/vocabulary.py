@@ -408,6 +408,11 @@ RELATIVE: Final = listed(
 """Words with which a passage tells one number by another."""
 TELLING: Final = RELATIVE | listed("adds further extended another extra additional rest remaining")
 """Those with which it says what to add or to take away."""
+NEIGHBOURING: Final = {
+    1: frozenset((("year", "after"), ("year", "later"), ("following", "year"), ("next", "year"))),
+    -1: frozenset((("year", "before"), ("year", "earlier"), ("previous", "year"))),
+}
+"""Pairs of words with which a passage tells of the year before or after another."""
 HALVED: Final = listed("half halve halves halved double doubles doubled twice")
 """Words of half and twice that tell of a calculation also in the sentence before."""
 CHANGES: Final = listed(

@@ -48,6 +48,32 @@ PAIRS = {
         "| Series | Price | Concerts | Per concert |\n|---|---|---|---|\n"
         "| Compact | €230 | 5 | €64 |\n| Grand | €420 | 10 | €42 |",
     ),
+    "sides in one unit": (
+        "Hand baggage: up to 8 kg, no larger than 55 x 40 x 20 cm.",
+        "The bag must fit within about 21.5 x 15.5 x 8 inches.",
+        "The bag must fit within about 24.5 x 15.5 x 8 inches.",
+    ),
+    "days of some weeks": (
+        "The library was open on 5 days a week in 51 weeks of the year and lent 61,880 items.",
+        "The library was open on 255 days (5 days in each of 51 weeks).",
+        "The library was open on 265 days (5 days in each of 51 weeks).",
+    ),
+    "the year after": (
+        "The fund was set up in 1901 by his sister and gave its first grant the year after.",
+        "The fund of his sister gave its first grant in 1902.",
+        "The fund of his sister gave its first grant in 1904.",
+    ),
+    "example within limits": (
+        '"fontSize" is a number from 10 to 32, default 15. "theme" takes light or dark.',
+        'Larger text:\n\n{\n  "theme": "dark",\n  "fontSize": 18\n}',
+        'Larger text:\n\n{\n  "theme": "dark",\n  "fontSize": 40\n}',
+    ),
+    "a title is no unit": (
+        "Minutes, hall committee, item 4: The panels on the hall roof were put into service on"
+        " 1 June 2021. The roof is due for renewal in 2035.",
+        "They pay off in mid-2031, which is four years before the roof renewal in 2035.",
+        "They pay off in mid-2031, before the roof renewal in 2045.",
+    ),
     "limit that nobody computes": (
         "Sofas can be registered within 60 days of delivery. Goods are sent back within 30 days.",
         "You need to register it online within 60 days of delivery.",
@@ -768,6 +794,14 @@ def test_a_table_is_read(name: str) -> None:
 def test_what_good_answers_say_is_not_flagged(passage: str, answer: str) -> None:
     """Other words for what a passage says, and what everybody can work out."""
     assert score(passage, answer) >= CUT
+
+
+@pytest.mark.parametrize(("question", "is_found"), [("last year's invoices?", False), ("", True)])
+def test_a_date_that_depends_on_today_is_no_invention(question: str, is_found: bool) -> None:
+    """Who asks for "last year" is told dates that no passage has."""
+    passage = "export takes --from and --to with dates as YYYY-MM-DD, both inclusive."
+    answer = "Run export with --from 2025-01-01 and --to 2025-12-31, both inclusive."
+    assert (score(passage, answer, question) < CUT) == is_found
 
 
 def test_only_the_answers_own_calculation_explains_a_number() -> None:

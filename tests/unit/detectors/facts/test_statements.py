@@ -170,6 +170,21 @@ def test_a_sentence_that_breaks_off_is_read() -> None:
             "Il ponte è stato inaugurato dal sindaco Aldo Ferri.",
             "role",
         ),
+        (
+            "Bitte melden Sie sich bei Kassenwart Jochen Uhlig an, er leitet den Kurs.",
+            "Den Kurs leitet Roswitha Kallmeyer. Anmelden kann man sich bei Kassenwart Jens Merz.",
+            "name",
+        ),
+        (
+            "El curso lo organiza la asociación Peñalara en su local de la plaza.",
+            "El curso lo organiza la asociación Torremocha en su local de la plaza mayor.",
+            "name",
+        ),
+        (
+            "なお、最寄り駅からは無料の送迎バスが運行しています。",
+            "日帰り入浴は午前11時から午後4時までで、料金は大人900円です。タオルは受付で借りられます。",
+            "sentence",
+        ),
         ("Al menos 1.900 euros al mes.", "Un sueldo de al menos 900 euros al mes.", "money"),
     ],
 )
@@ -185,6 +200,16 @@ def test_other_languages(answer: str, passage: str, kind: str) -> None:
         ("Non, les cartes ne sont pas remboursables.", "Les cartes ne sont pas remboursables."),
         ("Sí, es posible pagar con tarjeta.", "Es posible pagar con tarjeta."),
         ("El sueldo es de 10.800 euros al año.", "El sueldo es de al menos 900 euros al mes."),
+        ("Z Petrą Hollins rozmawia Pani w biurze.", "Petra Hollins przyjmuje w biurze fundacji."),
+        (
+            "1. **Grabado**: con Jacinta Malheiro\n2. **Azulejo**: con Graça Redondo\n\nInscriba.",
+            "Hay cursos de grabado, con Jacinta Malheiro, y de azulejo, con Graça Redondo.",
+        ),
+        ("Am Ende steht Ihnen im Garten ein Ruheraum offen.", "Im Garten gibt es eine Laube."),
+        (
+            "入浴料は大人900円で、タオルは受付で借りられます。",
+            "入浴の料金は大人900円です。受付でタオルを貸します。",
+        ),
     ],
 )
 def test_true_answers_in_other_languages_pass(answer: str, passage: str) -> None:

@@ -325,6 +325,8 @@ def agrees(claim: Fact, held: Fact) -> bool:
             )
         if claim.unit == "temperature" and claim.factor != held.factor:
             near = 1.5 if claim.bound in words.LOOSE else 0.6
+            if claim.values[0] > _OVEN and claim.raw % 5 == held.raw % 5 == 0:
+                near = _OVEN_STEP
             return abs(claim.values[0] - held.values[0]) <= max(
                 near, 0.5000001 * claim.step * claim.factor
             )
@@ -347,6 +349,10 @@ def agrees(claim: Fact, held: Fact) -> bool:
     if {claim.unit, held.unit} == {"mass", "money:GBP"}:  # "pounds" are both
         return claim.raw == held.raw
     return False
+
+
+_OVEN, _OVEN_STEP = 120.0, 4.5
+"""Degrees Celsius from which ovens are set in steps, and how far apart these are: 180 is 350 F."""
 
 
 def _rate_scale(claim: Fact, held: Fact) -> float | None:

@@ -75,10 +75,12 @@ class Calculation:
             certain: Whether a passage says another one among the same words. Then the claim must
                 speak of a calculation itself, or multiply by a number that it or the question says.
         """
+        if fact.is_range and (between := _between(fact)) is not None:
+            return self.derived(between)
         if fact.is_range or fact.kind in ("weekday", "ordinal"):
             return ""
         if fact.kind == "date":
-            return self._neighbouring_year(fact)
+            return self._neighbouring(fact)
         operands, multipliers, combined = self._operands(fact)
         if fact.kind == "time":
             own = [ComputedFrom(other, SAID_ELSEWHERE) for other in self.others]
@@ -107,7 +109,12 @@ class Calculation:
 
     def _of_its_own(self, fact: Fact) -> str:
         """Return how a number follows from others of the answer and the question alone, or ""."""
-        near = [other for one in self._nearby() for other in one.facts if other is not fact]
+        near = [
+            other
+            for one in self._nearby()
+            for other in one.facts
+            if other is not fact and not _is_end(other, fact)
+        ]
         every = near if fact.unit == "duration" else [*near, *self.others]
         if not is_amount(fact) and fact.raw < _MANY:
             return ""
@@ -164,17 +171,21 @@ class Calculation:
         )
         return next((told for told in found if told), "")
 
-    def _neighbouring_year(self, fact: Fact) -> str:
-        """Return the year of a passage that says "the year after" where a fact is that one."""
-        if fact.date is None or fact.date[0] is None or fact.date[1:] != (None, None):
+    def _neighbouring(self, fact: Fact) -> str:
+        """Return how a date is the one that a passage calls "the year after" or "the next day"."""
+        if fact.date is None or (fact.date[2] is None and fact.date[1] is not None):
             return ""
-        for _, one in in_time(self.source.sentences):
+        unit = "year" if fact.date[2] is None else "day"
+        for number, (context, one) in enumerate(in_time(self.source.sentences)):
             pairs = set(pairwise(token.low for token in one.tokens))
-            steps = [step for step, told in words.NEIGHBOURING.items() if told & pairs]
-            years = {other.date[0] for other in one.facts if other.date is not None}
-            for step in steps:
-                if fact.date[0] - step in years:
-                    return f"{fact.date[0] - step} and the year {'after' if step > 0 else 'before'}"
+            steps = [step for step, told in words.NEIGHBOURING[unit].items() if told & pairs]
+            if not steps:
+                continue
+            near = [o for c, o in self.source.sentences[max(0, number - _BACK) : number + 1]
+                    if c == context]  # fmt: skip
+            dates = [f.date for o in near for f in o.facts if f.date is not None]
+            if any(_is_next(fact.date, date, step) for date in dates for step in steps):
+                return f"from the {unit} beside it"
         return ""
 
     def told_by_another(self, fact: Fact) -> str:
@@ -336,7 +347,7 @@ class Calculation:
             ComputedFrom(other, -1 - number)
             for number, one in enumerate(self._nearby())
             for other in one.facts
-            if other is not fact
+            if other is not fact and not _is_end(other, fact)
         ]
         if self._computes_itself:
             said = [one.fact for one in operands]
@@ -376,6 +387,42 @@ class Calculation:
     def _nearby(self) -> list[ReadSentence]:
         asked = [self.source.question] if self.source.question is not None else []
         return [self.claim, *self.given, *asked]
+
+
+def _between(fact: Fact) -> Fact | None:
+    """Return what lies between two neighbouring numbers: "17 to 18 minutes on average"."""
+    other = None if fact.other is None else fact.other / fact.factor
+    if other is None or abs(other - fact.raw) != 1 or not is_amount(fact):
+        return None
+    middle = (fact.raw + other) / 2
+    return replace(
+        fact, raw=middle, values=(middle * fact.factor,), step=0.9, is_range=False, other=None
+    )
+
+
+def _is_end(one: Fact, fact: Fact) -> bool:
+    """Return whether a number is an end of the range in whose middle another one lies."""
+    return one.is_range and one.unit == fact.unit and abs(one.raw - fact.raw) == _MIDDLE
+
+
+_MIDDLE = 0.5
+_BACK = 4
+"""Sentences before "the next day" in which its date may stand."""
+
+
+def _is_next(wanted: Date, other: Date, step: int) -> bool:
+    """Return whether a date is the year, or the day, after another one, or before it."""
+    if wanted[2] is None:
+        return other[0] is not None and wanted[0] == other[0] + step
+    if other[2] is None or None in (wanted[1], other[1]):
+        return False
+    try:
+        first, last = (
+            date(one[0] or _NO_YEAR, one[1] or 1, one[2] or 1) for one in (other, wanted)
+        )
+    except ValueError:
+        return False
+    return (last - first).days == step
 
 
 def _is_part(part: Held, whole: Held) -> bool:

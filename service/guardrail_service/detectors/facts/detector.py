@@ -81,6 +81,7 @@ _STATED = 0.35
 _SAME_WORDS = 0.25
 """Below it a passage says another value among so many of the claim's words that none is
 computed."""
+_FOR_EXAMPLE = ("e.g.", "forexample", "forinstance")
 _FEW_AMOUNTS = 6
 """Amounts of a claim at most that are tried as what others follow from."""
 _ROW = 4
@@ -383,6 +384,8 @@ class FactJudge:
         if (counted := self._counted_otherwise(fact, ())) is not None:
             return self._say(fact, CONTRADICTED, LIKELY, counted.place)
         absent = self._absence(fact)
+        if self._is_example(fact):
+            return self._say(fact, NOT_MENTIONED, max(absent, UNSURE))
         if self._is_denied(fact):
             return self._say(fact, NOT_MENTIONED, max(absent, UNSURE))
         least = absent if rival is None else min(rival[1], absent)
@@ -621,6 +624,13 @@ class FactJudge:
         if crossed < needed or words_1 & held_1 or words_2 & held_2:
             return None
         return theirs[0].place
+
+    def _is_example(self, fact: Fact) -> bool:
+        """Return whether the answer calls the number an example, here or before: "e.g. 50 MB"."""
+        before = "".join(t.low for t in self.claim.tokens[max(0, fact.token - 5) : fact.token])
+        if before.rstrip(",:").endswith(_FOR_EXAMPLE):
+            self.told_before["example", fact.raw] = "an example"
+        return ("example", fact.raw) in self.told_before
 
     def _is_denied(self, fact: Fact) -> bool:
         """Return whether the claim denies the number: "not 100 members", "no 5 km of it"."""

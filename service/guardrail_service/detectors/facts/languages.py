@@ -54,19 +54,25 @@ _NUMBERS: Final = {
     " dziewięćdziesiąt sto tysiąc",
 }
 _MORE: Final = {
-    "de": "zweimal=twice dreimal=thrice mal=times"
+    "de": "davon=which denen=which"
+    " zweimal=twice dreimal=thrice mal=times"
     " dreißigste=thirtieth zweite=second zweiten=second zweiter=second"
     " dritte=third dritten=third vierte=fourth vierten=fourth fünfte=fifth fünften=fifth",
-    "fr": "fois=times deuxième=second troisième=third quatrième=fourth cinquième=fifth",
-    "es": "veces=times"
+    "fr": "dont=which lesquels=which lesquelles=which"
+    " fois=times deuxième=second troisième=third quatrième=fourth cinquième=fifth",
+    "es": "cuales=which ellos=which ellas=which"
+    " veces=times"
     " dieciseis=sixteen segunda=second tercera=third tercer=third cuarta=fourth quinta=fifth",
-    "it": "volte=times seconda=second terza=third quarta=fourth quinta=fifth",
-    "pt": "vezes=times"
+    "it": "quali=which cui=which volte=times seconda=second terza=third quarta=fourth quinta=fifth",
+    "pt": "quais=which eles=which elas=which"
+    " vezes=times"
     " duas=two dezesseis=sixteen dezessete=seventeen dezenove=nineteen segundo=second"
     " terceira=third terceiro=third",
-    "nl": "tweemaal=twice driemaal=thrice keer=times"
+    "nl": "waarvan=which"
+    " tweemaal=twice driemaal=thrice keer=times"
     " tweede=second derde=third vierde=fourth vijfde=fifth één=one",
-    "pl": "razy=times"
+    "pl": "których=which nich=which"
+    " razy=times"
     " dwie=two dwóch=two trzech=three czterech=four pięciu=five sześciu=six siedmiu=seven"
     " ośmiu=eight dziewięciu=nine dziesięciu=ten dwunastu=twelve czternastu=fourteen"
     " dwudziestu=twenty trzydziestu=thirty",

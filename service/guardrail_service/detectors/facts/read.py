@@ -595,7 +595,12 @@ def _ranged(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
         joint = "".join(token.low for token in between)
         if joint not in _JOINTS:
             continue
-        if (span := _clock_span(one, other, tokens)) is not None:
+        before = tokens[one.token - 1].low if one.token else ""
+        if before in words.BEFORE_NUMBER and one.token > 1:
+            before = tokens[one.token - 2].low
+        is_span = joint not in _LISTS and (joint != "and" or before == "between")
+        span = _clock_span(one, other, tokens)
+        if span is not None and (is_span or "time" in (one.kind, other.kind)):
             one, other = span
         elif one.unit == other.unit or (one.kind == other.kind == "date"):
             pass
@@ -605,10 +610,7 @@ def _ranged(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
             other = in_unit_of(other, one)
         else:
             continue
-        before = tokens[one.token - 1].low if one.token else ""
-        if before in words.BEFORE_NUMBER and one.token > 1:
-            before = tokens[one.token - 2].low
-        if joint not in ("or", "und", "et", "y") and (joint != "and" or before == "between"):
+        if is_span:
             bound = one.bound if one.bound in words.LOOSE else ""
             one = replace(one, is_range=True, bound=bound, other=other.values[0])
             other = replace(other, is_range=True, bound=bound, other=one.values[0])
@@ -644,6 +646,7 @@ def _both_halves(minutes: float) -> tuple[float, ...]:
     return (minutes, (minutes + 720) % 1440) if minutes < 780 else (minutes % 1440,)
 
 
+_LISTS = frozenset(("or", "und", "et", "y"))
 _SIGNS = frozenset(("plus", "minus", "+"))
 _JOINTS = frozenset(
     (*DASHES, "to", "and", "or", "bis", "through", "until", "till", "und", "à", "et")

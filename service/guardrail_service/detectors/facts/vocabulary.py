@@ -409,10 +409,13 @@ RELATIVE: Final = listed(
 TELLING: Final = RELATIVE | listed("adds further extended another extra additional rest remaining")
 """Those with which it says what to add or to take away."""
 NEIGHBOURING: Final = {
-    1: frozenset((("year", "after"), ("year", "later"), ("following", "year"), ("next", "year"))),
-    -1: frozenset((("year", "before"), ("year", "earlier"), ("previous", "year"))),
+    unit: {
+        1: frozenset(((unit, "after"), (unit, "later"), ("following", unit), ("next", unit))),
+        -1: frozenset(((unit, "before"), (unit, "earlier"), ("previous", unit))),
+    }
+    for unit in ("year", "day")
 }
-"""Pairs of words with which a passage tells of the year before or after another."""
+"""Pairs of words with which a passage tells of the year, or the day, before or after another."""
 HALVED: Final = listed("half halve halves halved double doubles doubled twice")
 """Words of half and twice that tell of a calculation also in the sentence before."""
 CHANGES: Final = listed(

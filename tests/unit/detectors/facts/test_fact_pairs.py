@@ -63,6 +63,27 @@ PAIRS = {
         "The fund of his sister gave its first grant in 1902.",
         "The fund of his sister gave its first grant in 1904.",
     ),
+    "the next day": (
+        "Post by heronbill, 3 March: sync drops notes. Answer by Anneke, 11 March: it is in 6.3.1."
+        " heronbill wrote the next day that it worked.",
+        "heronbill confirmed on 12 March that it worked.",
+        "heronbill confirmed on 14 March that it worked.",
+    ),
+    "a mean between two": (
+        "Course: 18 videos with a total running time of 315 minutes.",
+        "The 18 videos are 17 to 18 minutes long on average.",
+        "The 18 videos are 14 to 15 minutes long on average.",
+    ),
+    "oven marks": (
+        "Heat the oven to 180 °C.",
+        "Heat the oven to about 350 °F.",
+        "Heat the oven to about 375 °F.",
+    ),
+    "a value for example": (
+        "max_body limits the size of a request body. Default 8m. Suffixes: k, m, g.",
+        "The default is 8 MB. To allow e.g. 50 MB:\n\nroute {\n  max_body 50m;\n}",
+        "The default is 9 MB. To allow more:\n\nroute {\n  max_body 50m;\n}",
+    ),
     "example within limits": (
         '"fontSize" is a number from 10 to 32, default 15. "theme" takes light or dark.',
         'Larger text:\n\n{\n  "theme": "dark",\n  "fontSize": 18\n}',
@@ -783,6 +804,10 @@ def test_a_table_is_read(name: str) -> None:
     [
         ("The tablets contain lactose but no gluten.", "It is gluten-free but has lactose."),
         ("The museum is closed on 24, 25 and 26 December.", "It shuts on 24\u201326 December."),
+        (
+            "Adults pay 2.40 in zone 1 and 5.10 in zone 3. Day tickets cost twice the single fare.",
+            "Day tickets come to 4.80 and 10.20.",
+        ),
         ("Apply 1.5 kg per hectare.", "One hectare is about 2.47 acres: 0.61 kg per acre."),
         ("Connections must not be shared by threads.", "Give each thread its own connection."),
         ("Yields from 2020 to 2023 were 4.1, 3.6, 4.8, 4.3 t.", "The best was 4.8 t in 2022."),

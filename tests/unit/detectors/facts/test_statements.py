@@ -200,6 +200,10 @@ def test_other_languages(answer: str, passage: str, kind: str) -> None:
         ("Non, les cartes ne sont pas remboursables.", "Les cartes ne sont pas remboursables."),
         ("Sí, es posible pagar con tarjeta.", "Es posible pagar con tarjeta."),
         ("El sueldo es de 10.800 euros al año.", "El sueldo es de al menos 900 euros al mes."),
+        (
+            "Ci sono quattro posti per sedie a rotelle.",
+            "La sala dispone di 320 posti, quattro dei quali riservati alle sedie a rotelle.",
+        ),
         ("Z Petrą Hollins rozmawia Pani w biurze.", "Petra Hollins przyjmuje w biurze fundacji."),
         (
             "1. **Grabado**: con Jacinta Malheiro\n2. **Azulejo**: con Graça Redondo\n\nInscriba.",

@@ -312,7 +312,12 @@ def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Fa
         if _is_inner(claim, place) and not _is_said(folded(token.text), source)
     ]
     if language == "de":
-        strange = [place for place in strange if place + 1 in strange]
+        strange = [
+            place
+            for place in strange
+            if place + 1 in strange
+            and _PARTED.isdisjoint(token.text.lower() for token in claim.tokens[place : place + 2])
+        ]
     if not strange:
         return None
     token = claim.tokens[strange[0]]
@@ -327,10 +332,17 @@ _OPENING = frozenset(
 )
 _EMPHASIS = frozenset("*_")
 _POLITE = words.listed(
-    "pan pani pana panu panem panią państwo państwa państwu twój twoja usted ustedes señor señora"
-    " don doña lei sua suo vostro signor signora senhor senhora você vocês monsieur madame"
-    " mevrouw meneer sie ihr ihre ihren ihrem ihrer ihnen"
+    "ciebie tobie tobą twój twoja twoje twojego twojej pan pani pana panu panem panią państwo"
+    " państwa państwu usted ustedes señor señora don doña lei sua suo vostro signor signora senhor"
+    " senhora você vocês monsieur madame mevrouw meneer sie ihr ihre ihren ihrem ihrer ihres ihnen"
+    " deine deinen deinem deiner deines"
 )
+_PARTED = words.listed(
+    "anfang mitte ende glas tasse flasche packung liter kilo gramm stück paar prozent euro cent"
+    " stunde stunden minute minuten tag tage woche wochen monat monate jahr jahre uhr januar"
+    " februar märz april juni juli august september oktober november dezember"
+)
+"""German words that stand before or behind another noun though neither is a name."""
 _EVERYBODYS = words.listed(
     "internet web wifi email mail online app google navidad natal natale noël pâques kerst pasen"
     " wielkanoc pasqua páscoa"

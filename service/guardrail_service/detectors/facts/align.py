@@ -212,6 +212,12 @@ class PassageFacts:
         return frozenset(words.MONTHS[low] for low in every & words.MONTHS.keys())
 
     @cached_property
+    def years(self) -> frozenset[int]:
+        """Return the years of passages."""
+        dates = (held.fact.date for held in self.held)
+        return frozenset(date[0] for date in dates if date is not None and date[0] is not None)
+
+    @cached_property
     def has_dates(self) -> bool:
         """True if a passage names a day with its month and year."""
         return any(held.fact.date is not None and None not in held.fact.date for held in self.held)

@@ -105,6 +105,10 @@ def number_at(tokens: Sequence[Token], place: int) -> Number | None:
         return found
     last = found.last
     sign = tokens[last]
+    if found.is_word and sign.low == "point" and (digits := decimals(tokens, last + 1)):
+        last += 1 + len(digits)
+        value = found.readings[0] + float("0." + digits)
+        return Number(last, (value,), 10.0 ** -len(digits), True, False)
     if sign.text in words.FRACTION_SIGNS and sign.start == tokens[last - 1].end:
         part = words.FRACTION_SIGNS[sign.text]
         readings = tuple(value + part for value in found.readings)
@@ -116,6 +120,17 @@ def number_at(tokens: Sequence[Token], place: int) -> Number | None:
         last += 1
     readings = tuple(value + 0.5 for value in found.readings)
     return found._replace(last=last + 1, readings=readings, step=0.1, plain=False)
+
+
+def decimals(tokens: Sequence[Token], place: int) -> str:
+    """Return the digits behind a spoken point: "twelve point five"."""
+    found = ""
+    for token in tokens[place : place + 4]:
+        value = words.NUMBER_WORDS.get(token.low)
+        if value is None or value >= 10:
+            break
+        found += str(int(value))
+    return found
 
 
 def _plain_number(tokens: Sequence[Token], place: int) -> Number | None:

@@ -162,7 +162,10 @@ def timed(tokens: Sequence[Token], place: int) -> Fact | None:
     text = tokens[place].text
     last, minute = place + 1, 0
     marked = False
-    if "." in text and len(text) <= 5:
+    if len(text) == 4 and text.isdecimal() and _are_military(tokens, place):
+        hour, minute, marked = int(text[:2]), int(text[2:]), True  # "at 1300 hours"
+        last += 1
+    elif "." in text and len(text) <= 5:
         head, _, tail = text.partition(".")
         if not (head.isdecimal() and len(tail) == 2 and tail.isdecimal()):
             return None
@@ -315,6 +318,13 @@ _PACED = frozenset(("min", "minutes", "mins"))
 """Behind "7:49" they mean minutes and seconds."""
 _BEFORE_HOURS = frozenset(("alle", "ore", "dalle", "um", "kl", "om"))
 _HOUR_SIGNS = frozenset("点點時时시")
+
+
+def _are_military(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether four digits are a time of day: "at 1300 hours"."""
+    before = tokens[place - 1].low if place else ""
+    behind = tokens[place + 1].low if place + 1 < len(tokens) else ""
+    return behind == "hours" and before in ("at", "by", "from", "until", "till", "before", "after")
 
 
 def _is_at(tokens: Sequence[Token], place: int, sign: str) -> bool:

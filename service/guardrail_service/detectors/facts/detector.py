@@ -81,6 +81,8 @@ _STATED = 0.35
 _SAME_WORDS = 0.25
 """Below it a passage says another value among so many of the claim's words that none is
 computed."""
+_NOT_ONLY = frozenset((("not", "only"), ("not", "just"), ("not", "merely")))
+_SEASON = frozenset(("-", "/", "\u2013"))
 _FOR_EXAMPLE = ("e.g.", "forexample", "forinstance")
 _FEW_AMOUNTS = 6
 """Amounts of a claim at most that are tried as what others follow from."""
@@ -361,7 +363,7 @@ class FactJudge:
                 return self._say(fact, CONTRADICTED, LIKELY, counted.place)
             best = self.source.nearest(self.claim, fact, agreeing)
             return self._say(fact, SUPPORTED, 1.0, best.place)
-        if self._is_asked(fact):
+        if self._is_asked(fact) or self._is_season(fact):
             return self._say(fact, SUPPORTED, 1.0)
         if told := self._converted(fact):
             return self._say(fact, SUPPORTED, 1.0, None, told)
@@ -551,6 +553,8 @@ class FactJudge:
         if any("|" in held.read.text for held in agreeing):
             return None  # names of rows and columns do not stand beside a cell
         named = labels(self.claim, around(self.claim, fact))
+        if len(self.claim.facts) == 1:  # "of Black or African Americans: 8.4 %"
+            named = labels(self.claim, set(self.claim.content))
         by_rival = rival.near
         for held in agreeing:
             by_equal = held.near
@@ -625,6 +629,15 @@ class FactJudge:
             return None
         return theirs[0].place
 
+    def _is_season(self, fact: Fact) -> bool:
+        """Return whether a year is the first of two of which passages have one: "2017-18"."""
+        if fact.date is None or fact.date[0] is None or fact.date[1:] != (None, None):
+            return False
+        behind = self.claim.tokens[fact.last : fact.last + 2]
+        second = f"{(fact.date[0] + 1) % 100:02d}"
+        is_joined = len(behind) > 1 and behind[0].text in _SEASON and behind[1].text == second
+        return is_joined and fact.date[0] + 1 in self.source.years
+
     def _is_example(self, fact: Fact) -> bool:
         """Return whether the answer calls the number an example, here or before: "e.g. 50 MB"."""
         before = "".join(t.low for t in self.claim.tokens[max(0, fact.token - 5) : fact.token])
@@ -641,6 +654,9 @@ class FactJudge:
             for token, own in zip(tokens[: fact.token], self.claim.clauses, strict=False)
             if own == clause
         }
+        before = tuple(token.low for token in tokens[max(0, fact.token - 2) : fact.token])
+        if before in _NOT_ONLY:
+            return True
         if fact.bound or not lows.isdisjoint(words.HEDGED) or not lows.isdisjoint(_MODAL):
             return False
         return not lows.isdisjoint(words.NEGATORS | words.CONTRACTED)

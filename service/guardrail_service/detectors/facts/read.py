@@ -18,6 +18,7 @@ from guardrail_service.detectors.facts.amounts import (
     Number,
     amount,
     bound_at,
+    decimals,
     in_unit_of,
     measured,
     nouns_at,
@@ -252,7 +253,7 @@ def _may_have_facts(tokens: Sequence[Token]) -> bool:
 
 _TRIGGERS = frozenset((
     *words.NUMBER_WORDS, *words.ORDINALS, *words.WEEKDAYS, *words.FRACTIONS, "noon", "midnight",
-    "twice", "thrice", "once", *(day.lower() for day in words.SHORT_WEEKDAYS),
+    "twice", "thrice", "once", "point", *(day.lower() for day in words.SHORT_WEEKDAYS),
     *(m.lower() for m in words.LONE_MONTHS),
     "hundred", "thousand", "million", "billion", "dozen", "hour", "day", "week", "month", "year",
     "fortnight",
@@ -485,6 +486,10 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
         return _fraction(tokens, place)
     if low in words.NUMBER_WORDS:
         return measured(tokens, place)
+    if low == "point" and (part := decimals(tokens, place + 1)):
+        number = Number(place + 1 + len(part), (float("0." + part),), 0.1 ** len(part), True, False)
+        found = amount(tokens, place, number)
+        return found if found is not None and found.unit else None  # "point six milligrams"
     if low == "a" and place + 1 < len(tokens) and tokens[place + 1].low == "fortnight":
         return amount(tokens, place, Number(place + 1, (1.0,), 1.0, True, False))
     if low in ("a", "an", "per") and place + 1 < len(tokens):

@@ -113,6 +113,8 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
         elif low in words.OPPOSITES and not (low == "lost" and _is_quality(tokens, at)):
             content.add(stem(words.OPPOSITES[low]))
             denials += low not in words.SAME_SIDE
+        elif low == "like" and at and tokens[at - 1].low in _WISHES:
+            continue  # who "would like to see it" need not like it
         elif token.kind == "w" and low not in words.STOP:
             content.add(stem(low))
         elif token.kind == "n":
@@ -336,6 +338,7 @@ _ANEW = words.listed("it they he she this that these those which who")
 
 
 _BEHIND_NO = words.listed(". , : you i we it the that this they there he she")
+_WISHES = frozenset(("would", "d", "i'd", "they'd", "we'd", "he'd", "she'd", "you'd"))
 _OPEN_ENDS = _ANEW | words.listed("include includes mean means :")
 _WITHOUT_SUBJECT = words.listed("is are was were has had will would could should")
 

@@ -63,6 +63,32 @@ PAIRS = {
         "The fund of his sister gave its first grant in 1902.",
         "The fund of his sister gave its first grant in 1904.",
     ),
+    "military hours": (
+        "The quarter-finals will be drawn on 16 March 2018, 13:00 CET.",
+        "The 2017-18 quarter-finals were drawn on 16 March 2018 at 1300 hours.",
+        "The 2017-18 quarter-finals were drawn on 16 March 2018 at 1400 hours.",
+    ),
+    "a season of two years": (
+        "The draw was held on 16 March 2018 in Nyon.",
+        "The draw of the 2017-18 season was held in Nyon.",
+        "The draw of the 2019-20 season was held in Nyon on 16 March 2020.",
+    ),
+    "spoken decimals": (
+        "You take atenolol twelve point five mg per day, and point six mg of colchicine.",
+        "She takes atenolol 12.5 mg per day and 0.6 mg of colchicine.",
+        "She takes atenolol 12.8 mg per day and 0.6 mg of colchicine.",
+    ),
+    "the share of an or": (
+        "The makeup of the city was 50.2% White, 8.4% Black or African American, 1.6% Native"
+        " American, 11.2% Asian, 0.1% Pacific Islander, 23.4% from other races.",
+        "The percentage of Black or African-Americans living in the city was 8.4%.",
+        "The percentage of Native Americans living in the city was 8.4%.",
+    ),
+    "not only so many": (
+        "This department has more than 5,500 employees.",
+        "There are not only 1000 employees in this department.",
+        "There are only 1000 employees in this department.",
+    ),
     "the next day": (
         "Post by heronbill, 3 March: sync drops notes. Answer by Anneke, 11 March: it is in 6.3.1."
         " heronbill wrote the next day that it worked.",

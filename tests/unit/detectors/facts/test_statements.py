@@ -143,6 +143,13 @@ def test_statements_that_keep_the_exclusion_pass(answer: str) -> None:
     assert kinds(answer, SHOP) == set()
 
 
+def test_who_would_like_something_need_not_like_it() -> None:
+    """A wish is no liking that a passage may deny."""
+    passage = "I don't like morphine. Can you change it to Dilaudid? I like that medicine."
+    assert kinds("He would like to get the morphine changed to Dilaudid.", passage) == set()
+    assert kinds("I do like morphine.", passage) == {"negation"}
+
+
 def test_a_sentence_that_breaks_off_is_read() -> None:
     """Its last word may be one that begins an exclusion."""
     assert kinds("Vouchers are taken at the stall.", "Vouchers are taken in the shop, but") == set()
@@ -208,6 +215,10 @@ def test_other_languages(answer: str, passage: str, kind: str) -> None:
         (
             "1. **Grabado**: con Jacinta Malheiro\n2. **Azulejo**: con Graça Redondo\n\nInscriba.",
             "Hay cursos de grabado, con Jacinta Malheiro, y de azulejo, con Graça Redondo.",
+        ),
+        (
+            "Bitte ein Schreiben Ihres Chefs mitbringen und eine Tasse Tee.",
+            "Im Garten gibt es Kuchen.",
         ),
         ("Am Ende steht Ihnen im Garten ein Ruheraum offen.", "Im Garten gibt es eine Laube."),
         (

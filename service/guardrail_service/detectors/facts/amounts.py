@@ -557,13 +557,19 @@ def _unit(
     gap = tokens[at].start - tokens[at - 1].end
     for size in range(min(words.LONGEST_UNIT, len(tokens) - at), 0, -1):
         name = tuple(token.low for token in tokens[at : at + size])
-        if name not in words.UNITS:
+        if name not in words.UNITS or (name == ("s",) and _is_age_group(tokens, at - 1)):
             continue
         is_close = not gap or (gap == 1 and name[0] not in words.NEVER_AFTER_BLANK)
         if size == 1 and name[0] in words.ONLY_ATTACHED and (is_word or not is_close):
             continue
         return words.UNITS[name], at + size
     return None, place
+
+
+def _is_age_group(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a number is that of "under-18s"."""
+    before = [token.low for token in tokens[max(0, place - 2) : place] if token.text not in DASHES]
+    return before[-1:] in (["under"], ["over"], ["the"])
 
 
 def nouns_at(tokens: Sequence[Token], place: int) -> tuple[str, ...]:

@@ -148,6 +148,11 @@ class Calculation:
             for held in in_time(self.source.held, every=64)
             if held.fact.unit == fact.unit and not words.RELATIVE.isdisjoint(held.read.lows)
         ]
+        times = {held.fact.raw for held in in_time(self.source.held, every=64)
+                 if held.fact.unit == "times"}  # fmt: skip
+        for one, count in product(cells, sorted(times)):
+            if one.unit == fact.unit and is_exactly(fact, one.raw * count):
+                return f"{shown(count)} \u00d7 {shown(one.raw)} = {shown(fact.raw)}"
         for one in cells:
             for b in reliefs if one.unit == fact.unit and is_amount(fact) else ():
                 for sign, result in (("+", one.raw + b), ("-", one.raw - b)):
@@ -173,8 +178,10 @@ class Calculation:
 
     def _neighbouring(self, fact: Fact) -> str:
         """Return how a date is the one that a passage calls "the year after" or "the next day"."""
-        if fact.date is None or (fact.date[2] is None and fact.date[1] is not None):
+        if fact.date is None:
             return ""
+        if fact.date[1] is not None and fact.date[2] is None:
+            return self._month_behind(fact.date[1])
         unit = "year" if fact.date[2] is None else "day"
         for number, (context, one) in enumerate(in_time(self.source.sentences)):
             pairs = set(pairwise(token.low for token in one.tokens))
@@ -186,6 +193,15 @@ class Calculation:
             dates = [f.date for o in near for f in o.facts if f.date is not None]
             if any(_is_next(fact.date, date, step) for date in dates for step in steps):
                 return f"from the {unit} beside it"
+        return ""
+
+    def _month_behind(self, month: int) -> str:
+        """Return how "from April onward" follows from "until 31 March", or ""."""
+        last = monthrange(_NO_YEAR, (month - 2) % 12 + 1)[1]
+        for held in in_time(self.source.held):
+            date = held.fact.date
+            if date is not None and date[1:] == ((month - 2) % 12 + 1, last):
+                return f"from the day behind {last}.{date[1]}."
         return ""
 
     def told_by_another(self, fact: Fact) -> str:

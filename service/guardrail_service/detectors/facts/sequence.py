@@ -164,7 +164,7 @@ def _steps(one: ReadSentence) -> list[_Step]:
     cuts: dict[int, bool | None] = {0: None}
     lows = [token.low for token in one.tokens]
     for at, low in enumerate(lows):
-        if (number := _line_number(one, at)) is not None:
+        if (number := _line_number(one, at)) is not None and not _is_ranked(one, at):
             cuts[at] = number > 1
         elif low in words.THEN and not _is_relative(lows, at):
             near = range(at, max(-1, at - _NEAR), -1)
@@ -246,6 +246,12 @@ def _line_number(one: ReadSentence, at: int) -> int | None:
     if token.kind != "n" or behind not in (".", ")") or not token.text.isdecimal():
         return None
     return int(token.text) if _line(one, at) and len(token.text) <= _DIGITS else None
+
+
+def _is_ranked(one: ReadSentence, at: int) -> bool:
+    """Return whether a numbered line gives a thing its number, and is no step: "2. Orrin: 7"."""
+    line = one.text[one.tokens[at].start :].partition("\n")[0]
+    return line.partition(":")[2].strip()[:1].isdecimal()
 
 
 def _event(one: ReadSentence, start: int, end: int) -> Event:

@@ -63,6 +63,24 @@ PAIRS = {
         "The fund of his sister gave its first grant in 1902.",
         "The fund of his sister gave its first grant in 1904.",
     ),
+    "a column by a factor": (
+        "City bike 14 euros a day, trekking bike 19 euros, e-bike 32 euros. The weekly price is"
+        " five times the daily price. Deposit: 50 euros for city and trekking bikes, 150 for e-bikes.",
+        "| Bike | Per day | Per week | Deposit |\n|---|---|---|---|\n| City | €14 | €70 | €50 |\n"
+        "| E-bike | €32 | €160 | €150 |",
+        "| Bike | Per day | Per week | Deposit |\n|---|---|---|---|\n| City | €14 | €70 | €50 |\n"
+        "| E-bike | €32 | €180 | €150 |",
+    ),
+    "the month behind a day": (
+        "Places can be transferred until 31 March. After that date no transfers are possible.",
+        "From April onward no transfer is possible.",
+        "From June onward no transfer is possible.",
+    ),
+    "age groups": (
+        "It is free for everyone up to 18; adults pay 15 euros a year.",
+        "Adults pay €15 a year, under-18s nothing.",
+        "Adults pay €25 a year, under-18s nothing.",
+    ),
     "military hours": (
         "The quarter-finals will be drawn on 16 March 2018, 13:00 CET.",
         "The 2017-18 quarter-finals were drawn on 16 March 2018 at 1300 hours.",
@@ -833,6 +851,11 @@ def test_a_table_is_read(name: str) -> None:
         (
             "Adults pay 2.40 in zone 1 and 5.10 in zone 3. Day tickets cost twice the single fare.",
             "Day tickets come to 4.80 and 10.20.",
+        ),
+        (
+            "Orrin won four. Castow play Orrin at home and Hemsel travel to Tamble.",
+            "The table reads:\n\n1. Orrin: 8 points\n2. Tamble: 7 points\n3. Castow: 6 points\n"
+            "4. Hemsel: 3 points",
         ),
         ("Apply 1.5 kg per hectare.", "One hectare is about 2.47 acres: 0.61 kg per acre."),
         ("Connections must not be shared by threads.", "Give each thread its own connection."),

@@ -105,6 +105,14 @@ class PairSampler:
         self._groups: dict[Any, list[int]] = {}
         for number, row in enumerate(self.rows):
             self._groups.setdefault(self._read(row), []).append(number)
+        # Of passages in several versions no version is foreign to a claim.
+        self._versions = {
+            self.rows[i]["claim"]: every
+            for own in self._groups.values()
+            if "group" in self.rows[own[0]]
+            for every in [sorted({s for j in own for s in self.rows[j]["sentences"]})]
+            for i in own
+        }
         self._number = -1
         self._batches: list[list[Example]] = []
 
@@ -165,7 +173,7 @@ class PairSampler:
 
     def _near(self, claim: int, own: list[int], pool: Any, count: int) -> list[int]:
         """Return the batch's foreign sentences nearest to the claim, of a random half of them."""
-        foreign = pool[~np.isin(pool, own)]
+        foreign = pool[~np.isin(pool, self._versions.get(claim, own))]
         cosines = self.texts.vectors[foreign] @ self.texts.vectors[claim]
         found: list[int] = foreign[np.argsort(-cosines)[: 2 * count : 2]].tolist()
         return found or own

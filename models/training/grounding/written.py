@@ -41,6 +41,8 @@ def labelled_claims(row: dict[str, Any]) -> Iterator[tuple[str, int]]:
     """Yield the claims of a row whose label is certain."""
     pieces = claims_of(row["hypothesis"], row.get("question"))
     label = LABELS[row["label"]]
+    if "group" in row and len(pieces) > 1:
+        return  # its sentences would be true beside one version and unknown beside the other
     spans = row.get("spans") or ()
     for piece, text in pieces:
         if label == 0 or len(pieces) == 1 or any(_inside(piece, *span) for span in spans):
@@ -130,7 +132,13 @@ def written_pairs(folder: Path, config: dict[str, Any], rng: random.Random) -> l
             cut = near(sentences(premise), [text for text, _ in claims], config["near"])
             same = {"group": f"{source} {groups[group]}"} if group else {}
             made += [
-                {"source": source, "claim": text, "sentences": cut, "label": label, **same}
+                {
+                    "source": source + ("_versions" if group else ""),
+                    "claim": text,
+                    "sentences": cut,
+                    "label": label,
+                    **same,
+                }
                 for text, label in claims
                 if cut
             ]

@@ -65,7 +65,7 @@ PAIRS = {
     ),
     "a column by a factor": (
         "City bike 14 euros a day, trekking bike 19 euros, e-bike 32 euros. The weekly price is"
-        " five times the daily price. Deposit: 50 euros for city and trekking bikes, 150 for e-bikes.",
+        " five times the daily price. Deposit: 50 euros for city bikes, 150 for e-bikes.",
         "| Bike | Per day | Per week | Deposit |\n|---|---|---|---|\n| City | €14 | €70 | €50 |\n"
         "| E-bike | €32 | €160 | €150 |",
         "| Bike | Per day | Per week | Deposit |\n|---|---|---|---|\n| City | €14 | €70 | €50 |\n"

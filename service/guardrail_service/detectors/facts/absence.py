@@ -223,6 +223,11 @@ def _stands_as_digits(source: PassageFacts, fact: Fact) -> bool:
     hours = [(value // 60, value % 60) for value in fact.values]
     if any(hour + minute / 100 in numbers for hour, minute in hours if minute):
         return True
+    if all(minute == 0 for _, minute in hours) and any(
+        one.fact.is_range and not one.fact.unit and one.fact.raw in {hour for hour, _ in hours}
+        for one in in_time(source.held)
+    ):
+        return True  # "10 to 15 or 16 to 21"
     return not source.has_unit(fact) and any(hour in numbers for hour, _ in hours)
 
 

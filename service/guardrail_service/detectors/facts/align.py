@@ -83,7 +83,7 @@ class PassageFacts:
             if held.fact.token
             and held.read.tokens[held.fact.token - 1].low in ("per", "for", "serves")
             and (held.fact.unit or _is_portion(held))
-        ]
+        ] + [base for _, one in self.sentences if (base := _list_base(one)) is not None]
 
     def agreeing(self, fact: Fact) -> list[Held]:
         """Return the passage facts that may be one value with a claim's."""
@@ -312,6 +312,22 @@ def _scaled(fact: Fact, scale: float) -> Fact:
     """Return an amount as a table in thousands or millions writes it."""
     values = tuple(value / scale for value in fact.values)
     return replace(fact, values=values, raw=fact.raw / scale, step=fact.step / scale)
+
+
+def _list_base(one: ReadSentence) -> Fact | None:
+    """Return the unit for which a price list tells its amounts: "Prices per kilogram: ..."."""
+    for at, token in enumerate(one.tokens[:_HEADING]):
+        if token.text == ":":
+            return None
+        named = one.tokens[at + 1 : at + 3]
+        unit = words.UNITS.get((named[0].low,)) if token.low == "per" and named else None
+        if unit is not None and unit[0] in _SOLD_BY and [t.text for t in named[1:]] == [":"]:
+            return Fact(token.start, named[0].end, "measure", unit[0], (unit[1],), 1.0, unit[1])
+    return None
+
+
+_HEADING = 16
+_SOLD_BY = frozenset(("mass", "volume", "length", "area"))
 
 
 def agrees(claim: Fact, held: Fact) -> bool:

@@ -6,7 +6,7 @@ from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import chain, combinations, pairwise, product, zip_longest
+from itertools import chain, combinations, pairwise, permutations, product, zip_longest
 
 import re2
 
@@ -19,6 +19,7 @@ from guardrail_service.detectors.facts.derive import (
     NO_AMOUNT,
     SAID_ELSEWHERE,
     ComputedFrom,
+    by_formula,
     derived,
     from_own,
     in_unit,
@@ -77,6 +78,8 @@ class Calculation:
         """
         if fact.is_range and (between := _between(fact)) is not None:
             return self.derived(between)
+        if fact.is_range and fact.kind == "duration" and self.computes:
+            return self.derived(replace(fact, is_range=False, other=None))
         if fact.is_range or fact.kind in ("weekday", "ordinal"):
             return ""
         if fact.kind == "date":
@@ -86,6 +89,8 @@ class Calculation:
             own = [ComputedFrom(other, SAID_ELSEWHERE) for other in self.others]
             return times_of_day(fact, [*own, *operands])
         if told := self._of_its_own(fact):
+            return told
+        if told := by_formula(fact, operands):
             return told
         if self.shares and (told := scaled(fact, operands, self.shares)):
             return told
@@ -148,6 +153,14 @@ class Calculation:
             for held in in_time(self.source.held, every=64)
             if held.fact.unit == fact.unit and not words.RELATIVE.isdisjoint(held.read.lows)
         ]
+        if "+" in self.claim.text and is_amount(fact):
+            held = [h.fact.raw for h in in_time(self.source.held) if h.fact.unit == fact.unit]
+            for a, b in combinations(held[:MOST], 2):
+                if is_exactly(fact, a + b):
+                    return f"{shown(a)} + {shown(b)} = {shown(fact.raw)}"
+        for one, other in permutations(cells, 2):
+            if one.unit == other.unit == fact.unit and is_exactly(fact, 12 * one.raw + other.raw):
+                return f"12 \u00d7 {shown(one.raw)} + {shown(other.raw)} = {shown(fact.raw)}"
         times = {held.fact.raw for held in in_time(self.source.held, every=64)
                  if held.fact.unit == "times"}  # fmt: skip
         for one, count in product(cells, sorted(times)):
@@ -162,7 +175,7 @@ class Calculation:
 
     def plausible(self, fact: Fact) -> str:
         """Return a calculation of one step that gives the fact, or ""."""
-        if fact.is_range or fact.kind in ("weekday", "ordinal", "percentage"):
+        if fact.kind in ("weekday", "ordinal", "percentage") or (fact.is_range and not fact.date):
             return ""
         every = frozenset[str]().union(*(one.content for one in self._nearby()))
         halves = not (_TWOFOLD.isdisjoint(every) and _HALVES.isdisjoint(self.source.known))
@@ -182,7 +195,10 @@ class Calculation:
             return ""
         if fact.date[1] is not None and fact.date[2] is None:
             return self._month_behind(fact.date[1])
-        unit = "year" if fact.date[2] is None else "day"
+        units = ("year",) if fact.date[2] is None else ("day", "week")
+        return next((told for unit in units if (told := self._beside(fact.date, unit))), "")
+
+    def _beside(self, wanted: Date, unit: str) -> str:
         for number, (context, one) in enumerate(in_time(self.source.sentences)):
             pairs = set(pairwise(token.low for token in one.tokens))
             steps = [step for step, told in words.NEIGHBOURING[unit].items() if told & pairs]
@@ -191,7 +207,7 @@ class Calculation:
             near = [o for c, o in self.source.sentences[max(0, number - _BACK) : number + 1]
                     if c == context]  # fmt: skip
             dates = [f.date for o in near for f in o.facts if f.date is not None]
-            if any(_is_next(fact.date, date, step) for date in dates for step in steps):
+            if any(_is_next(wanted, date, step * _DAYS[unit]) for date in dates for step in steps):
                 return f"from the {unit} beside it"
         return ""
 
@@ -218,7 +234,8 @@ class Calculation:
         ]
         for part, whole in pairwise(every):
             rest = whole.fact.raw - part.fact.raw
-            if _is_part(part, whole) and is_exactly(fact, rest):
+            is_known = _is_part(part, whole) or _are_readings(part, whole)
+            if is_known and is_exactly(fact, abs(rest)):
                 return f"{shown(whole.fact.raw)} - {shown(part.fact.raw)} = {shown(rest)}"
         telling = [one for one in every if not words.TELLING.isdisjoint(one.read.lows)][:MOST]
         for change, base in in_time(product(telling, every), every=64):
@@ -422,6 +439,7 @@ def _is_end(one: Fact, fact: Fact) -> bool:
 
 
 _MIDDLE = 0.5
+_DAYS = {"year": 1, "week": 7, "day": 1}
 _BACK = 4
 """Sentences before "the next day" in which its date may stand."""
 
@@ -450,6 +468,19 @@ def _is_part(part: Held, whole: Held) -> bool:
     return (between[:1] == ["of"] and len(between) <= _OF_THE) or (
         between == ["to"] and before == "by"
     )
+
+
+def _are_readings(first: Held, second: Held) -> bool:
+    """Return whether two numbers are one thing's before and after: "210 and 262"."""
+    if first.read is not second.read:
+        return False
+    between = first.read.text[first.fact.end : second.fact.start].split()
+    return between in (["and"], ["to"]) and any(
+        pair <= first.read.lows for pair in (_START_END, _BEFORE_AFTER)
+    )
+
+
+_START_END, _BEFORE_AFTER = frozenset(("start", "end")), frozenset(("before", "after"))
 
 
 def _may_be_added(fact: Fact, change: Held, base: Held) -> bool:

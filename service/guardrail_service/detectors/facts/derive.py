@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-from itertools import chain, combinations, pairwise, product
+from itertools import chain, combinations, pairwise, permutations, product
 from typing import NamedTuple
 
 from guardrail_service.detectors.facts.amounts import Fact
@@ -239,6 +239,31 @@ def _by_rate(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[flo
                 a, b = one.fact.values[0], rate.fact.values[0]
                 if b > 0:
                     yield a / b * per / fact.factor, f"{shown(a)} / {shown(b)}"
+
+
+def by_formula(fact: Fact, operands: Sequence[ComputedFrom]) -> str:
+    """Return how an amount follows from a power or speed and a time, or a time from them, or "".
+
+    One of the two must be the answer's or the question's: 9.6 kWh last 24 hours at 400 W.
+    """
+    for one, other in permutations(operands[:MOST], 2):
+        if min(one.group, other.group) >= 0:
+            continue
+        a, b = one.fact.values[0], other.fact.values[0]
+        pair = one.fact.unit, other.fact.unit
+        result = 0.0
+        if fact.unit == "duration" and pair in _RATED and b > 0:
+            result = a / b * _RATED[pair] / fact.factor
+        elif (fact.unit, pair[0]) in _RATED and pair[1] == "duration":
+            result = a * b / _RATED[fact.unit, pair[0]] / fact.factor
+        if result and _is(fact, result):
+            sign = "/" if fact.unit == "duration" else "\u00d7"
+            return f"{shown(one.fact.raw)} {sign} {shown(other.fact.raw)} = {shown(fact.raw)}"
+    return ""
+
+
+_RATED = {("energy", "power"): 3_600_000.0, ("length", "speed"): 3.6}
+"""Seconds that an amount lasts at a rate, both in their basic units: kWh and W, m and km/h."""
 
 
 def _is(fact: Fact, result: float) -> bool:

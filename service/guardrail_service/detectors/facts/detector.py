@@ -83,6 +83,8 @@ _SAME_WORDS = 0.25
 computed."""
 _NOT_ONLY = frozenset((("not", "only"), ("not", "just"), ("not", "merely")))
 _SEASON = frozenset(("-", "/", "\u2013"))
+_BEHIND = 7
+"""Tokens behind a number in which ", for instance" may stand."""
 _FOR_EXAMPLE = ("e.g.", "forexample", "forinstance")
 _FEW_AMOUNTS = 6
 """Amounts of a claim at most that are tried as what others follow from."""
@@ -369,6 +371,8 @@ class FactJudge:
             return self._say(fact, SUPPORTED, 1.0, None, told)
         foreign = None if is_age(self.claim, fact) else in_foreign_unit(self.source, fact)
         if foreign is not None and not self._is_computed_with(fact):
+            if told := self._derived(fact, certain=True):
+                return self._say(fact, SUPPORTED, 1.0, None, told)
             return self._say(fact, CONTRADICTED, SURELY, foreign.place)
         if (other := in_other_unit(self.claim, self.source, fact)) is not None:
             return self._say(fact, CONTRADICTED, LIKELY, other.place)
@@ -641,7 +645,9 @@ class FactJudge:
     def _is_example(self, fact: Fact) -> bool:
         """Return whether the answer calls the number an example, here or before: "e.g. 50 MB"."""
         before = "".join(t.low for t in self.claim.tokens[max(0, fact.token - 5) : fact.token])
-        if before.rstrip(",:").endswith(_FOR_EXAMPLE):
+        behind = "".join(t.low for t in self.claim.tokens[fact.last : fact.last + _BEHIND])
+        told = before.rstrip(",:").endswith(_FOR_EXAMPLE) or ",forinstance" in behind
+        if told or ",forexample" in behind:
             self.told_before["example", fact.raw] = "an example"
         return ("example", fact.raw) in self.told_before
 

@@ -546,7 +546,7 @@ def _fraction_at(tokens: Sequence[Token], place: int) -> int | None:
     if at >= len(tokens) or tokens[at].low not in words.FRACTIONS:
         return None
     after = tokens[at + 1] if at + 1 < len(tokens) else None
-    is_share = after is not None and after.low in ("of", "the")
+    is_share = after is not None and after.low in ("of", "the", "more", "less")
     return at if tokens[at].low.endswith("s") or is_share else None
 
 
@@ -568,7 +568,7 @@ def _fraction(tokens: Sequence[Token], place: int) -> Fact | None:
                 (value * unit[1],), value, unit[1], 0.1, token=place, last=behind + 1, is_word=True,
                 bound="" if unit[0] == "duration" else bound_at(tokens, place) or "about",
             )  # fmt: skip
-    if after not in ("of", "the", "off"):
+    if after not in ("of", "the", "off", "more", "less"):
         return None
     value = times * words.FRACTIONS[tokens[at].low]
     return Fact(

@@ -384,7 +384,7 @@ ARITHMETIC: Final = listed(
     " twice triple half share proportion percentage percent ratio left remaining remain later"
     " earlier ago additional extra plus minus spend save saves saving aged lasted spanning span"
     " equals equal so therefore thus hence means makes come comes amounts sums margin"
-    " add adds adding added another works bring brings bringing"
+    " add adds adding added another works bring brings bringing spare gaps interval intervals"
 )
 """Words with which a claim may have computed its number."""
 MENTIONED: Final = listed(
@@ -394,7 +394,7 @@ MENTIONED: Final = listed(
 """Those of them that stand in many a claim that computes nothing: no long calculation is theirs."""
 ANNOUNCED: Final = listed(
     "total totals totaling totalling altogether sum sums combined together overall difference"
-    " margin gap"
+    " margin gap gaps interval intervals"
     " increase increased increases rise rose grew growth gain gained decrease decreased decreases"
     " decline declined drop dropped fell fall reduction reduced change changed average mean plus"
     " minus save saves saving equals equal amounts comes aged old lasted spanning span"
@@ -413,7 +413,7 @@ NEIGHBOURING: Final = {
         1: frozenset(((unit, "after"), (unit, "later"), ("following", unit), ("next", unit))),
         -1: frozenset(((unit, "before"), (unit, "earlier"), ("previous", unit))),
     }
-    for unit in ("year", "day")
+    for unit in ("year", "week", "day")
 }
 """Pairs of words with which a passage tells of the year, or the day, before or after another."""
 HALVED: Final = listed("half halve halves halved double doubles doubled twice")

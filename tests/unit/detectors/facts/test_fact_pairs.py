@@ -81,6 +81,37 @@ PAIRS = {
         "Adults pay €15 a year, under-18s nothing.",
         "Adults pay €25 a year, under-18s nothing.",
     ),
+    "a price list per kilogram": (
+        "Tessel price list per kilogram: Oldmark hard cheese 24 euros, Pinnow 21 euros.",
+        "- Oldmark, 600 g: €14.40\n- Pinnow, 400 g: €8.40",
+        "- Oldmark, 600 g: €14.40\n- Pinnow, 400 g: €9.40",
+    ),
+    "readings at start and end": (
+        "Meter readings in cubic metres, start and end of year: flat 1: 210 and 262; flat 2: 88"
+        " and 119. Water costs 4.50 euros per cubic metre.",
+        "Flat 1: 52 m³. Flat 2: 31 m³.",
+        "Flat 1: 57 m³. Flat 2: 31 m³.",
+    ),
+    "energy and power": (
+        "The Helio Wall battery stores 9.6 kWh. With panels of 6 kW it fills in about two hours.",
+        "At a steady 0.4 kW, a full battery lasts 24 hours.",
+        "At a steady 0.4 kW, a full battery lasts 29 hours.",
+    ),
+    "gaps between years": (
+        "Eruptions of Mount Harra are recorded for 1783, 1829, 1868, 1921 and 1974.",
+        "The gaps between eruptions ran from 39 to 53 years.",
+        "The gaps between eruptions ran from 33 to 59 years.",
+    ),
+    "hours without a sign": (
+        "A spot costs 10 euros for half a day (10 to 15 or 16 to 21). Music until 20:00.",
+        "Take the daytime slot, 10 am to 3 pm, or the evening one, 4 to 9 pm.",
+        "Take the daytime slot, 11 am to 3 pm, or the evening one, 4 to 9 pm.",
+    ),
+    "room to spare": (
+        "The bridge has a clearance of 13 ft 6 in. The detour adds eleven miles.",
+        "The clearance is about 4.11 m, so a 4.0 m lorry passes with some 11 cm to spare.",
+        "The clearance is about 4.11 m, so a 4.0 m lorry passes with some 19 cm to spare.",
+    ),
     "military hours": (
         "The quarter-finals will be drawn on 16 March 2018, 13:00 CET.",
         "The 2017-18 quarter-finals were drawn on 16 March 2018 at 1300 hours.",

@@ -189,12 +189,16 @@ def _is_scaled_from_question(fact: Fact, source: PassageFacts) -> bool:
 
 def _lies_between(fact: Fact, source: PassageFacts) -> bool:
     """Return whether a passage sets limits around a number: "fontSize, from 10 to 32"."""
-    return any(
-        one.fact.is_range
-        and one.fact.kind == fact.kind
-        and one.fact.raw <= fact.raw <= (one.fact.other or 0)
-        for one in in_time(source.held)
-    )
+    for one in in_time(source.held):
+        held = one.fact
+        if held.is_range and held.kind == fact.kind and held.raw <= fact.raw <= (held.other or 0):
+            return True
+        is_within = (held.bound == "least" and held.raw <= fact.raw) or (
+            held.bound == "most" and held.raw >= fact.raw
+        )
+        if is_within and held.kind in (fact.kind, "number"):
+            return True  # "a number of milliseconds, at least 500"
+    return False
 
 
 def _is_cell(claim: ReadSentence, fact: Fact) -> bool:

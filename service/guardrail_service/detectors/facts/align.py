@@ -655,6 +655,7 @@ def equations(read: ReadSentence) -> Iterator[tuple[int, str]]:
                 _OPERATORS[t.low]
                 for t in read.tokens[one.last : until]
                 if t.low in _OPERATORS and not _begins_line(read.text, t.start)
+                if not (t.text == "/" and read.text[t.end : t.end + 1].isalpha())  # a path
             ]
             signs.append(found[0] if len(found) == 1 else "")
         while len(signs) > 2 and not signs[0]:

@@ -456,7 +456,7 @@ def _count_per(tokens: Sequence[Token], place: int) -> tuple[str, float] | None:
     for at in range(place + 1, min(place + 1 + _NOUNS, len(tokens) - 1)):
         if tokens[at - 1].kind != "w":
             return None
-        if tokens[at].low == "per":
+        if tokens[at].low in ("per", "a", "an", "each"):
             found = _per(tokens, at)
             return found if found is not None and found[0] == "duration" else None
     return None

@@ -43,7 +43,7 @@ class Calculation:
         source: Passages and question.
         given: The sentence of the answer before the claim.
         others: Numbers of the answer's other sentences.
-        line_ends: The last number of each of the answer's sentences or lines.
+        lines: The last amounts of the answer's sentences or lines, and the first ones.
         tells_sums: Whether words of calculation are known in the language.
         shares: What portions the answer speaks of, of the passages' "per 100 g".
     """
@@ -57,7 +57,7 @@ class Calculation:
         shares: Sequence[tuple[float, float, str]],
         in_english: bool = True,
         others: Sequence[Fact] = (),
-        line_ends: Sequence[Fact] = (),
+        lines: Sequence[Sequence[Fact]] = (),
     ) -> None:
         self.claim = claim
         self.source = source
@@ -66,7 +66,7 @@ class Calculation:
         self.shares = shares
         self.in_english = in_english
         self.others = others[:_MOST_OTHERS]
-        self.line_ends = line_ends
+        self.lines = lines
 
     def derived(self, fact: Fact, certain: bool = False) -> str:
         """Return how a number follows from numbers of passages, question and claim, or "".
@@ -127,7 +127,7 @@ class Calculation:
             return told
         if fact.kind in ("number", "duration", "measure") and not self.computes:
             return ""
-        return from_own(fact, every, self.line_ends)
+        return from_own(fact, every, self.lines)
 
     def in_row(self, fact: Fact) -> str:
         """Return how a cell follows from two others of its row that passages have, or ""."""
@@ -216,7 +216,7 @@ class Calculation:
         last = monthrange(_NO_YEAR, (month - 2) % 12 + 1)[1]
         for held in in_time(self.source.held):
             date = held.fact.date
-            if date is not None and date[1:] == ((month - 2) % 12 + 1, last):
+            if date is not None and date[1] == (month - 2) % 12 + 1 and date[2] in (None, last):
                 return f"from the day behind {last}.{date[1]}."
         return ""
 

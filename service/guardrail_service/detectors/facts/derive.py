@@ -76,7 +76,7 @@ def rounded_up(fact: Fact, own: Sequence[Fact]) -> str:
 _ROUNDS_TO = (0.5, 1.0, 5.0, 10.0)
 
 
-def from_own(fact: Fact, own: Sequence[Fact], last: Sequence[Fact] = ()) -> str:
+def from_own(fact: Fact, own: Sequence[Fact], lines: Sequence[Sequence[Fact]] = ()) -> str:
     """Return how a number follows from others that answer and question say, or "".
 
     An answer that shows its numbers need not say that it computed.
@@ -84,9 +84,11 @@ def from_own(fact: Fact, own: Sequence[Fact], last: Sequence[Fact] = ()) -> str:
     Args:
         fact: The number.
         own: The others, in order.
-        last: Those that end a line or a sentence: what is added up, in a table or list.
+        lines: Those that end a line or a sentence, and those that begin one: what is added up, in
+            a table or list.
     """
-    same, ends = _of_one_unit(fact, own), _of_one_unit(fact, last)
+    same = _of_one_unit(fact, own)
+    columns = [_of_one_unit(fact, column) or _bare(column) for column in lines]
     counts = {
         one.raw
         for one in own
@@ -101,8 +103,8 @@ def from_own(fact: Fact, own: Sequence[Fact], last: Sequence[Fact] = ()) -> str:
         _of_two(same),
         _of_runs(same),
         _times(same, sorted(counts), divisors),
-        _of_runs(ends),
-        _less(ends),
+        *map(_of_runs, columns),
+        *map(_less, columns[:1]),
         _parts(same, sorted(shares)),
         _rounded_up(fact, same),
     ):
@@ -111,16 +113,28 @@ def from_own(fact: Fact, own: Sequence[Fact], last: Sequence[Fact] = ()) -> str:
     return ""
 
 
+def _bare(column: Sequence[Fact]) -> list[float]:
+    """Return numbers whose unit a heading may tell."""
+    return [one.raw for one in column if one.kind == "number" and not one.unit]
+
+
 def _of_one_unit(fact: Fact, own: Sequence[Fact]) -> list[float]:
     """Return the amounts in a fact's unit, without those of its own value."""
-    changed = (_in_its_currency(ComputedFrom(one, -1), fact).fact for one in own)
-    return [
+    changed = [_in_its_currency(ComputedFrom(one, -1), fact).fact for one in own]
+    bare = [  # "if I repay 30,000"
+        one.raw
+        for one in own
+        if fact.kind == "money" and one.kind == "number" and not one.nouns and one.raw >= _LARGE
+    ]
+    return bare + [
         one.values[0] / fact.factor
         for one in changed
         if one.unit == fact.unit and one.kind not in NO_AMOUNT and one.values[0] != fact.values[0]
     ]
 
 
+_LARGE = 100
+"""From here on a bare number may be an amount of money."""
 _LENGTHS = frozenset(("duration", "workdays"))
 _COUNTED = ("number", "duration", "measure")
 _MOST_TIMES = 100_000
@@ -223,6 +237,10 @@ def _by_rate(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[flo
         for one in operands
         if one.fact.per is not None and one.fact.per[0] == fact.unit
     ]
+    counts = [one.fact for one in operands if one.fact.kind == "number" and one.fact.per]
+    for count in counts:  # "20 a minute, one every 3 seconds"
+        if count.per is not None and count.per[0] == "duration" and count.raw > 0:
+            yield count.per[1] / count.raw / fact.factor, f"1 / {shown(count.raw)}"
     for rate, per in rates:
         for one in operands:
             if (

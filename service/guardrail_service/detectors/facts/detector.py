@@ -189,13 +189,13 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     before: list[ReadSentence] = []
     told_before: dict[tuple[str, float], str] = {}
     said = [(place, fact) for place, one in enumerate(claims) for fact in one.facts][:MOST_SAID]
-    ends = _last_of_lines(claims)
+    lines = _lines(claims, last=True), _lines(claims, last=False)
     for place, claim in enumerate(in_time(claims)):
         reading = GridReading(claim, source, before, found_grids) if found_grids else None
         if claim.facts:
             misread = dict(reading.misread()) if reading is not None else {}
             others = [fact for at, fact in said if at not in (place - 1, place)]
-            judge = FactJudge(claim, source, before, code, shares, others, ends, told_before)
+            judge = FactJudge(claim, source, before, code, shares, others, lines, told_before)
             found += judge.verdicts(misread)
         if reading is not None and is_told:
             found += [_whole(claim, kind, place) for kind, place in reading.denied()]
@@ -231,15 +231,24 @@ MOST_SAID, MOST_ENDS = 64, 24
 more than anybody adds up."""
 
 
-def _last_of_lines(claims: Sequence[ReadSentence]) -> list[Fact]:
-    """Return the last number of each line of some claims, of the first ones."""
+def _lines(claims: Sequence[ReadSentence], *, last: bool) -> list[Fact]:
+    """Return the first or the last amount of each line of some claims, of the first ones."""
     found: list[Fact] = []
     for claim in claims:
         if len(found) >= MOST_ENDS:
             break
-        lines = {claim.text.count("\n", 0, fact.start): fact for fact in claim.facts[:MOST_SAID]}
-        found += lines.values()
+        facts = [fact for fact in claim.facts[:MOST_SAID] if is_amount(fact)]
+        ordered = facts if last else [f for f in reversed(facts) if not _is_line_number(claim, f)]
+        lines = {claim.text.count("\n", 0, fact.start): fact for fact in ordered}
+        found += lines.values() if last else reversed(lines.values())
     return found[:MOST_ENDS]
+
+
+def _is_line_number(claim: ReadSentence, fact: Fact) -> bool:
+    """Return whether a number counts its line: "2. Vale, 295 km"."""
+    behind = claim.tokens[fact.last : fact.last + 1]
+    begins = not claim.text[claim.text.rfind("\n", 0, fact.start) + 1 : fact.start].strip()
+    return begins and bool(behind) and behind[0].text in (".", ")")
 
 
 def _source(
@@ -302,7 +311,7 @@ class FactJudge:
         language: str,
         shares: Sequence[tuple[float, float, str]] = (),
         others: Sequence[Fact] = (),
-        line_ends: Sequence[Fact] = (),
+        lines: Sequence[Sequence[Fact]] = (),
         told_before: dict[tuple[str, float], str] | None = None,
     ) -> None:
         self.claim = claim
@@ -314,7 +323,7 @@ class FactJudge:
         self.tells_sums = not language or language in LATIN
         self.shares = shares
         self.others = others
-        self.line_ends = line_ends
+        self.lines = lines
         self.told_before = {} if told_before is None else told_before
 
     @cached_property
@@ -322,7 +331,7 @@ class FactJudge:
         """The calculations that may give its numbers; most claims need none."""
         return Calculation(
             self.claim, self.source, self.given, self.tells_sums, self.shares, self.in_english,
-            self.others, self.line_ends,
+            self.others, self.lines,
         )  # fmt: skip
 
     def verdicts(self, misread: Mapping[int, Place]) -> Iterator[FactVerdict]:
@@ -646,8 +655,9 @@ class FactJudge:
         """Return whether the answer calls the number an example, here or before: "e.g. 50 MB"."""
         before = "".join(t.low for t in self.claim.tokens[max(0, fact.token - 5) : fact.token])
         behind = "".join(t.low for t in self.claim.tokens[fact.last : fact.last + _BEHIND])
-        told = before.rstrip(",:").endswith(_FOR_EXAMPLE) or ",forinstance" in behind
-        if told or ",forexample" in behind:
+        is_announced = any(t.low == "example" for t in self.claim.tokens[: fact.token])
+        is_told = before.rstrip(",:").endswith(_FOR_EXAMPLE) or ",forinstance" in behind
+        if is_announced or is_told or ",forexample" in behind:
             self.told_before["example", fact.raw] = "an example"
         return ("example", fact.raw) in self.told_before
 

@@ -203,12 +203,14 @@ def _commas(one: ReadSentence, cuts: Sequence[int]) -> Iterator[int]:
             end = next((k for k in range(at + 1, len(one.tokens)) if one.tokens[k].low in _BREAKS),
                        len(one.tokens))  # fmt: skip
             sides = (len(_event(one, last, at)), len(_event(one, at, end)))
-            if min(sides) >= _STEP_WORDS:
+            is_sum = any(token.low in _SUMS for token in one.tokens[at:end])
+            if min(sides) >= _STEP_WORDS and not is_sum:
                 last = at
                 yield at
 
 
 _STEP_WORDS = 2
+_SUMS = frozenset(("all", "total", "altogether"))
 
 
 def _listed(part: Sequence[ReadSentence]) -> Iterator[tuple[ReadSentence, Chain]]:

@@ -94,7 +94,7 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
         is_not |= low == "off" and tokens[at + 1 : at + 2] != () and tokens[at + 1].low == "limits"
         if is_not or low in words.NEGATORS or low in words.CONTRACTED:
             denials += 1
-            is_open |= tokens[at + 1 : at + 2] != () and tokens[at + 1].low == "to"
+            is_open |= tokens[at + 1 : at + 2] != () and tokens[at + 1].low in _NO_STATEMENT
             is_open |= low == "no" and at > 0 and tokens[at - 1].low in ("in", "under")
             denied_at = at
             if low in words.AMOUNTS:
@@ -338,6 +338,8 @@ _ANEW = words.listed("it they he she this that these those which who")
 
 
 _BEHIND_NO = words.listed(". , : you i we it the that this they there he she")
+_NO_STATEMENT = frozenset(("to", "being", "having"))
+"""Behind "not": what is denied is only named."""
 _WISHES = frozenset(("would", "d", "i'd", "they'd", "we'd", "he'd", "she'd", "you'd"))
 _OPEN_ENDS = _ANEW | words.listed("include includes mean means :")
 _WITHOUT_SUBJECT = words.listed("is are was were has had will would could should")

@@ -112,6 +112,28 @@ PAIRS = {
         "The clearance is about 4.11 m, so a 4.0 m lorry passes with some 11 cm to spare.",
         "The clearance is about 4.11 m, so a 4.0 m lorry passes with some 19 cm to spare.",
     ),
+    "lines begin with what is added": (
+        "The Ister has 418 km, of which boats use 260. The Vale has 295 km. Ember: 226 km.",
+        "1. Ister, 418 km (260 km navigable)\n2. Vale, 295 km\n3. Ember, 226 km\n\n"
+        "Together they come to 939 km.",
+        "1. Ister, 418 km (260 km navigable)\n2. Vale, 295 km\n3. Ember, 226 km\n\n"
+        "Together they come to 979 km.",
+    ),
+    "one every so many seconds": (
+        "Free keys may send 20 requests per minute and 1,000 per day.",
+        "A free key gets 20 requests a minute, that is one every 3 seconds.",
+        "A free key gets 20 requests a minute, that is one every 7 seconds.",
+    ),
+    "milliseconds, at least": (
+        "editor.autosave accepts off or a number of milliseconds, at least 500.",
+        '{\n  "editor.autosave": 5000\n}',
+        '{\n  "editor.autosave": 200\n}',
+    ),
+    "an amount of the question": (
+        "Remaining debt today: 196,500 euros. You may repay 5 percent a year free of charge.",
+        "If you repay 30,000, your debt of €196,500 would drop to €166,500.",
+        "If you repay 30,000, your debt of €196,500 would drop to €176,500.",
+    ),
     "military hours": (
         "The quarter-finals will be drawn on 16 March 2018, 13:00 CET.",
         "The 2017-18 quarter-finals were drawn on 16 March 2018 at 1300 hours.",
@@ -887,6 +909,20 @@ def test_a_table_is_read(name: str) -> None:
             "Orrin won four. Castow play Orrin at home and Hemsel travel to Tamble.",
             "The table reads:\n\n1. Orrin: 8 points\n2. Tamble: 7 points\n3. Castow: 6 points\n"
             "4. Hemsel: 3 points",
+        ),
+        (
+            "GET /contacts returns pages. per_page sets the size; the maximum is 500.",
+            "You need just 46 requests:\n\nGET /contacts?per_page=500&page=1\n...\n"
+            "GET /contacts?per_page=500&page=46",
+        ),
+        (
+            "The scholarship is open to students who are enrolled in a master's course.",
+            "What would rule you out is an incomplete letter, not being enrolled in a master's"
+            " course.",
+        ),
+        (
+            "Paint covers 10 square metres per litre and coat.",
+            "Here's an example: a room of 4 m by 3 m has about 35 m² of wall.",
         ),
         ("Apply 1.5 kg per hectare.", "One hectare is about 2.47 acres: 0.61 kg per acre."),
         ("Connections must not be shared by threads.", "Give each thread its own connection."),

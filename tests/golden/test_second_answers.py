@@ -1,8 +1,8 @@
-"""Written answers by writers who saw no rule: a second set, good ones of a third, a fourth, a sixth.
+"""Answers of writers who saw no rule: a second set, good ones of a third, a fourth, a sixth.
 
 Corpora of `guardrail bench guarding`, too; here the detectors of rules judge alone. Rules were
-mended with all of the second, fourth and sixth set in sight, so their counts say what works, not how well
-it does elsewhere; of the third every other good answer was read, and no bad one.
+mended with all of the second, fourth and sixth set in sight, so their counts say what works, not
+how well it does elsewhere; of the third every other good answer was read, and no bad one.
 """
 
 from __future__ import annotations

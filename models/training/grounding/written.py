@@ -103,12 +103,16 @@ def _versions(row: dict[str, Any]) -> list[dict[str, Any]]:
                 {"premise": premise, "hypothesis": claim["text"], "label": label,
                  "group": row["passages"][0]}
             )  # fmt: skip
-    return made
+    # A claim whose own change and one that leaves it open are made together has one label only.
+    told = {(pair["hypothesis"], pair["label"] == "entailment") for pair in made}
+    return [pair for pair in made if {(pair["hypothesis"], sign) for sign in (True, False)} <= told]
 
 
 def _changed(text: str, changes: list[dict[str, Any]]) -> str:
     """Return a text with edits made; what an edit replaces stands in it once."""
     edits = [(text.index(old), old, new) for change in changes for old, new in change["edits"]]
+    if any(text.count(old) != 1 for _, old, _ in edits):
+        raise ValueError("changes: expected edits of words that stand in the passages once")
     for start, old, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[start + len(old) :]
     return text

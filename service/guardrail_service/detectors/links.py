@@ -274,7 +274,7 @@ class _Sources:
 
     def _holds(self, link: str) -> bool:
         host = _host(link)
-        if host in _PLACES or _STAND_IN.fullmatch(link):
+        if host in _PLACES:
             return True
         if any(host == h or host.endswith(f".{h}") for h in self._hosts):
             return True
@@ -351,6 +351,8 @@ def _kind(pattern: str, answer: str, start: int, end: int, sources: _Sources) ->
         return (
             "phone" if _is_phone(answer, start, value) and not sources.hold_number(value) else None
         )
+    if _STAND_IN.fullmatch(value) and _is_in_code(answer, start):
+        return None
     if pattern == "email":
         return None if sources.hold_link(value) else "email"
     if pattern == "domain" and (value in _STEMS or _is_part(answer, start)):
@@ -361,6 +363,14 @@ def _kind(pattern: str, answer: str, start: int, end: int, sources: _Sources) ->
     if carries_data(value, sources.spoken, is_image=is_image):
         return "data_in_url"
     return "image" if is_image else "url"
+
+
+def _is_in_code(answer: str, start: int) -> bool:
+    """Return whether a place lies in code, or behind the sign of a setting: `MAIL_HOST=`."""
+    before = answer[max(0, start - _BEFORE) : start]
+    line = before[before.rfind("\n") + 1 :]
+    is_quoted = answer.count("```", 0, start) % 2 == 1 or line.count("`") % 2 == 1
+    return is_quoted or line.endswith("=")
 
 
 def _is_part(answer: str, start: int) -> bool:

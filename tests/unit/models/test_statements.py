@@ -7,6 +7,7 @@ import importlib
 import json
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -56,6 +57,28 @@ def test_every_record_has_as_many_true_as_false_claims(name: str, claims: int) -
         assert labels["supported"] == claims // 2
         splits.setdefault(row["writer"], set()).add(row["split"])
     assert all(len(found) == 1 for found in splits.values())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_changes_can_be_made(modules: tuple[ModuleType, ModuleType, ModuleType], name: str) -> None:
+    """What an edit replaces stands in the passages once, and most claims are turned round."""
+    _, written, _ = modules
+    turned = every = 0
+    for row in records_of(name):
+        if "changes" not in row:
+            continue
+        text = "\n\n".join(row["passages"])
+        edits = [edit for change in row["changes"] for edit in change["edits"]]
+        assert [old for old, _ in edits if text.count(old) != 1] == []
+        spans = sorted((text.index(old), text.index(old) + len(old)) for old, _ in edits)
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+        numbers = {c["change"] for c in row["claims"] if "change" in c}
+        assert numbers <= set(range(len(row["changes"])))
+        every += len(row["claims"])
+        turned += sum("change" in claim for claim in row["claims"])
+        found = [pair for pair in written._pairs(row) if "group" in pair]
+        assert len({pair["premise"] for pair in found}) == 4
+    assert turned > 0.8 * every > 0
 
 
 def test_what_the_surface_gives_away_is_left_out(

@@ -7,6 +7,7 @@ from itertools import pairwise, product
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import (
     LONG_NAME,
+    MOST_LETTERS,
     Held,
     PassageFacts,
     is_amount,
@@ -15,7 +16,7 @@ from guardrail_service.detectors.facts.align import (
 )
 from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.calculation import Calculation
-from guardrail_service.detectors.facts.languages import LATIN, folded
+from guardrail_service.detectors.facts.languages import LATIN, Token, folded
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import in_time
 
@@ -166,19 +167,19 @@ _WHOLES = {
 }  # fmt: skip
 
 
-def _is_keyed(claim: ReadSentence, fact: Fact, source: PassageFacts) -> bool:
-    """Return whether a number is the value of a key that passages have: `retention_days: 30`."""
+def _key_of(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
+    """Return the last word of the key of passages whose value a number is: `retention_days: 30`."""
     at = fact.token
     if not at or claim.tokens[at - 1].text not in (":", "="):
-        return False
+        return ""
     line = claim.text.rfind("\n", 0, fact.start) + 1
     key = [
         stem
         for stem, token in zip(claim.stems[:at], claim.tokens, strict=False)
-        if token.start >= line and token.kind == "w"
+        if token.start >= line and token.kind == "w" and stem
     ]
     is_identifier = "_" in claim.text[line : fact.start] or '"' in claim.text[line : fact.start]
-    return is_identifier and bool(key) and all(map(source.is_known, filter(None, key)))
+    return key[-1] if is_identifier and key and all(map(source.is_known, key)) else ""
 
 
 def _is_scaled_from_question(fact: Fact, source: PassageFacts) -> bool:
@@ -187,17 +188,18 @@ def _is_scaled_from_question(fact: Fact, source: PassageFacts) -> bool:
     return any(one.raw * scale == fact.raw for one in asked for scale in (10, 100, 1000, 60, 3600))
 
 
-def _lies_between(fact: Fact, source: PassageFacts) -> bool:
-    """Return whether a passage sets limits around a number: "fontSize, from 10 to 32"."""
+def _lies_between(fact: Fact, source: PassageFacts, key: str) -> bool:
+    """Return whether a passage sets limits for a key around a number: "fontSize, from 10 to 32"."""
     for one in in_time(source.held):
         held = one.fact
-        if held.is_range and held.kind == fact.kind and held.raw <= fact.raw <= (held.other or 0):
+        if key not in one.read.content or held.kind not in (fact.kind, "number"):
+            continue
+        if held.is_range and held.raw <= fact.raw <= (held.other or 0):
             return True
-        is_within = (held.bound == "least" and held.raw <= fact.raw) or (
-            held.bound == "most" and held.raw >= fact.raw
-        )
-        if is_within and held.kind in (fact.kind, "number"):
+        if held.bound == "least" and held.raw <= fact.raw:
             return True  # "a number of milliseconds, at least 500"
+        if held.bound == "most" and held.raw >= fact.raw:
+            return True
     return False
 
 
@@ -228,7 +230,10 @@ def _stands_as_digits(source: PassageFacts, fact: Fact) -> bool:
     if any(hour + minute / 100 in numbers for hour, minute in hours if minute):
         return True
     if all(minute == 0 for _, minute in hours) and any(
-        one.fact.is_range and not one.fact.unit and one.fact.raw in {hour for hour, _ in hours}
+        one.fact.is_range
+        and not one.fact.unit
+        and one.fact.raw in {hour for hour, _ in hours}
+        and not any(other.nouns for other in one.read.facts if other.is_range)
         for one in in_time(source.held)
     ):
         return True  # "10 to 15 or 16 to 21"
@@ -257,7 +262,8 @@ def absence(
     ):
         return UNSURE
     if fact.kind == "date":
-        if source.question is not None and _depends_on_today(source.question):
+        is_digits = "-" in claim.text[fact.start : fact.end]
+        if is_digits and source.question is not None and _depends_on_today(source.question):
             return UNSURE
         if fact.date is not None and fact.date[1] is None and _is_within(fact, source):
             return UNSURE
@@ -278,8 +284,8 @@ def absence(
             return UNSURE
         if not fact.nouns and fact.step == _CENTS and fact.raw >= 10 and calculation.computes:
             return LIKELY  # "altogether 563.00"
-        if not fact.is_word and _is_keyed(claim, fact, source):
-            is_free = _is_scaled_from_question(fact, source) or _lies_between(fact, source)
+        if not fact.is_word and (key := _key_of(claim, fact, source)):
+            is_free = _is_scaled_from_question(fact, source) or _lies_between(fact, source, key)
             return UNSURE if is_free else LIKELY
         if not fact.is_word and _is_cell(claim, fact):
             return LIKELY
@@ -300,9 +306,9 @@ def absence(
 def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Fact | None:
     """Return a name in a language that no model reads, or a sentence, that nobody has said.
 
-    A word with a capital inside a sentence is a name, in German two such words in a row. Of a
-    Chinese or Japanese sentence the signs are looked at: one that has hardly any in common with
-    passages and question tells of something else.
+    Two words in a row with capitals inside a sentence are a name, in German behind a title or a
+    "by". Of a Chinese or Japanese sentence the signs are looked at: one that has hardly any in
+    common with passages and question tells of something else.
 
     Args:
         claim: A claim of the answer.
@@ -310,73 +316,94 @@ def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Fa
         language: Its code of two letters.
     """
     if language in ("zh", "ja"):
-        own = {sign for sign in claim.text if _is_telling(sign)}
-        is_new = len(own) >= _TOLD_SIGNS and len(own & source.signs) <= _FEW_SHARED * len(own)
-        return _whole_sentence(claim) if is_new else None
+        return _whole_sentence(claim) if _is_new_sentence(claim, source) else None
     if language not in LATIN or claim.text.startswith("#"):
         return None
-    strange = [
-        place
-        for place, token in enumerate(claim.tokens)
-        if _is_inner(claim, place) and not _is_said(folded(token.text), source)
-    ]
-    if language == "de":
-        strange = [
-            place
-            for place in strange
-            if place + 1 in strange
-            and _PARTED.isdisjoint(token.text.lower() for token in claim.tokens[place : place + 2])
-        ]
-    if not strange:
-        return None
-    token = claim.tokens[strange[0]]
-    return Fact(token.start, token.end, "name", "name", (0.0,), 0.0)
+    taken = {place for fact in claim.facts for place in range(fact.token, fact.last)}
+    for place in in_time(range(1, len(claim.tokens) - 1), every=256):
+        first, second = claim.tokens[place : place + 2]
+        if first.end + 1 < second.start or not {place, place + 1}.isdisjoint(taken):
+            continue
+        if not (_is_inner(claim, place) and _may_be_name(second)):
+            continue
+        if language == "de" and not _is_introduced(claim, place, source):
+            continue
+        long = [one for one in (first, second) if len(one.text) > LONG_NAME]
+        if long and not any(_is_said(folded(one.text), source, language) for one in long):
+            return Fact(first.start, second.end, "name", "name", (0.0,), 0.0)
+    return None
 
 
-_TOLD_SIGNS, _FEW_SHARED = 8, 0.25
+_TOLD_SIGNS, _KNOWN_SIGNS, _FEW_SHARED = 8, 20, 0.25
 _ENDING = 2
 """Letters at a name's end that may differ: "Petra", "Petry"."""
 _OPENING = frozenset(
-    ".!?:;|#>([\"'\u00ab\u00bb\u201e\u201c\u201d\u2018\u2019\u00bf\u00a1\u2022\u2013\u2014"
+    ".!?:;|#>([)/\"'\u00ab\u00bb\u201e\u201c\u201d\u2018\u2019\u00bf\u00a1\u2022\u2013\u2014"
 )
 _EMPHASIS = frozenset("*_")
-_POLITE = words.listed(
+_NO_NAMES = words.listed(
+    # forms of address
     "ciebie tobie tobą twój twoja twoje twojego twojej pan pani pana panu panem panią państwo"
-    " państwa państwu usted ustedes señor señora don doña lei sua suo vostro signor signora senhor"
-    " senhora você vocês monsieur madame mevrouw meneer sie ihr ihre ihren ihrem ihrer ihres ihnen"
-    " deine deinen deinem deiner deines"
-)
-_PARTED = words.listed(
-    "anfang mitte ende glas tasse flasche packung liter kilo gramm stück paar prozent euro cent"
+    " państwa państwu usted ustedes señor señora don doña lei sua suo suoi vostro signor signora"
+    " senhor senhora você vocês monsieur madame mevrouw meneer sie ihr ihre ihren ihrem ihrer ihres"
+    " ihnen deine deinen deinem deiner deines cliente clientes client klant kunde kunden"
+    # what an answer needs no passage for
+    " internet web wifi email mail online app google team equipo equipe équipe servizio servicio"
+    " service atención assistenza assistance kundenservice support navidad natal natale noël pâques"
+    " kerst pasen wielkanoc pasqua páscoa semana santa deutschland österreich schweiz france españa"
+    " italia portugal nederland polska polsce europa europe unie unión unione união"
+    # german words that stand before or behind another noun
+    " anfang mitte ende glas tasse flasche packung liter kilo gramm stück paar prozent euro cent"
     " stunde stunden minute minuten tag tage woche wochen monat monate jahr jahre uhr januar"
-    " februar märz april juni juli august september oktober november dezember"
+    " februar märz april juni juli august september oktober november dezember montag dienstag"
+    " mittwoch donnerstag freitag samstag sonntag person personen hilfe punkt paragraf absatz"
 )
-"""German words that stand before or behind another noun though neither is a name."""
-_EVERYBODYS = words.listed(
-    "internet web wifi email mail online app google navidad natal natale noël pâques kerst pasen"
-    " wielkanoc pasqua páscoa"
-)
+_INTRODUCED = words.listed("frau herr herrn dr prof bei von durch beim vom")
+_COURTESY = ("希望", "请随时", "放心", "祝您", "お気軽", "幸いです", "ございます", "お役に立")
+_ASKS = ("?", "\uff1f", "吗", "か\u3002")
 
 
-def _is_telling(sign: str) -> bool:
-    return "\u3400" <= sign <= "\u9fff" or "\u30a1" <= sign <= "\u30fa"
+def _is_new_sentence(claim: ReadSentence, source: PassageFacts) -> bool:
+    """Return whether passages and question have hardly a sign of a sentence that states a thing."""
+    if claim.facts or any(told in claim.text for told in (*_COURTESY, *_ASKS)):
+        return False
+    own = {sign for sign in claim.text if _is_han(sign)}
+    known = {sign for sign in source.signs if _is_han(sign)}
+    is_long = len(own) >= _TOLD_SIGNS and len(known) >= _KNOWN_SIGNS
+    return is_long and len(own & known) <= _FEW_SHARED * len(own)
 
 
-def _is_said(name: str, source: PassageFacts) -> bool:
-    return name[: max(LONG_NAME, len(name) - _ENDING)] in source.beginnings
+def _is_han(sign: str) -> bool:
+    return "\u3400" <= sign <= "\u9fff"
+
+
+def _is_said(name: str, source: PassageFacts, language: str) -> bool:
+    """Return whether a word of passages begins like a name; Polish names change inside, too."""
+    size = LONG_NAME if language == "pl" else max(LONG_NAME + 1, len(name) - _ENDING)
+    return name[: min(size, MOST_LETTERS)] in source.beginnings
+
+
+def _may_be_name(token: Token) -> bool:
+    is_name = token.kind == "w" and token.text[0].isupper() and token.text[1:].islower()
+    return is_name and token.text.lower() not in _NO_NAMES
 
 
 def _is_inner(claim: ReadSentence, place: int) -> bool:
     """Return whether a token may be a name: a capital that no beginning of a sentence needs."""
     token = claim.tokens[place]
-    if token.kind != "w" or len(token.text) < LONG_NAME or not token.text[0].isupper():
-        return False
-    if not token.text[1:].islower() or token.text.lower() in _POLITE | _EVERYBODYS:
+    if not _may_be_name(token):
         return False
     before = [one for one in claim.tokens[max(0, place - 4) : place] if one.text not in _EMPHASIS]
     if not before or before[-1].text in _OPENING:
         return False
     return "\n" not in claim.text[before[-1].end : token.start]
+
+
+def _is_introduced(claim: ReadSentence, place: int, source: PassageFacts) -> bool:
+    """Return whether a title, or a "by", stands before a German noun: "Kassenwart Jens Merz"."""
+    before = claim.tokens[place - 1]
+    is_title = _may_be_name(before) and _is_said(folded(before.text), source, "de")
+    return is_title or before.text.lower() in _INTRODUCED
 
 
 def _whole_sentence(claim: ReadSentence) -> Fact:

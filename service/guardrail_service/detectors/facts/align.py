@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
+import re2
+
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import Date, Fact
 from guardrail_service.detectors.facts.languages import folded
@@ -15,8 +17,11 @@ from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import in_time
 from guardrail_service.text.cached import cached_property
 
-LONG_NAME = 4
+_SEASON = re2.compile(r"\b(?:19|20)\d\d[-/\x{2013}]\d\d\b")
+LONG_NAME = 3
 """Letters of a name at least that is looked for."""
+MOST_LETTERS = 20
+"""Letters of a word that are compared at most."""
 
 
 class Place(NamedTuple):
@@ -218,6 +223,11 @@ class PassageFacts:
         return frozenset(date[0] for date in dates if date is not None and date[0] is not None)
 
     @cached_property
+    def has_seasons(self) -> bool:
+        """True if a passage names a season of two years: "2018-19"."""
+        return any(_SEASON.search(one.text) for _, one in self.sentences)
+
+    @cached_property
     def has_dates(self) -> bool:
         """True if a passage names a day with its month and year."""
         return any(held.fact.date is not None and None not in held.fact.date for held in self.held)
@@ -266,7 +276,8 @@ class PassageFacts:
             for token in in_time(one.tokens, every=256):
                 if token.kind == "w":
                     word = folded(token.text)
-                    found.update(word[:size] for size in range(LONG_NAME, len(word) + 1))
+                    sizes = range(LONG_NAME, min(len(word), MOST_LETTERS) + 1)
+                    found.update(word[:size] for size in sizes)
         return frozenset(found)
 
     @cached_property
@@ -347,7 +358,7 @@ def agrees(claim: Fact, held: Fact) -> bool:
             )
         if claim.unit == "temperature" and claim.factor != held.factor:
             near = 1.5 if claim.bound in words.LOOSE else 0.6
-            if claim.values[0] > _OVEN and claim.raw % 5 == held.raw % 5 == 0:
+            if claim.values[0] > _OVEN and _are_marks(claim, held):
                 near = _OVEN_STEP
             return abs(claim.values[0] - held.values[0]) <= max(
                 near, 0.5000001 * claim.step * claim.factor
@@ -375,6 +386,11 @@ def agrees(claim: Fact, held: Fact) -> bool:
 
 _OVEN, _OVEN_STEP = 120.0, 4.5
 """Degrees Celsius from which ovens are set in steps, and how far apart these are: 180 is 350 F."""
+
+
+def _are_marks(claim: Fact, held: Fact) -> bool:
+    """Return whether two temperatures are marks of ovens: tens of Celsius, 25 of Fahrenheit."""
+    return all(one.raw % (10 if one.factor == 1 else 25) == 0 for one in (claim, held))
 
 
 def _rate_scale(claim: Fact, held: Fact) -> float | None:

@@ -105,7 +105,9 @@ def number_at(tokens: Sequence[Token], place: int) -> Number | None:
         return found
     last = found.last
     sign = tokens[last]
-    if found.is_word and sign.low == "point" and (digits := decimals(tokens, last + 1)):
+    is_spoken = found.is_word and sign.low == "point"
+    is_spoken &= not place or tokens[place - 1].low != "at"  # "at one point five of us"
+    if is_spoken and (digits := decimals(tokens, last + 1)):
         last += 1 + len(digits)
         value = found.readings[0] + float("0." + digits)
         return Number(last, (value,), 10.0 ** -len(digits), True, False)

@@ -11,7 +11,7 @@ from itertools import chain, combinations, pairwise, permutations, product, zip_
 import re2
 
 from guardrail_service.detectors.facts import vocabulary as words
-from guardrail_service.detectors.facts.align import Held, PassageFacts, is_amount
+from guardrail_service.detectors.facts.align import Held, PassageFacts, agrees, is_amount
 from guardrail_service.detectors.facts.amounts import Date, Fact
 from guardrail_service.detectors.facts.derive import (
     MONTH_S,
@@ -30,6 +30,7 @@ from guardrail_service.detectors.facts.derive import (
     times_of_day,
 )
 from guardrail_service.detectors.facts.languages import Token
+from guardrail_service.detectors.facts.neighbours import neighbouring
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.cached import cached_property
@@ -76,26 +77,28 @@ class Calculation:
             certain: Whether a passage says another one among the same words. Then the claim must
                 speak of a calculation itself, or multiply by a number that it or the question says.
         """
-        if fact.is_range and (between := _between(fact)) is not None:
-            return self.derived(between)
-        if fact.is_range and fact.kind == "duration" and self.computes:
-            return self.derived(replace(fact, is_range=False, other=None))
+        between = _between(fact) if fact.is_range else None
+        if between is not None and (told := self.derived(between, certain)):
+            return told
+        if fact.is_range and between is None and fact.kind == "duration" and self.computes:
+            return self.derived(replace(fact, is_range=False, other=None), certain)
         if fact.is_range or fact.kind in ("weekday", "ordinal"):
             return ""
         if fact.kind == "date":
-            return self._neighbouring(fact)
+            return neighbouring(self.claim, fact, self.source)
         operands, multipliers, combined = self._operands(fact)
         if fact.kind == "time":
             own = [ComputedFrom(other, SAID_ELSEWHERE) for other in self.others]
             return times_of_day(fact, [*own, *operands])
         if told := self._of_its_own(fact):
             return told
-        if told := by_formula(fact, operands):
-            return told
         if self.shares and (told := scaled(fact, operands, self.shares)):
             return told
         if certain and not self._computes_itself:
             return self._multiplied(fact, operands)
+        held = [one for one in operands if one.group >= 0 or self._is_held(one.fact)]
+        if told := by_formula(fact, held) or self._days_of_weeks(fact):
+            return told
         for value in fact.values[:1] if self.in_english else fact.values:
             told = derived(
                 replace(fact, raw=value / fact.factor),
@@ -127,7 +130,32 @@ class Calculation:
             return told
         if fact.kind in ("number", "duration", "measure") and not self.computes:
             return ""
+        asked = self.source.question.facts if self.source.question is not None else ()
+        if fact.kind == "money":  # "What if I repay 30,000?"
+            every = [
+                *every,
+                *(replace(o, kind="money", unit=fact.unit) for o in asked if _is_bare(o)),
+            ]
         return from_own(fact, every, self.lines)
+
+    def _is_held(self, fact: Fact) -> bool:
+        """Return whether passages or the question have a number of the answer."""
+        asked = self.source.question.facts if self.source.question is not None else ()
+        before = self.claim.tokens[max(0, fact.token - _RATED) : fact.token]
+        if any(one is fact for one in self.claim.facts) and any(t.low == "at" for t in before):
+            return True  # "at a steady 400 W"
+        return bool(self.source.agreeing(fact)) or any(agrees(fact, one) for one in asked)
+
+    def _days_of_weeks(self, fact: Fact) -> str:
+        """Return how many days "5 days in each of 51 weeks" are, or ""."""
+        lengths = [one for one in self.claim.facts if one.unit == "duration" and one is not fact]
+        for short, long in pairwise(lengths):
+            between = {token.low for token in self.claim.tokens[short.last : long.token]}
+            is_rate = not between.isdisjoint(("each", "every", "a", "per"))
+            is_days = is_rate and short.factor == fact.factor < long.factor
+            if is_days and is_exactly(fact, short.raw * long.raw):
+                return f"{shown(long.raw)} \u00d7 {shown(short.raw)} = {shown(fact.raw)}"
+        return ""
 
     def in_row(self, fact: Fact) -> str:
         """Return how a cell follows from two others of its row that passages have, or ""."""
@@ -153,16 +181,11 @@ class Calculation:
             for held in in_time(self.source.held, every=64)
             if held.fact.unit == fact.unit and not words.RELATIVE.isdisjoint(held.read.lows)
         ]
-        if "+" in self.claim.text and is_amount(fact):
-            held = [h.fact.raw for h in in_time(self.source.held) if h.fact.unit == fact.unit]
-            for a, b in combinations(held[:MOST], 2):
-                if is_exactly(fact, a + b):
-                    return f"{shown(a)} + {shown(b)} = {shown(fact.raw)}"
-        for one, other in permutations(cells, 2):
+        for one, other in in_time(permutations(cells[:MOST], 2)):
             if one.unit == other.unit == fact.unit and is_exactly(fact, 12 * one.raw + other.raw):
                 return f"12 \u00d7 {shown(one.raw)} + {shown(other.raw)} = {shown(fact.raw)}"
         times = {held.fact.raw for held in in_time(self.source.held, every=64)
-                 if held.fact.unit == "times"}  # fmt: skip
+                 if held.fact.unit == "times" and _is_factor(held)}  # fmt: skip
         for one, count in product(cells, sorted(times)):
             if one.unit == fact.unit and is_exactly(fact, one.raw * count):
                 return f"{shown(count)} \u00d7 {shown(one.raw)} = {shown(fact.raw)}"
@@ -189,37 +212,6 @@ class Calculation:
         )
         return next((told for told in found if told), "")
 
-    def _neighbouring(self, fact: Fact) -> str:
-        """Return how a date is the one that a passage calls "the year after" or "the next day"."""
-        if fact.date is None:
-            return ""
-        if fact.date[1] is not None and fact.date[2] is None:
-            return self._month_behind(fact.date[1])
-        units = ("year",) if fact.date[2] is None else ("day", "week")
-        return next((told for unit in units if (told := self._beside(fact.date, unit))), "")
-
-    def _beside(self, wanted: Date, unit: str) -> str:
-        for number, (context, one) in enumerate(in_time(self.source.sentences)):
-            pairs = set(pairwise(token.low for token in one.tokens))
-            steps = [step for step, told in words.NEIGHBOURING[unit].items() if told & pairs]
-            if not steps:
-                continue
-            near = [o for c, o in self.source.sentences[max(0, number - _BACK) : number + 1]
-                    if c == context]  # fmt: skip
-            dates = [f.date for o in near for f in o.facts if f.date is not None]
-            if any(_is_next(wanted, date, step * _DAYS[unit]) for date in dates for step in steps):
-                return f"from the {unit} beside it"
-        return ""
-
-    def _month_behind(self, month: int) -> str:
-        """Return how "from April onward" follows from "until 31 March", or ""."""
-        last = monthrange(_NO_YEAR, (month - 2) % 12 + 1)[1]
-        for held in in_time(self.source.held):
-            date = held.fact.date
-            if date is not None and date[1] == (month - 2) % 12 + 1 and date[2] in (None, last):
-                return f"from the day behind {last}.{date[1]}."
-        return ""
-
     def told_by_another(self, fact: Fact) -> str:
         """Return how a number follows from two that a passage tells one by the other, or "".
 
@@ -234,9 +226,11 @@ class Calculation:
         ]
         for part, whole in pairwise(every):
             rest = whole.fact.raw - part.fact.raw
-            is_known = _is_part(part, whole) or _are_readings(part, whole)
-            if is_known and is_exactly(fact, abs(rest)):
+            if _is_part(part, whole) and is_exactly(fact, rest):
                 return f"{shown(whole.fact.raw)} - {shown(part.fact.raw)} = {shown(rest)}"
+            high, low = sorted((part.fact.raw, whole.fact.raw), reverse=True)
+            if _are_readings(part, whole) and is_exactly(fact, high - low):
+                return f"{shown(high)} - {shown(low)} = {shown(high - low)}"
         telling = [one for one in every if not words.TELLING.isdisjoint(one.read.lows)][:MOST]
         for change, base in in_time(product(telling, every), every=64):
             if change.fact is base.fact or not _may_be_added(fact, change, base):
@@ -439,24 +433,6 @@ def _is_end(one: Fact, fact: Fact) -> bool:
 
 
 _MIDDLE = 0.5
-_DAYS = {"year": 1, "week": 7, "day": 1}
-_BACK = 4
-"""Sentences before "the next day" in which its date may stand."""
-
-
-def _is_next(wanted: Date, other: Date, step: int) -> bool:
-    """Return whether a date is the year, or the day, after another one, or before it."""
-    if wanted[2] is None:
-        return other[0] is not None and wanted[0] == other[0] + step
-    if other[2] is None or None in (wanted[1], other[1]):
-        return False
-    try:
-        first, last = (
-            date(one[0] or _NO_YEAR, one[1] or 1, one[2] or 1) for one in (other, wanted)
-        )
-    except ValueError:
-        return False
-    return (last - first).days == step
 
 
 def _is_part(part: Held, whole: Held) -> bool:
@@ -475,12 +451,26 @@ def _are_readings(first: Held, second: Held) -> bool:
     if first.read is not second.read:
         return False
     between = first.read.text[first.fact.end : second.fact.start].split()
-    return between in (["and"], ["to"]) and any(
-        pair <= first.read.lows for pair in (_START_END, _BEFORE_AFTER)
-    )
+    return between == ["and"] and not _READINGS.isdisjoint(first.read.lows)
 
 
-_START_END, _BEFORE_AFTER = frozenset(("start", "end")), frozenset(("before", "after"))
+_READINGS = frozenset(("reading", "readings", "meter", "meters", "odometer", "counter"))
+
+
+def _is_factor(held: Held) -> bool:
+    """Return whether "five times" multiplies: "the daily price", and no "three times a week"."""
+    behind = held.read.tokens[held.fact.last : held.fact.last + 1]
+    return bool(behind) and behind[0].low in ("the", "as")
+
+
+def _is_bare(fact: Fact) -> bool:
+    """Return whether a number without a unit may be an amount of money."""
+    return fact.kind == "number" and not fact.nouns and fact.raw >= _LARGE
+
+
+_LARGE = 100
+_RATED = 3
+"""Tokens before an amount in which "at" makes it one of a case."""
 
 
 def _may_be_added(fact: Fact, change: Held, base: Held) -> bool:

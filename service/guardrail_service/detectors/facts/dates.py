@@ -324,7 +324,8 @@ def _are_military(tokens: Sequence[Token], place: int) -> bool:
     """Return whether four digits are a time of day: "at 1300 hours"."""
     before = tokens[place - 1].low if place else ""
     behind = tokens[place + 1].low if place + 1 < len(tokens) else ""
-    return behind == "hours" and before in ("at", "by", "from", "until", "till", "before", "after")
+    last = tokens[place + 2].low if place + 2 < len(tokens) else ""
+    return behind == "hours" and before == "at" and last != "of"
 
 
 def _is_at(tokens: Sequence[Token], place: int, sign: str) -> bool:

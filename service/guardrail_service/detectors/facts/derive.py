@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-from itertools import chain, combinations, pairwise, permutations, product
+from itertools import chain, combinations, pairwise, permutations
 from typing import NamedTuple
 
 from guardrail_service.detectors.facts.amounts import Fact
@@ -120,21 +120,14 @@ def _bare(column: Sequence[Fact]) -> list[float]:
 
 def _of_one_unit(fact: Fact, own: Sequence[Fact]) -> list[float]:
     """Return the amounts in a fact's unit, without those of its own value."""
-    changed = [_in_its_currency(ComputedFrom(one, -1), fact).fact for one in own]
-    bare = [  # "if I repay 30,000"
-        one.raw
-        for one in own
-        if fact.kind == "money" and one.kind == "number" and not one.nouns and one.raw >= _LARGE
-    ]
-    return bare + [
+    changed = (_in_its_currency(ComputedFrom(one, -1), fact).fact for one in own)
+    return [
         one.values[0] / fact.factor
         for one in changed
         if one.unit == fact.unit and one.kind not in NO_AMOUNT and one.values[0] != fact.values[0]
     ]
 
 
-_LARGE = 100
-"""From here on a bare number may be an amount of money."""
 _LENGTHS = frozenset(("duration", "workdays"))
 _COUNTED = ("number", "duration", "measure")
 _MOST_TIMES = 100_000
@@ -228,16 +221,12 @@ def _by_rate(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[flo
     """
     if fact.unit != "duration":
         return
-    lengths = [one.fact for one in operands if one.group < 0 and one.fact.unit == "duration"]
-    for short, long in product(lengths, lengths):  # "5 days in each of 51 weeks"
-        if short.factor == fact.factor < long.factor:
-            yield short.raw * long.raw, f"{shown(long.raw)} \u00d7 {shown(short.raw)}"
     rates = [
         (one, one.fact.per[1])
         for one in operands
         if one.fact.per is not None and one.fact.per[0] == fact.unit
     ]
-    counts = [one.fact for one in operands if one.fact.kind == "number" and one.fact.per]
+    counts = [o.fact for o in operands if o.group < 0 and o.fact.kind == "number" and o.fact.per]
     for count in counts:  # "20 a minute, one every 3 seconds"
         if count.per is not None and count.per[0] == "duration" and count.raw > 0:
             yield count.per[1] / count.raw / fact.factor, f"1 / {shown(count.raw)}"
@@ -262,7 +251,8 @@ def _by_rate(fact: Fact, operands: Sequence[ComputedFrom]) -> Iterator[tuple[flo
 def by_formula(fact: Fact, operands: Sequence[ComputedFrom]) -> str:
     """Return how an amount follows from a power or speed and a time, or a time from them, or "".
 
-    One of the two must be the answer's or the question's: 9.6 kWh last 24 hours at 400 W.
+    Of two that passages have one must be the answer's or the question's, too: 9.6 kWh last 24 hours
+    at 400 W.
     """
     for one, other in permutations(operands[:MOST], 2):
         if min(one.group, other.group) >= 0:

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple
+
+import re2
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.absence import (
@@ -83,6 +86,7 @@ _SAME_WORDS = 0.25
 computed."""
 _NOT_ONLY = frozenset((("not", "only"), ("not", "just"), ("not", "merely")))
 _SEASON = frozenset(("-", "/", "\u2013"))
+_INSTANCE = re2.compile(",for(?:instance|example)")
 _BEHIND = 7
 """Tokens behind a number in which ", for instance" may stand."""
 _FOR_EXAMPLE = ("e.g.", "forexample", "forinstance")
@@ -178,7 +182,7 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     code = _language(sample)
     is_told = not code or code in LATIN
     around = sample.language("contexts")
-    is_unread = bool(code) and around is not None and around.code == code
+    is_one_language = bool(code) and around is not None and around.code == code
     (claims,) = read_all(pieces, language=code)
     texts = tuple(passage.text for passage in sample.sample.contexts)
     hold = _kept if sum(map(len, texts)) <= KEPT_CHARS else _source
@@ -188,14 +192,18 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     found: list[FactVerdict] = []
     before: list[ReadSentence] = []
     told_before: dict[tuple[str, float], str] = {}
+    examples: set[float] = set()
     said = [(place, fact) for place, one in enumerate(claims) for fact in one.facts][:MOST_SAID]
     lines = _lines(claims, last=True), _lines(claims, last=False)
     for place, claim in enumerate(in_time(claims)):
+        told_so_far = len(found)
         reading = GridReading(claim, source, before, found_grids) if found_grids else None
         if claim.facts:
             misread = dict(reading.misread()) if reading is not None else {}
             others = [fact for at, fact in said if at not in (place - 1, place)]
-            judge = FactJudge(claim, source, before, code, shares, others, lines, told_before)
+            judge = FactJudge(
+                claim, source, before, code, shares, others, lines, told_before, examples
+            )
             found += judge.verdicts(misread)
         if reading is not None and is_told:
             found += [_whole(claim, kind, place) for kind, place in reading.denied()]
@@ -206,7 +214,7 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
         if is_told and "names" in claim.signals:
             other = misattributed(claim, source, code)
             found += [] if other is None else [_whole(claim, "role", other.place)]
-        if is_unread and all(one.score >= _DOUBT for one in found if one.start >= claim.start):
+        if is_one_language and all(one.score >= _DOUBT for one in found[told_so_far:]):
             found += _strange(claim, source, code)
         before = [claim]
     if any("order" in one.signals for one in claims):
@@ -313,6 +321,7 @@ class FactJudge:
         others: Sequence[Fact] = (),
         lines: Sequence[Sequence[Fact]] = (),
         told_before: dict[tuple[str, float], str] | None = None,
+        examples: set[float] | None = None,
     ) -> None:
         self.claim = claim
         self.source = source
@@ -325,6 +334,7 @@ class FactJudge:
         self.others = others
         self.lines = lines
         self.told_before = {} if told_before is None else told_before
+        self.examples = set() if examples is None else examples
 
     @cached_property
     def calculation(self) -> Calculation:
@@ -399,7 +409,7 @@ class FactJudge:
         if (counted := self._counted_otherwise(fact, ())) is not None:
             return self._say(fact, CONTRADICTED, LIKELY, counted.place)
         absent = self._absence(fact)
-        if self._is_example(fact):
+        if (rival is None or rival[1] >= HARDLY) and self._is_example(fact):
             return self._say(fact, NOT_MENTIONED, max(absent, UNSURE))
         if self._is_denied(fact):
             return self._say(fact, NOT_MENTIONED, max(absent, UNSURE))
@@ -649,17 +659,17 @@ class FactJudge:
         behind = self.claim.tokens[fact.last : fact.last + 2]
         second = f"{(fact.date[0] + 1) % 100:02d}"
         is_joined = len(behind) > 1 and behind[0].text in _SEASON and behind[1].text == second
-        return is_joined and fact.date[0] + 1 in self.source.years
+        return is_joined and fact.date[0] + 1 in self.source.years and not self.source.has_seasons
 
     def _is_example(self, fact: Fact) -> bool:
         """Return whether the answer calls the number an example, here or before: "e.g. 50 MB"."""
-        before = "".join(t.low for t in self.claim.tokens[max(0, fact.token - 5) : fact.token])
-        behind = "".join(t.low for t in self.claim.tokens[fact.last : fact.last + _BEHIND])
-        is_announced = any(t.low == "example" for t in self.claim.tokens[: fact.token])
-        is_told = before.rstrip(",:").endswith(_FOR_EXAMPLE) or ",forinstance" in behind
-        if is_announced or is_told or ",forexample" in behind:
-            self.told_before["example", fact.raw] = "an example"
-        return ("example", fact.raw) in self.told_before
+        lows = [token.low for token in self.claim.tokens]
+        before = "".join(lows[max(0, fact.token - 5) : fact.token])
+        behind = "".join(lows[fact.last : fact.last + _BEHIND])
+        announced = ("example", ":") in pairwise(lows[: fact.token])
+        if announced or before.rstrip(",:").endswith(_FOR_EXAMPLE) or _INSTANCE.search(behind):
+            self.examples.add(fact.raw)
+        return fact.raw in self.examples
 
     def _is_denied(self, fact: Fact) -> bool:
         """Return whether the claim denies the number: "not 100 members", "no 5 km of it"."""

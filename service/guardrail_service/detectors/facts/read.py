@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from guardrail_service.detectors.facts import vocabulary as words
@@ -425,11 +426,14 @@ def _as_day(fact: Fact, other: Fact) -> Fact:
 def _sides(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
     """Return the facts with "55 x 40 x 20 cm" in one unit."""
     facts = list(found)
-    for at in reversed(range(len(facts) - 1)):
+    joined = [
+        [token.low for token in tokens[one.last : other.token]] in (["x"], ["\u00d7"], ["by"])
+        for one, other in pairwise(facts)
+    ]
+    for at in reversed(range(len(joined))):
         one, other = facts[at], facts[at + 1]
-        between = [token.low for token in tokens[one.last : other.token]]
-        is_side = not one.unit and other.unit == "length" and one.kind == "number"
-        if is_side and between in (["x"], ["\u00d7"], ["by"]):
+        is_box = joined[at] and any(joined[max(0, at - 1) : at] + joined[at + 1 : at + 2])
+        if is_box and not one.unit and other.unit == "length" and one.kind == "number":
             facts[at] = in_unit_of(one, other)
     return facts
 
@@ -486,10 +490,11 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
         return _fraction(tokens, place)
     if low in words.NUMBER_WORDS:
         return measured(tokens, place)
-    if low == "point" and (part := decimals(tokens, place + 1)):
-        number = Number(place + 1 + len(part), (float("0." + part),), 0.1 ** len(part), True, False)
+    if low == "point" and (part := decimals(tokens, place + 1)):  # "point six milligrams"
+        last = place + 1 + len(part)
+        number = Number(last, (float("0." + part),), 10.0 ** -len(part), True, False)
         found = amount(tokens, place, number)
-        return found if found is not None and found.unit else None  # "point six milligrams"
+        return found if found is not None and found.kind == "measure" else None
     if low == "a" and place + 1 < len(tokens) and tokens[place + 1].low == "fortnight":
         return amount(tokens, place, Number(place + 1, (1.0,), 1.0, True, False))
     if low in ("a", "an", "per") and place + 1 < len(tokens):

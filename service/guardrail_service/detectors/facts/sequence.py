@@ -203,14 +203,15 @@ def _commas(one: ReadSentence, cuts: Sequence[int]) -> Iterator[int]:
             end = next((k for k in range(at + 1, len(one.tokens)) if one.tokens[k].low in _BREAKS),
                        len(one.tokens))  # fmt: skip
             sides = (len(_event(one, last, at)), len(_event(one, at, end)))
-            is_sum = any(token.low in _SUMS for token in one.tokens[at:end])
+            lows = [token.low for token in one.tokens[at:end]]
+            is_sum = not _SUMS.isdisjoint(lows) or ("in", "all") in pairwise(lows)
             if min(sides) >= _STEP_WORDS and not is_sum:
                 last = at
                 yield at
 
 
 _STEP_WORDS = 2
-_SUMS = frozenset(("all", "total", "altogether"))
+_SUMS = frozenset(("total", "altogether"))
 
 
 def _listed(part: Sequence[ReadSentence]) -> Iterator[tuple[ReadSentence, Chain]]:
@@ -252,8 +253,12 @@ def _line_number(one: ReadSentence, at: int) -> int | None:
 
 def _is_ranked(one: ReadSentence, at: int) -> bool:
     """Return whether a numbered line gives a thing its number, and is no step: "2. Orrin: 7"."""
-    line = one.text[one.tokens[at].start :].partition("\n")[0]
-    return line.partition(":")[2].strip()[:1].isdecimal()
+    start = one.tokens[at].start
+    line = one.text[start:].partition("\n")[0]
+    head, _, value = line.partition(": ")
+    told = [f for f in one.facts if start + len(head) <= f.start < start + len(line)]
+    lasts = any(fact.kind in ("duration", "time", "date") for fact in told)
+    return value[:1].isdecimal() and bool(told) and not lasts
 
 
 def _event(one: ReadSentence, start: int, end: int) -> Event:

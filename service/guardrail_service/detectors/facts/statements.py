@@ -94,7 +94,9 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
         is_not |= low == "off" and tokens[at + 1 : at + 2] != () and tokens[at + 1].low == "limits"
         if is_not or low in words.NEGATORS or low in words.CONTRACTED:
             denials += 1
-            is_open |= tokens[at + 1 : at + 2] != () and tokens[at + 1].low in _NO_STATEMENT
+            behind = tokens[at + 1].low if at + 1 < len(tokens) else ""
+            is_form = at > 0 and tokens[at - 1].low in _FORMS
+            is_open |= behind == "to" or (behind in ("being", "having") and not is_form)
             is_open |= low == "no" and at > 0 and tokens[at - 1].low in ("in", "under")
             denied_at = at
             if low in words.AMOUNTS:
@@ -338,8 +340,8 @@ _ANEW = words.listed("it they he she this that these those which who")
 
 
 _BEHIND_NO = words.listed(". , : you i we it the that this they there he she")
-_NO_STATEMENT = frozenset(("to", "being", "having"))
-"""Behind "not": what is denied is only named."""
+_FORMS = words.listed("is are was were am be been has have had will would")
+"""Before "not being": something is denied, and not only named."""
 _WISHES = frozenset(("would", "d", "i'd", "they'd", "we'd", "he'd", "she'd", "you'd"))
 _OPEN_ENDS = _ANEW | words.listed("include includes mean means :")
 _WITHOUT_SUBJECT = words.listed("is are was were has had will would could should")

@@ -183,13 +183,14 @@ def test_a_sentence_that_breaks_off_is_read() -> None:
             "name",
         ),
         (
-            "El curso lo organiza la asociación Peñalara en su local de la plaza.",
+            "El curso lo organiza la asociación Nueva Peñalara en su local de la plaza.",
             "El curso lo organiza la asociación Torremocha en su local de la plaza mayor.",
             "name",
         ),
         (
             "なお、最寄り駅からは無料の送迎バスが運行しています。",
-            "日帰り入浴は午前11時から午後4時までで、料金は大人900円です。タオルは受付で借りられます。",
+            "日帰り入浴は午前11時から午後4時までで、料金は大人900円です。タオルは受付で借りられます。水曜の午前中は露天"
+            "風呂の清掃があり、内湯だけの利用となります。",
             "sentence",
         ),
         ("Al menos 1.900 euros al mes.", "Un sueldo de al menos 900 euros al mes.", "money"),

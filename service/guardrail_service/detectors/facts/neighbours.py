@@ -1,0 +1,106 @@
+"""Dates that passages tell by others: "the year after", "the next day", "until 31 March"."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from collections.abc import Iterator
+from datetime import date
+
+from guardrail_service.detectors.facts import vocabulary as words
+from guardrail_service.detectors.facts.align import Held, PassageFacts
+from guardrail_service.detectors.facts.amounts import Date, Fact
+from guardrail_service.detectors.facts.read import ReadSentence
+from guardrail_service.text.budget import in_time
+
+_STEPS = {"year": 1, "week": 7, "day": 1}
+_BACK = 4
+"""Sentences before "the next day" in which its date may stand."""
+_NO_YEAR = 2023
+_FROM = frozenset(("from", "after", "of", "since"))
+_UNTIL = frozenset(("until", "till", "to", "through"))
+_UNITS = frozenset(("year", "week", "day"))
+
+
+def neighbouring(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
+    """Return how a date is one that a passage tells by the date beside it, or "".
+
+    The claim has to speak of what happened then: of a word in the clause of "the next day" that the
+    other date's clause has not.
+    """
+    if fact.date is None:
+        return ""
+    if fact.date[1] is not None and fact.date[2] is None:
+        return _month_behind(claim, fact, source)
+    wanted = ("year",) if fact.date[2] is None else ("day", "week")
+    for unit, step, event, other in _steps(source):
+        if unit in wanted and claim.content & event and _is_next(fact.date, other, step):
+            return f"from the {unit} beside it"
+    return ""
+
+
+def _steps(source: PassageFacts) -> Iterator[tuple[str, int, frozenset[str], Date]]:
+    """Yield each phrase: its unit, the days or years it moves, its clause's words, and its date."""
+    for number, (context, one) in enumerate(in_time(source.sentences)):
+        if _UNITS.isdisjoint(one.lows):
+            continue
+        lows = [token.low for token in one.tokens]
+        for at in range(len(lows) - 1):
+            for unit, steps in words.NEIGHBOURING.items():
+                step = next((s for s, told in steps.items() if (lows[at], lows[at + 1]) in told), 0)
+                if not step:
+                    continue
+                near = [
+                    (held, fact)
+                    for c, held in source.sentences[max(0, number - _BACK) : number + 1]
+                    if c == context
+                    for fact in held.facts
+                    if fact.date is not None and (held is not one or fact.token < at)
+                ]
+                if near:
+                    held, fact = near[-1]
+                    own = _clause(held, fact.token)
+                    event = _clause(one, at)
+                    yield unit, step * _STEPS[unit], event - own, fact.date or (None, None, None)
+
+
+def _clause(one: ReadSentence, place: int) -> frozenset[str]:
+    own = one.clauses[place]
+    return frozenset(
+        stem for stem, clause in zip(one.stems, one.clauses, strict=True) if stem and clause == own
+    )
+
+
+def _month_behind(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
+    """Return how "from April onward" follows from "until 31 March", or ""."""
+    before = claim.tokens[fact.token - 1].low if fact.token else ""
+    behind = [token.low for token in claim.tokens[fact.last : fact.last + 1]]
+    if fact.date is None or fact.date[1] is None:
+        return ""
+    if before not in _FROM and behind not in (["onward"], ["onwards"], ["on"]):
+        return ""
+    month = (fact.date[1] - 2) % 12 + 1
+    last = monthrange(_NO_YEAR, month)[1]
+    for held in in_time(source.held):
+        told = held.fact.date
+        if told is not None and told[1] == month and told[2] in (None, last) and _is_end(held):
+            return f"from the day behind {last}.{month}."
+    return ""
+
+
+def _is_end(held: Held) -> bool:
+    before = held.read.tokens[held.fact.token - 1].low if held.fact.token else ""
+    return before in _UNTIL or (held.fact.is_range and held.fact.date is not None)
+
+
+def _is_next(wanted: Date, other: Date, step: int) -> bool:
+    """Return whether a date is so many years, or days, behind another one."""
+    if wanted[2] is None:
+        return other[0] is not None and wanted[0] == other[0] + step
+    if other[2] is None or None in (wanted[1], other[1]):
+        return False
+    year = wanted[0] or other[0] or _NO_YEAR
+    try:
+        first, last = (date(one[0] or year, one[1] or 1, one[2] or 1) for one in (other, wanted))
+    except ValueError:
+        return False
+    return (last - first).days in (step, step - 365 if step > 0 else step + 365)

@@ -66,8 +66,10 @@ def without_accents(text: str) -> str:
 
 def _is_polite(text: str, beyond: Beyond) -> bool:
     refers = _REFERRAL.search(text) and not _DISCOURAGES.search(text)
-    if refers or _SYMPATHY.search(text) or _WISH.search(text):
+    if refers or _SYMPATHY.search(text):
         return len(_new_words(text, beyond)) <= 1
+    if _WISH.search(text):
+        return len(_new_words(text, beyond)) <= _WISHED
     if _SMALL_TALK.search(text):
         return not _new_words(text, _all)
     offer = _OFFER.search(text)
@@ -361,9 +363,19 @@ _SYMPATHY = re2.compile(
 _WISH = re2.compile(
     r"^(?:but |and |so )*(?:i (?:really |do |sincerely )?wish (?:you|your|him|her|them|the)\b|i can (?:well |certainly |quite )?"
     r"(?:see|understand|imagine) (?:why|how|that) you (?:are|feel)\b|you are doing the right thing\b"
-    r"|what (?:a )?(?:wonderful|great|lovely|good|fantastic|exciting|sad|sorry) (?:news|idea|plan|story)\b)"
+    r"|what (?:a )?(?:wonderful|great|lovely|good|fantastic|exciting|sad|sorry) (?:news|idea|plan|story)\b"
+    r"|i (?:really |do |sincerely |very much )*hope (?:that )?you(?: (?:both|all))? (?:are|feel|get well|enjoy|find some)\b"
+    r"|(?:many |warm |hearty |my |our )*congratulations\b|(?:warm|warmest|best|good) wishes\b|fingers crossed\b"
+    r"|you have got this\b|(?:please )?do not be (?:too|so) hard on yourself\b"
+    r"|(?:it|that|this) must (?:be|have been|feel) (?:(?:a|an|such|so|very|really|quite|terribly|incredibly) )*(?:anxious|hard|difficult|worrying"
+    r"|stressful|frustrating|upsetting|exciting|sad|painful|tough|scary|disappointing|exhausting|overwhelming|emotional|lonely|confusing)\b"
+    r"|(?:my|our) (?:thoughts (?:are|go out) (?:with|to)|(?:deepest |sincere )*condolences (?:to|on|for)|heart goes out)\b"
+    r"|losing (?:a|an|your|someone|somebody)\b.* is (?:always |never |so |very )*(?:hard|easy|painful|sad|difficult)\b"
+    r"|(?:please |just )*(?:give (?:me|us) a (?:shout|call|ring)|drop (?:me|us) a (?:line|note|message))\b)"
 )
 """Wishes and sympathy with the reader are neither true nor false."""
+_WISHED = 2
+"""Words of their own that they may have: the birth of a daughter."""
 _SPEAKER = re2.compile(
     r"(?:^|\b(?:and|but|so|here|then|today|sure|okay|ok|well|course|certainly|absolutely|no|course) )"
     r"(?:of course |unfortunately |also |just |really |always |happily |gladly )*"
@@ -374,7 +386,7 @@ _SPEAKER = re2.compile(
     r" (?:happy|glad|sorry|here|love|look)"
     r"|(?:see|find out|look into) (?:what|if|whether|how) (?:i|we) can)\b"
 )
-_GLAD_OF_IT = re2.compile(r"\bcongratulations(?: to you(?: and your [a-z]+)?)?$")
+_GLAD_OF_IT = re2.compile(r"\bcongratulations(?: (?:to|on|for) [^\d]{1,60})?$")
 _TO_HEAR_THAT = re2.compile(r"(?:^|\bsorry )to hear that\b")
 _DISCOURAGES = re2.compile(r"\b(?:not|never|avoid|stop|without|instead|if you|you will|will get)\b")
 _WHO_IS_ASKED = (

@@ -180,6 +180,11 @@ def test_wishes_and_sympathy_claim_nothing(wish: str) -> None:
         "You are doing the right thing, since late payers lose the cover.",
         "What great news that breakfast is served till noon!",
         "Congratulations, your loan was approved.",
+        "It must be renewed every spring.",
+        "This must be signed by the tenant.",
+        "I hope you enjoy the free breakfast.",
+        "My thoughts are that the pool opens early.",
+        "Congratulations on winning the prize of the month!",
     ],
 )
 def test_a_claim_inside_a_wish_is_a_claim(claim: str) -> None:

@@ -190,9 +190,10 @@ def _is_scaled_from_question(fact: Fact, source: PassageFacts) -> bool:
 
 def _lies_between(fact: Fact, source: PassageFacts, key: str) -> bool:
     """Return whether a passage sets limits for a key around a number: "fontSize, from 10 to 32"."""
-    for one in in_time(source.held):
-        held = one.fact
-        if key not in one.read.content or held.kind not in (fact.kind, "number"):
+    behind = [(away, one.fact) for one in in_time(source.held) if (away := _away(one, key))]
+    nearest = min((away for away, held in behind if held.is_range or held.bound), default=0)
+    for away, held in behind:
+        if away != nearest or held.kind not in (fact.kind, "number"):
             continue
         if held.is_range and held.raw <= fact.raw <= (held.other or 0):
             return True
@@ -201,6 +202,12 @@ def _lies_between(fact: Fact, source: PassageFacts, key: str) -> bool:
         if held.bound == "most" and held.raw >= fact.raw:
             return True
     return False
+
+
+def _away(held: Held, key: str) -> int:
+    """Return how many tokens a number stands behind a key of its sentence, 0 for none."""
+    stems = held.read.stems[: held.fact.token]
+    return next((n for n, stem in enumerate(reversed(stems), 1) if stem == key), 0)
 
 
 def _is_cell(claim: ReadSentence, fact: Fact) -> bool:

@@ -988,3 +988,108 @@ def test_what_is_measured_is_no_case(passage: str, wrong: str) -> None:
 def test_a_denial_in_other_words_is_no_contradiction(passage: str, answer: str) -> None:
     """Contrasts and exceptions may say what a passage's "but not" says."""
     assert score(passage, answer) >= CUT
+
+
+@pytest.mark.parametrize(
+    ("passage", "wrong"),
+    [
+        (
+            "The exam takes place on 12 May 2024. Results are posted the next day.",
+            "The exam takes place on 13 May 2024.",
+        ),
+        (
+            "The contract ends in 2026. Prices for the following year are set in June.",
+            "The contract ends in 2027.",
+        ),
+        ("The pool is open until 31 August.", "The pool is open until September."),
+        ("Registration ends on 31 March.", "Registration ends in April."),
+        (
+            "The ferry sails at 30 km/h. It leaves at 9:00.",
+            "At 30 km/h the ferry covers 90 km in 3 hours.",
+        ),
+        (
+            "It has a 50 kWh battery, a 100 kW motor and a 10 kW charger; charging takes 7 hours.",
+            "The 50 kWh battery charges in 5 hours.",
+        ),
+        (
+            "A day ticket costs 12 euros for adults.",
+            "For example, a day ticket costs 15 euros for adults. It costs 15 euros.",
+        ),
+        (
+            "Adults take 500 mg at most every 6 hours.",
+            "Adults may take, for example, 900 mg every 6 hours.",
+        ),
+        (
+            "The upload limit is 20 MB for each file.",
+            "As example.com says, the upload limit is 50 MB for each file.",
+        ),
+        ("The museum is being rebuilt this year.", "The museum is not being rebuilt this year."),
+        ("New members are not being admitted this year.", "New members are admitted this year."),
+        ("He scored 14 goals in the 2018-19 season.", "He scored 14 goals in the 2017-18 season."),
+        (
+            "First knead the dough for 5 minutes, then let it rise for 60, then bake it for 30.",
+            "1. Bake it: 30 minutes\n2. Let it rise: 60 minutes\n3. Knead the dough: 5 minutes",
+        ),
+        (
+            "First drain all the water from the boiler, then remove the cover of the pump.",
+            "First remove the cover of the pump, then drain all the water from the boiler.",
+        ),
+        (
+            '"volume" is a number from 0 to 100. "fontSize" must be from 10 to 32.',
+            '{\n  "fontSize": 40\n}',
+        ),
+        (
+            "max_connections is at most 200. retry_delay is given in seconds; the default is 5.",
+            "retry_delay = 150",
+        ),
+        (
+            "Rooms for 8 to 12 people. Breakfast is from 7:30.",
+            "Breakfast is until 12 noon, from 8 am.",
+        ),
+        (
+            "Treatment lasts 5 days. A check follows after 3 weeks.",
+            "Treatment lasts 5 days, with a check after 3 weeks. You stay at home for 15 days.",
+        ),
+        (
+            "The desk serves 12 people an hour. Waiting in line is normal.",
+            "Waiting takes 5 minutes.",
+        ),
+        (
+            "Adult 12 euros, child 5 euros, senior 9 euros.",
+            "| Ticket | Price |\n|---|---|\n| Adult + child | €14 |",
+        ),
+        (
+            "Your fee is 250 euros and the fine 90 euros.",
+            "With reference 160, your fee is €250 and the fine €410.",
+        ),
+        ("The engine switches off at 150 °C.", "The engine switches off at 310 °F."),
+        ("Bake at 200 °C.", "Bake at 385 °F."),
+        ("Sections from start to end of the trail are 12 and 30 km long.", "The route is 18 km."),
+    ],
+)
+def test_an_excuse_does_not_cover_a_wrong_answer(passage: str, wrong: str) -> None:
+    """What follows from the next day, a limit, an example or a rate has to be about the same."""
+    assert score(passage, wrong) < CUT
+
+
+@pytest.mark.parametrize(
+    ("passage", "answer"),
+    [
+        (
+            "The notes are from 11 March 2024. He wrote the next day that it worked.",
+            "He wrote on 12 March that it worked.",
+        ),
+        (
+            "The engine oil must be changed every 2000 hours of operation.",
+            "The engine oil is to be changed after 2000 hours of operation.",
+        ),
+        (
+            "Five minutes before the end the alarm rang.",
+            "At one point five minutes before the end, the alarm rang.",
+        ),
+        ("You need 4 x 5 m of rope.", "You need 4 x 5 m = 20 m of rope."),
+    ],
+)
+def test_a_rule_for_numbers_spares_what_only_looks_like_it(passage: str, answer: str) -> None:
+    """Hours of operation are no time of day, a point no decimal sign, a factor no side."""
+    assert score(passage, answer) >= CUT

@@ -32,7 +32,7 @@ FOURTH_FLAGGED, FOURTH_FOUND = 2, 56
 """Of 288 good answers, half of which compute something, and of 168 bad ones."""
 
 SIXTH = Path(__file__).parent / "sixth"
-SIXTH_FLAGGED, SIXTH_FOUND = 19, 22
+SIXTH_FLAGGED, SIXTH_FOUND = 19, 19
 """Of 270 good answers, half of which compute or convert much, and of 110 bad ones, half of them in
 languages that no model reads."""
 
@@ -77,7 +77,7 @@ def test_rules_on_answers_that_convert_and_speak_other_languages() -> None:
 
 @pytest.mark.parametrize(
     ("file", "claims", "most_flagged", "least_found"),
-    [("statements", 7944, 194, 515), ("short_statements", 2200, 68, 227)],
+    [("statements", 7944, 195, 518), ("short_statements", 2200, 69, 228)],
 )
 def test_rules_on_statements(file: str, claims: int, most_flagged: int, least_found: int) -> None:
     """Facts alone on single sentences that say the same in other words, or nearly the same.

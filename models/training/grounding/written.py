@@ -85,7 +85,8 @@ def _versions(row: dict[str, Any]) -> list[dict[str, Any]]:
 
     Each change decides about its own claims, whatever the others are. So the passages are read as
     they are, with all changes, with a half of them and with the other half: every claim is as often
-    true as false, and none gives away by itself which it is. What a change leaves open is left out.
+    true as false, and none gives away by itself which it is. Claims that a change leaves open are
+    left out.
     """
     changes = row.get("changes", [])
     numbers = range(len(changes))

@@ -16,6 +16,7 @@ from guardrail_service.detectors.facts.languages import folded
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import in_time
 from guardrail_service.text.cached import cached_property
+from guardrail_service.text.patterns.search import encodable
 
 _SEASON = re2.compile(r"\b(?:19|20)\d\d[-/\x{2013}]\d\d\b")
 LONG_NAME = 3
@@ -225,7 +226,7 @@ class PassageFacts:
     @cached_property
     def has_seasons(self) -> bool:
         """True if a passage names a season of two years: "2018-19"."""
-        return any(_SEASON.search(one.text) for _, one in self.sentences)
+        return any(_SEASON.search(encodable(one.text)) for _, one in self.sentences)
 
     @cached_property
     def has_dates(self) -> bool:
@@ -270,7 +271,7 @@ class PassageFacts:
 
     @cached_property
     def beginnings(self) -> frozenset[str]:
-        """How the words of passages and question begin, from `LONG_NAME` letters on."""
+        """The beginnings of the words of passages and question, from `LONG_NAME` letters on."""
         found: set[str] = set()
         for one in self._every():
             for token in in_time(one.tokens, every=256):

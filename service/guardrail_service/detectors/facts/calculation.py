@@ -34,6 +34,7 @@ from guardrail_service.detectors.facts.neighbours import neighbouring
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import check_time, in_time
 from guardrail_service.text.cached import cached_property
+from guardrail_service.text.patterns.search import encodable
 
 
 class Calculation:
@@ -289,7 +290,7 @@ class Calculation:
     def _compares(self) -> bool:
         """True if a comparative stands beside a number: "2.8 kg heavier", "cheaper by 12"."""
         return any(
-            any(_COMPARATIVE.fullmatch(token.low) for token in self._behind_amount(fact))
+            any(_COMPARATIVE.fullmatch(encodable(token.low)) for token in self._behind_amount(fact))
             or self._is_by(fact)
             for fact in self.claim.facts
         )
@@ -297,7 +298,7 @@ class Calculation:
     def _is_by(self, fact: Fact) -> bool:
         """Return whether "by" stands before a number, and a comparative somewhere before that."""
         before = [token.low for token in self.claim.tokens if token.end <= fact.start]
-        return before[-1:] == ["by"] and any(map(_COMPARATIVE.fullmatch, before))
+        return before[-1:] == ["by"] and any(map(_COMPARATIVE.fullmatch, map(encodable, before)))
 
     def _behind_amount(self, fact: Fact) -> Sequence[Token]:
         """Return the token behind a number and its rate: "150 dollars a year more"."""

@@ -11,8 +11,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-import re2
-
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.absence import (
     HARDLY,
@@ -86,7 +84,7 @@ _SAME_WORDS = 0.25
 computed."""
 _NOT_ONLY = frozenset((("not", "only"), ("not", "just"), ("not", "merely")))
 _SEASON = frozenset(("-", "/", "\u2013"))
-_INSTANCE = re2.compile(",for(?:instance|example)")
+_INSTANCES = (",forinstance", ",forexample")
 _BEHIND = 7
 """Tokens behind a number in which ", for instance" may stand."""
 _FOR_EXAMPLE = ("e.g.", "forexample", "forinstance")
@@ -667,7 +665,11 @@ class FactJudge:
         before = "".join(lows[max(0, fact.token - 5) : fact.token])
         behind = "".join(lows[fact.last : fact.last + _BEHIND])
         announced = ("example", ":") in pairwise(lows[: fact.token])
-        if announced or before.rstrip(",:").endswith(_FOR_EXAMPLE) or _INSTANCE.search(behind):
+        if (
+            announced
+            or before.rstrip(",:").endswith(_FOR_EXAMPLE)
+            or any(told in behind for told in _INSTANCES)
+        ):
             self.examples.add(fact.raw)
         return fact.raw in self.examples
 

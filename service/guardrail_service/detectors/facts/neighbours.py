@@ -16,7 +16,7 @@ _STEPS = {"year": 1, "week": 7, "day": 1}
 _BACK = 4
 """Sentences before "the next day" in which its date may stand."""
 _NO_YEAR = 2023
-_FROM = frozenset(("from", "after", "of", "since"))
+_FROM = frozenset(("from", "after", "since"))
 _UNTIL = frozenset(("until", "till", "to", "through"))
 _UNITS = frozenset(("year", "week", "day"))
 
@@ -72,11 +72,12 @@ def _clause(one: ReadSentence, place: int) -> frozenset[str]:
 
 def _month_behind(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
     """Return how "from April onward" follows from "until 31 March", or ""."""
-    before = claim.tokens[fact.token - 1].low if fact.token else ""
+    ahead = [token.low for token in claim.tokens[max(0, fact.token - 2) : fact.token]]
     behind = [token.low for token in claim.tokens[fact.last : fact.last + 1]]
     if fact.date is None or fact.date[1] is None:
         return ""
-    if before not in _FROM and behind not in (["onward"], ["onwards"], ["on"]):
+    is_from = ahead[-1:] != [] and ahead[-1] in _FROM
+    if not is_from and ahead != ["as", "of"] and behind not in (["onward"], ["onwards"], ["on"]):
         return ""
     month = (fact.date[1] - 2) % 12 + 1
     last = monthrange(_NO_YEAR, month)[1]

@@ -82,7 +82,7 @@ class Calculation:
         if between is not None and (told := self.derived(between, certain)):
             return told
         if fact.is_range and between is None and fact.kind == "duration" and self.computes:
-            return self.derived(replace(fact, is_range=False, other=None), certain)
+            return self._gap(fact)
         if fact.is_range or fact.kind in ("weekday", "ordinal"):
             return ""
         if fact.kind == "date":
@@ -114,6 +114,15 @@ class Calculation:
             )
             if told:
                 return told
+        return ""
+
+    def _gap(self, fact: Fact) -> str:
+        """Return which neighbouring years of a passage sentence a time lies between, or ""."""
+        for _, one in in_time(self.source.sentences):
+            years = sorted(f.date[0] for f in one.facts if f.date is not None and f.date[0])
+            for first, last in pairwise(years):
+                if is_exactly(fact, (last - first) * 12 * MONTH_S / fact.factor):
+                    return f"{last} - {first} = {shown(fact.raw)}"
         return ""
 
     def _of_its_own(self, fact: Fact) -> str:

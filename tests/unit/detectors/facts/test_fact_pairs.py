@@ -1064,6 +1064,10 @@ def test_a_denial_in_other_words_is_no_contradiction(passage: str, answer: str) 
         ),
         ("The engine switches off at 150 °C.", "The engine switches off at 310 °F."),
         ("Bake at 200 °C.", "Bake at 385 °F."),
+        (
+            "Children from 6 to 11 years take half a tablet twice a day, at most three a day.",
+            "Children between 3 and 11 years of age take half a tablet twice a day.",
+        ),
         ("Sections from start to end of the trail are 12 and 30 km long.", "The route is 18 km."),
     ],
 )

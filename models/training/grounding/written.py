@@ -73,10 +73,10 @@ def _pairs(row: dict[str, Any]) -> list[dict[str, Any]]:
     if "claims" not in row:
         return [row]
     premise = "\n\n".join(row["passages"])
-    plain = [claim for claim in row["claims"] if "change" not in claim]
     return [
         {"premise": premise, "hypothesis": claim["text"], "label": _SAYS[claim["label"]]}
-        for claim in plain
+        for claim in row["claims"]
+        if "change" not in claim
     ] + _versions(row)
 
 

@@ -274,9 +274,7 @@ class _Sources:
 
     def _holds(self, link: str) -> bool:
         host = _host(link)
-        if host in _PLACES:
-            return True
-        if any(host == h or host.endswith(f".{h}") for h in self._hosts):
+        if host in _PLACES or any(host == h or host.endswith(f".{h}") for h in self._hosts):
             return True
         wanted, at = _bare(link).rstrip("/"), -1
         while (at := self._plain.find(wanted, at + 1)) >= 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
+from typing import NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import (
@@ -16,7 +17,7 @@ from guardrail_service.detectors.facts.align import (
 )
 from guardrail_service.detectors.facts.amounts import Fact
 from guardrail_service.detectors.facts.calculation import Calculation
-from guardrail_service.detectors.facts.languages import LATIN, Token, folded
+from guardrail_service.detectors.facts.languages import LATIN, Token, folded, is_han
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import in_time
 
@@ -184,8 +185,8 @@ def _key_of(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
 
 def _is_scaled_from_question(fact: Fact, source: PassageFacts) -> bool:
     """Return whether a number is one of the question's in smaller units: 100 euros are 10000."""
-    asked = source.question.facts if source.question is not None else ()
-    return any(one.raw * scale == fact.raw for one in asked for scale in (10, 100, 1000, 60, 3600))
+    scales = (10, 100, 1000, 60, 3600)
+    return any(one.raw * scale == fact.raw for one in source.asked for scale in scales)
 
 
 def _lies_between(fact: Fact, source: PassageFacts, key: str) -> bool:
@@ -310,7 +311,15 @@ def absence(
     return LIKELY if fact.raw < 10 else SURELY
 
 
-def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Fact | None:
+class Unsaid(NamedTuple):
+    """A `name` or a `sentence` that nobody has said; offsets from the start of its claim."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Unsaid | None:
     """Return a name in a language that no model reads, or a sentence, that nobody has said.
 
     Two words in a row with capitals inside a sentence are a name, in German behind a title or a
@@ -323,7 +332,8 @@ def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Fa
         language: Its code of two letters.
     """
     if language in ("zh", "ja"):
-        return _whole_sentence(claim) if _is_new_sentence(claim, source) else None
+        is_new = _is_new_sentence(claim, source)
+        return Unsaid(0, len(claim.text), "sentence") if is_new else None
     if language not in LATIN or claim.text.startswith("#"):
         return None
     taken = {place for fact in claim.facts for place in range(fact.token, fact.last)}
@@ -337,7 +347,7 @@ def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Fa
             continue
         long = [one for one in (first, second) if len(one.text) > LONG_NAME]
         if long and not any(_is_said(folded(one.text), source, language) for one in long):
-            return Fact(first.start, second.end, "name", "name", (0.0,), 0.0)
+            return Unsaid(first.start, second.end, "name")
     return None
 
 
@@ -374,14 +384,9 @@ def _is_new_sentence(claim: ReadSentence, source: PassageFacts) -> bool:
     """Return whether passages and question have hardly a sign of a sentence that states a thing."""
     if claim.facts or any(told in claim.text for told in (*_COURTESY, *_ASKS)):
         return False
-    own = {sign for sign in claim.text if _is_han(sign)}
-    known = {sign for sign in source.signs if _is_han(sign)}
-    is_long = len(own) >= _TOLD_SIGNS and len(known) >= _KNOWN_SIGNS
-    return is_long and len(own & known) <= _FEW_SHARED * len(own)
-
-
-def _is_han(sign: str) -> bool:
-    return "\u3400" <= sign <= "\u9fff"
+    own = set(filter(is_han, claim.text))
+    is_long = len(own) >= _TOLD_SIGNS and len(source.han) >= _KNOWN_SIGNS
+    return is_long and len(own & source.han) <= _FEW_SHARED * len(own)
 
 
 def _is_said(name: str, source: PassageFacts, language: str) -> bool:
@@ -411,7 +416,3 @@ def _is_introduced(claim: ReadSentence, place: int, source: PassageFacts) -> boo
     before = claim.tokens[place - 1]
     is_title = _may_be_name(before) and _is_said(folded(before.text), source, "de")
     return is_title or before.text.lower() in _INTRODUCED
-
-
-def _whole_sentence(claim: ReadSentence) -> Fact:
-    return Fact(0, len(claim.text), "sentence", "sentence", (0.0,), 0.0)

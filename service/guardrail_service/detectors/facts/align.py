@@ -12,7 +12,7 @@ import re2
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import Date, Fact
-from guardrail_service.detectors.facts.languages import folded
+from guardrail_service.detectors.facts.languages import folded, is_han
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import in_time
 from guardrail_service.text.cached import cached_property
@@ -140,10 +140,9 @@ class PassageFacts:
 
     def has_unit(self, fact: Fact) -> bool:
         """Return whether passages or question use the unit or currency of an amount."""
-        asked = self.question.facts if self.question else ()
         return any(
             one.unit == fact.unit and (one.factor == fact.factor or one.kind == "money")
-            for one in chain((held.fact for held in self.held), asked)
+            for one in chain((held.fact for held in self.held), self.asked)
         )
 
     def is_alone(self, fact: Fact) -> bool:
@@ -203,10 +202,9 @@ class PassageFacts:
         """Return the numbers of passages and question that are no durations, times or shares."""
         if not is_amount(fact) or fact.kind == "percentage":
             return self.numbers
-        asked = self.question.facts if self.question else ()
         others: set[float] = set()
         own: set[float] = set()
-        for one in chain((held.fact for held in self.held), asked):
+        for one in chain((held.fact for held in self.held), self.asked):
             is_other = one.unit != fact.unit and one.kind in _NO_AMOUNTS
             (others if is_other else own).update((one.raw, *one.values))
         return self.numbers - (others - own)
@@ -282,9 +280,18 @@ class PassageFacts:
         return frozenset(found)
 
     @cached_property
-    def signs(self) -> frozenset[str]:
-        """Every letter and sign of passages and question."""
-        return frozenset(sign for one in self._every() for sign in one.text)
+    def han(self) -> frozenset[str]:
+        """The Chinese signs of passages and question."""
+        return frozenset(sign for one in self._every() for sign in one.text if is_han(sign))
+
+    @property
+    def asked(self) -> tuple[Fact, ...]:
+        """The question's facts."""
+        return self.question.facts if self.question is not None else ()
+
+    def is_asked(self, fact: Fact) -> bool:
+        """Return whether the question says a fact."""
+        return any(agrees(fact, one) for one in self.asked)
 
     def _every(self) -> list[ReadSentence]:
         asked = [] if self.question is None else [self.question]

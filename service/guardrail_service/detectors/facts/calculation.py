@@ -11,12 +11,13 @@ from itertools import chain, combinations, pairwise, permutations, product, zip_
 import re2
 
 from guardrail_service.detectors.facts import vocabulary as words
-from guardrail_service.detectors.facts.align import Held, PassageFacts, agrees, is_amount
+from guardrail_service.detectors.facts.align import Held, PassageFacts, is_amount
 from guardrail_service.detectors.facts.amounts import Date, Fact
 from guardrail_service.detectors.facts.derive import (
     MONTH_S,
     MOST,
     NO_AMOUNT,
+    NO_YEAR,
     SAID_ELSEWHERE,
     ComputedFrom,
     by_formula,
@@ -127,12 +128,7 @@ class Calculation:
 
     def _of_its_own(self, fact: Fact) -> str:
         """Return how a number follows from others of the answer and the question alone, or ""."""
-        near = [
-            other
-            for one in self._nearby()
-            for other in one.facts
-            if other is not fact and not _is_end(other, fact)
-        ]
+        near = [one.fact for one in self._said_nearby(fact)]
         every = near if fact.unit == "duration" else [*near, *self.others]
         if not is_amount(fact) and fact.raw < _MANY:
             return ""
@@ -140,21 +136,17 @@ class Calculation:
             return told
         if fact.kind in ("number", "duration", "measure") and not self.computes:
             return ""
-        asked = self.source.question.facts if self.source.question is not None else ()
         if fact.kind == "money":  # "What if I repay 30,000?"
-            every = [
-                *every,
-                *(replace(o, kind="money", unit=fact.unit) for o in asked if _is_bare(o)),
-            ]
+            bare = filter(_is_bare, self.source.asked)
+            every = [*every, *(replace(one, kind="money", unit=fact.unit) for one in bare)]
         return from_own(fact, every, self.lines)
 
     def _is_held(self, fact: Fact) -> bool:
         """Return whether passages or the question have a number of the answer."""
-        asked = self.source.question.facts if self.source.question is not None else ()
         before = self.claim.tokens[max(0, fact.token - _RATED) : fact.token]
         if any(one is fact for one in self.claim.facts) and any(t.low == "at" for t in before):
             return True  # "at a steady 400 W"
-        return bool(self.source.agreeing(fact)) or any(agrees(fact, one) for one in asked)
+        return bool(self.source.agreeing(fact)) or self.source.is_asked(fact)
 
     def _days_of_weeks(self, fact: Fact) -> str:
         """Return how many days "5 days in each of 51 weeks" are, or ""."""
@@ -380,12 +372,7 @@ class Calculation:
             ),
             key=lambda row: row[:2],
         )
-        operands = [
-            ComputedFrom(other, -1 - number)
-            for number, one in enumerate(self._nearby())
-            for other in one.facts
-            if other is not fact and not _is_end(other, fact)
-        ]
+        operands = self._said_nearby(fact)
         if self._computes_itself:
             said = [one.fact for one in operands]
             operands += [
@@ -420,6 +407,15 @@ class Calculation:
                 if not fact.unit or o.fact.unit != fact.unit
             ]
         return operands, list(dict.fromkeys(c for c in counts if 1 < c <= 10_000))[:12], combined
+
+    def _said_nearby(self, fact: Fact) -> list[ComputedFrom]:
+        """Return the other numbers of the claim, the sentence before it and the question."""
+        return [
+            ComputedFrom(other, -1 - number)
+            for number, one in enumerate(self._nearby())
+            for other in one.facts
+            if other is not fact and not _is_end(other, fact)
+        ]
 
     def _nearby(self) -> list[ReadSentence]:
         asked = [self.source.question] if self.source.question is not None else []
@@ -677,19 +673,16 @@ def _moved(start: Date, sign: int, span: Fact) -> Iterator[date]:
     for own in (day,) if day is not None else (1, 31):
         try:
             if months and months == int(months):
-                at = (year or _NO_YEAR) * 12 + month - 1 + sign * int(months)
+                at = (year or NO_YEAR) * 12 + month - 1 + sign * int(months)
                 last = monthrange(at // 12, at % 12 + 1)[1]
                 moved = date(at // 12, at % 12 + 1, min(own, last))
             else:
-                of_month = min(own, monthrange(year or _NO_YEAR, month)[1])
-                moved = date(year or _NO_YEAR, month, of_month)
+                of_month = min(own, monthrange(year or NO_YEAR, month)[1])
+                moved = date(year or NO_YEAR, month, of_month)
                 moved += timedelta(seconds=sign * span.values[0])
             yield from (moved + timedelta(days=off) for off in (0, -1, 1))
         except (ValueError, OverflowError):
             continue
-
-
-_NO_YEAR = 2023
 
 
 def _is_same_day(wanted: Date, day: date) -> bool:

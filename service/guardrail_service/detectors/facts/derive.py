@@ -291,7 +291,8 @@ def _is(fact: Fact, result: float) -> bool:
     return fact.bound in ("about", "nearly", "over", "under") and abs(result / fact.raw - 1) <= 0.05
 
 
-_NO_YEAR = 2023
+NO_YEAR = 2023
+"""Stands for the year of a date that names none."""
 _ROUNDED = 0.1
 """How far a result may lie from a number that does not say it is rounded."""
 
@@ -623,7 +624,7 @@ def _known_parts(date: tuple[int | None, ...]) -> tuple[int, ...]:
 def _days(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> int | None:
     if (one[0] is None) != (other[0] is None):
         return None
-    first, last = ((part[0] or _NO_YEAR, *part[1:]) for part in (one, other))
+    first, last = ((part[0] or NO_YEAR, *part[1:]) for part in (one, other))
     try:
         start, end = (date(*map(int, filter(None, part))) for part in (first, last))
         return abs((end - start).days)

@@ -366,7 +366,7 @@ class FactJudge:
             is_taken = self._is_taken(fact, other.fact) or self._is_of_another_time(fact, other)
             if is_computed or is_taken:
                 pass
-            elif not self._is_asked(fact) or agreeing:
+            elif not self.source.is_asked(fact) or agreeing:
                 return self._say(fact, CONTRADICTED, _STATED, other.place)
         rival = self._rival(fact, agreeing)
         if not agreeing and "|" in self.claim.text and (told := self.calculation.in_row(fact)):
@@ -382,7 +382,7 @@ class FactJudge:
                 return self._say(fact, CONTRADICTED, LIKELY, counted.place)
             best = self.source.nearest(self.claim, fact, agreeing)
             return self._say(fact, SUPPORTED, 1.0, best.place)
-        if self._is_asked(fact) or self._is_season(fact):
+        if self.source.is_asked(fact) or self._is_season(fact):
             return self._say(fact, SUPPORTED, 1.0)
         if told := self._converted(fact):
             return self._say(fact, SUPPORTED, 1.0, None, told)
@@ -429,7 +429,7 @@ class FactJudge:
         """Return where a passage counts the same things, and none counts as many of them."""
         if not self.words_read or fact.unit not in ("", "ordinal"):
             return None
-        if fact.is_range or fact.bound in words.LOOSE or self._is_asked(fact):
+        if fact.is_range or fact.bound in words.LOOSE or self.source.is_asked(fact):
             return None
         if not (fact.nouns or fact.lead) or _ERAS.issuperset(fact.nouns[:1] or (fact.lead,)):
             return None
@@ -490,11 +490,6 @@ class FactJudge:
         return FactVerdict(
             start + fact.start, start + fact.end, fact.kind, label, score, place, derived
         )
-
-    def _is_asked(self, fact: Fact) -> bool:
-        """Return whether the question says it."""
-        question = self.source.question
-        return question is not None and any(agrees(fact, held) for held in question.facts)
 
     def _absence(self, fact: Fact) -> float:
         if stands_bare(self.source, fact):

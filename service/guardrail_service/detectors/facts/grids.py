@@ -151,7 +151,7 @@ class GridReading:
         for fact in self.claim.facts:
             if fact.kind in ("ordinal", "weekday") or fact.is_range or fact.bound in words.LOOSE:
                 continue
-            if any(agrees(fact, one) for one in _asked(self.source)):
+            if self.source.is_asked(fact):
                 continue
             for table in self.grids:
                 check_time()
@@ -309,10 +309,6 @@ class GridReading:
 _SIDES = {"over": 1.0, "least": 1.0, "under": -1.0, "most": -1.0}
 _BOUNDS = words.listed("up more less over under least most from about than after")
 _UNIVERSAL = frozenset(("all", "every", "each", "everyone", "always", "both"))
-
-
-def _asked(source: PassageFacts) -> Sequence[Fact]:
-    return source.question.facts if source.question is not None else ()
 
 
 def _may_be(fact: Fact, other: Fact) -> bool:

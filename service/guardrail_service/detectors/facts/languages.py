@@ -274,6 +274,11 @@ def in_language(found: Sequence[Token], language: str) -> Iterator[Token]:
         yield Token(kind, low if kind == "n" else token.text, low, token.start, token.end)
 
 
+def is_han(sign: str) -> bool:
+    """Return whether a sign is a Chinese one, as Japanese has them, too."""
+    return "\u3400" <= sign <= "\u9fff"
+
+
 def folded(word: str) -> str:
     """Return a word in small letters without accents."""
     plain = unicodedata.normalize("NFKD", word.lower().replace("ł", "l"))

@@ -9,13 +9,13 @@ from datetime import date
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import Held, PassageFacts
 from guardrail_service.detectors.facts.amounts import Date, Fact
+from guardrail_service.detectors.facts.derive import NO_YEAR
 from guardrail_service.detectors.facts.read import ReadSentence
 from guardrail_service.text.budget import in_time
 
 _STEPS = {"year": 1, "week": 7, "day": 1}
 _BACK = 4
 """Sentences before "the next day" in which its date may stand."""
-_NO_YEAR = 2023
 _FROM = frozenset(("from", "after", "since"))
 _UNTIL = frozenset(("until", "till", "to", "through"))
 _UNITS = frozenset(("year", "week", "day"))
@@ -76,11 +76,11 @@ def _month_behind(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
     behind = [token.low for token in claim.tokens[fact.last : fact.last + 1]]
     if fact.date is None or fact.date[1] is None:
         return ""
-    is_from = ahead[-1:] != [] and ahead[-1] in _FROM
+    is_from = not _FROM.isdisjoint(ahead[-1:])
     if not is_from and ahead != ["as", "of"] and behind not in (["onward"], ["onwards"], ["on"]):
         return ""
     month = (fact.date[1] - 2) % 12 + 1
-    last = monthrange(_NO_YEAR, month)[1]
+    last = monthrange(NO_YEAR, month)[1]
     for held in in_time(source.held):
         told = held.fact.date
         if told is not None and told[1] == month and told[2] in (None, last) and _is_end(held):
@@ -99,7 +99,7 @@ def _is_next(wanted: Date, other: Date, step: int) -> bool:
         return other[0] is not None and wanted[0] == other[0] + step
     if other[2] is None or None in (wanted[1], other[1]):
         return False
-    year = wanted[0] or other[0] or _NO_YEAR
+    year = wanted[0] or other[0] or NO_YEAR
     try:
         first, last = (date(one[0] or year, one[1] or 1, one[2] or 1) for one in (other, wanted))
     except ValueError:

@@ -311,7 +311,7 @@ def absence(
     return LIKELY if fact.raw < 10 else SURELY
 
 
-class Unsaid(NamedTuple):
+class Strange(NamedTuple):
     """A `name` or a `sentence` that nobody has said; offsets from the start of its claim."""
 
     start: int
@@ -319,7 +319,7 @@ class Unsaid(NamedTuple):
     kind: str
 
 
-def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Unsaid | None:
+def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Strange | None:
     """Return a name in a language that no model reads, or a sentence, that nobody has said.
 
     Two words in a row with capitals inside a sentence are a name, in German behind a title or a
@@ -333,7 +333,7 @@ def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Un
     """
     if language in ("zh", "ja"):
         is_new = _is_new_sentence(claim, source)
-        return Unsaid(0, len(claim.text), "sentence") if is_new else None
+        return Strange(0, len(claim.text), "sentence") if is_new else None
     if language not in LATIN or claim.text.startswith("#"):
         return None
     taken = {place for fact in claim.facts for place in range(fact.token, fact.last)}
@@ -347,7 +347,7 @@ def strange_name(claim: ReadSentence, source: PassageFacts, language: str) -> Un
             continue
         long = [one for one in (first, second) if len(one.text) > LONG_NAME]
         if long and not any(_is_said(folded(one.text), source, language) for one in long):
-            return Unsaid(first.start, second.end, "name")
+            return Strange(first.start, second.end, "name")
     return None
 
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from guardrail_service.detectors.facts import suspicion
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.absence import (
     HARDLY,
@@ -54,6 +55,7 @@ from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.roles import misattributed
 from guardrail_service.detectors.facts.sequence import disorders, misplaced
 from guardrail_service.detectors.facts.statements import contradicted
+from guardrail_service.detectors.facts.suspicion import second_look
 from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.detectors.registry import (
     Detector,
@@ -357,7 +359,24 @@ class FactJudge:
             elif fact.token in swapped:
                 yield self._say(fact, CONTRADICTED, 0.2, swapped[fact.token])
             else:
-                yield self._verdict(fact)
+                yield self._looked_at_again(fact, self._verdict(fact))
+
+    def _looked_at_again(self, fact: Fact, verdict: FactVerdict) -> FactVerdict:
+        """Return the verdict, or that a passage seems to say another value in the fact's place."""
+        if verdict.score < _DOUBT or not self.words_read:
+            return verdict
+        if fact.date is not None and verdict.derivation:
+            return (
+                verdict  # "in 1646, and the castle three years later" of "1649, three years after"
+            )
+        look = second_look(
+            self.claim, fact, self.source, (verdict.score, verdict.derivation),
+            lambda held: self._is_taken(fact, held),
+            lambda held: self._is_of_another_time(fact, held),
+        )  # fmt: skip
+        if look.other is None or look.value <= suspicion.MOST:
+            return verdict
+        return self._say(fact, CONTRADICTED, _STATED, look.other.place)
 
     def _verdict(self, fact: Fact) -> FactVerdict:
         agreeing = self.source.agreeing(fact)

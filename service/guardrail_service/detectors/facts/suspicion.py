@@ -94,11 +94,15 @@ def second_look(
         verdict: Score (0 to 1) and derivation ("" for none) that the rules gave.
         is_taken: Whether another fact of the claim says a passage fact.
         is_of_another_time: Whether a passage fact's sentence names other dates than the claim.
+
+    Returns:
+        No features and no other value where passages have none of the fact's kind.
     """
     near, every = around(claim, fact), alone(claim, fact)
     beside = _beside(claim, fact)
     same = Standing(0.0, 0.0, 0.0, 0.0, 0.0)
-    for held in source.agreeing(fact):
+    agreeing = source.agreeing(fact)
+    for held in agreeing:
         same = max(same, _standing(fact, held, source, near, every, beside))
     best: tuple[float, Standing, Held] | None = None
     for held in in_time(source.held, every=16):
@@ -108,40 +112,40 @@ def second_look(
         value = standing.value - 0.5 * is_taken(held.fact)
         if best is None or value > best[0]:
             best = (value, standing, held)
-    found = _features(claim, fact, source, verdict, same, best, every, is_taken)
-    return Suspicion(found, best and best[2])
+    if best is None:
+        return Suspicion([], None)
+    features = [
+        *_of_other(fact, best, every, is_taken(best[2].fact)),
+        *same, bool(agreeing), best[0] - same.value, source.is_asked(fact),
+        *_of_fact(claim, fact, verdict, len(every)),
+    ]  # fmt: skip
+    return Suspicion([float(one) for one in features], best[2])
 
 
-def _features(
-    claim: ReadSentence,
-    fact: Fact,
-    source: PassageFacts,
-    verdict: tuple[float, str],
-    same: Standing,
-    best: tuple[float, Standing, Held] | None,
-    every: set[str],
-    is_taken: Callable[[Fact], bool],
-) -> list[float]:
+def _of_other(
+    fact: Fact, best: tuple[float, Standing, Held], every: set[str], is_taken: bool
+) -> tuple[float, ...]:
+    value, standing, held = best
+    theirs = held.fact
+    far = abs(theirs.raw - fact.raw) / (abs(theirs.raw) + 1)
+    return (
+        value, *standing[1:], is_taken, len(every & held.read.content),
+        theirs.bound == fact.bound, theirs.is_word == fact.is_word,
+        theirs.is_range == fact.is_range, len(held.read.facts), theirs.raw < _SMALL,
+        min(far, _FAR),
+    )  # fmt: skip
+
+
+def _of_fact(
+    claim: ReadSentence, fact: Fact, verdict: tuple[float, str], words: int
+) -> tuple[float, ...]:
     score, told = verdict
-    found: list[float] = [0.0] * 13
-    if best is not None:
-        value, standing, held = best
-        theirs = held.fact
-        far = abs(theirs.raw - fact.raw) / (abs(theirs.raw) + 1)
-        found = [
-            value, *standing[1:], is_taken(theirs), len(every & held.read.content),
-            theirs.bound == fact.bound, theirs.is_word == fact.is_word,
-            theirs.is_range == fact.is_range, len(held.read.facts), theirs.raw < _SMALL,
-            min(far, _FAR),
-        ]  # fmt: skip
-    found += [*same, bool(source.agreeing(fact)), found[0] - same.value, source.is_asked(fact)]
-    found += [
+    return (
         bool(told), "+" in told and "%" not in told, "%" in told, " - " in told, "\u00d7" in told,
         "date" in told, score, fact.raw < _SMALL, fact.is_word, bool(fact.bound), fact.is_range,
-        len(claim.facts), len(every), fact.raw % 10 == 0, bool(fact.unit), bool(fact.nouns),
+        len(claim.facts), words, fact.raw % 10 == 0, bool(fact.unit), bool(fact.nouns),
         bool(fact.lead), *(fact.kind == kind for kind in KINDS),
-    ]  # fmt: skip
-    return [float(one) for one in found]
+    )  # fmt: skip
 
 
 def _standing(

@@ -11,7 +11,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from guardrail_service.detectors.facts import suspicion
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.absence import (
     HARDLY,
@@ -25,6 +24,7 @@ from guardrail_service.detectors.facts.absence import (
     strange_name,
 )
 from guardrail_service.detectors.facts.align import (
+    MOST_SUSPICION,
     Held,
     PassageFacts,
     Place,
@@ -44,6 +44,7 @@ from guardrail_service.detectors.facts.align import (
     remainders,
     rivals,
     same_things,
+    second_look,
 )
 from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
@@ -55,7 +56,6 @@ from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.roles import misattributed
 from guardrail_service.detectors.facts.sequence import disorders, misplaced
 from guardrail_service.detectors.facts.statements import contradicted
-from guardrail_service.detectors.facts.suspicion import second_look
 from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.detectors.registry import (
     Detector,
@@ -374,7 +374,7 @@ class FactJudge:
             lambda held: self._is_taken(fact, held),
             lambda held: self._is_of_another_time(fact, held),
         )  # fmt: skip
-        if look.other is None or look.value <= suspicion.MOST:
+        if look.other is None or look.value <= MOST_SUSPICION:
             return verdict
         return self._say(fact, CONTRADICTED, _STATED, look.other.place)
 

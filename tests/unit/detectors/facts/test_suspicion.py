@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from guardrail_bench.guarding import read
-from guardrail_service.detectors.facts import suspicion
+from guardrail_service.detectors.facts import align, detector
 from guardrail_service.detectors.facts.detector import FactVerdict, verdicts
 from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.text.sample import SegmentedSample
@@ -50,7 +50,7 @@ def test_the_second_look_finds_what_rules_let_pass(
     assert found.place is not None
     passage = case.sample.contexts[found.place.context].text
     assert passage[found.place.start : found.place.end] not in ("", number)
-    monkeypatch.setattr(suspicion, "MOST", NEVER)
+    monkeypatch.setattr(detector, "MOST_SUSPICION", NEVER)
     assert flagged(case.sample) == []
 
 
@@ -61,7 +61,7 @@ def test_no_good_answer_is_lost_to_it(corpus: str, monkeypatch: pytest.MonkeyPat
     good = [case.sample for file in files for case in read(file)]
     assert len(good) >= 60
     with_it = [bool(flagged(sample)) for sample in good]
-    monkeypatch.setattr(suspicion, "MOST", NEVER)
+    monkeypatch.setattr(detector, "MOST_SUSPICION", NEVER)
     assert with_it == [bool(flagged(sample)) for sample in good]
 
 
@@ -74,17 +74,17 @@ def test_a_date_told_by_another_is_left_alone() -> None:
 
 def test_the_file_has_the_columns_that_are_read() -> None:
     """Trees fitted on other features would be read as nonsense."""
-    file = Path(suspicion.__file__).with_name(suspicion.FILE)
+    file = Path(align.__file__).with_name(align.TREES_FILE)
     content = json.loads(file.read_text("utf-8"))
-    assert tuple(content["columns"]) == suspicion.NAMES
-    trees = suspicion.trees()
+    assert tuple(content["columns"]) == align.COLUMNS
+    trees = align.trees()
     assert len(trees) == 100
     for tree in trees:
         for place, node in enumerate(tree):
             if isinstance(node, list):  # children stand behind, so that every walk ends
                 assert place < node[2] < len(tree)
                 assert place < node[3] < len(tree)
-                assert 0 <= node[0] < len(suspicion.NAMES)
+                assert 0 <= node[0] < len(align.COLUMNS)
 
 
 def test_trees_are_read_as_they_were_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,10 +92,10 @@ def test_trees_are_read_as_they_were_fitted(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.syspath_prepend(str(TRAINING))
     script = importlib.import_module("fit_suspicion")
     chance = np.random.default_rng(3)
-    features = chance.random((600, len(suspicion.NAMES))).round(2)
+    features = chance.random((600, len(align.COLUMNS))).round(2)
     trees = script.fitted(features, features[:, 0] + features[:, 20] > 1)
     own = script.written(trees)
-    read_back = [sum(suspicion.leaf(tree, list(row)) for tree in own) for row in features]
+    read_back = [sum(align.leaf(tree, list(row)) for tree in own) for row in features]
     assert np.allclose(read_back, trees.decision_function(features), atol=0.01)
     assert np.ptp(read_back) > 2
 
@@ -113,5 +113,5 @@ def test_the_script_fits_what_the_service_reads(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "answers, above 2.75:" in done.stdout
     content = json.loads(out.read_text("utf-8"))
-    assert tuple(content["columns"]) == suspicion.NAMES
+    assert tuple(content["columns"]) == align.COLUMNS
     assert len(content["trees"]) == 100

@@ -792,9 +792,9 @@ def _neighbours(read: ReadSentence, fact: Fact) -> tuple[str, ...] | None:
 _SIGNS_BEHIND = frozenset(".,;:!)(")
 
 
-# The second look: rules say why a number may stand, but reasons hold by chance, too ("six months" is
-# "3 + 3"). So what stands for and against it is weighed once more, by trees that were fitted on true
-# sentences and on the same with one number changed (`models/training/facts/fit_suspicion.py`).
+# The second look: rules say why a number may stand, but reasons hold by chance, too ("six months"
+# is "3 + 3"). So what stands for and against it is weighed once more, by trees that were fitted on
+# true sentences and on the same with one number changed (`models/training/facts/fit_suspicion.py`).
 
 _KINDS: Final = (
     "number", "money", "percentage", "measure", "duration", "date", "time", "ordinal", "weekday"
@@ -871,7 +871,7 @@ def second_look(
     beside = _beside(claim, fact)
     same = Standing(0.0, 0.0, 0.0, 0.0, 0.0)
     agreeing = source.agreeing(fact)
-    for held in agreeing:
+    for held in in_time(agreeing):
         same = max(same, _standing(fact, held, source, near, every, beside))
     best: tuple[float, Standing, Held] | None = None
     for held in in_time(source.held, every=16):

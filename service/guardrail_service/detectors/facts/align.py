@@ -835,21 +835,24 @@ class Standing(NamedTuple):
 
 
 class Suspicion(NamedTuple):
-    """The find of a second look: features as in `COLUMNS`, and the likeliest other value."""
+    """The find of a second look.
+
+    Attributes:
+        features: As in `COLUMNS`; none where passages have no other value of the fact's kind.
+        other: The likeliest other value.
+        value: The sum of the trees: log odds that the fact was changed, among as many of either.
+    """
 
     features: list[float]
     other: Held | None
-
-    @property
-    def value(self) -> float:
-        """The sum of the trees: the log odds that the fact was changed, among as many of either."""
-        return sum(leaf(tree, self.features) for tree in trees())
+    value: float
 
 
 def second_look(
     claim: ReadSentence,
     fact: Fact,
     source: PassageFacts,
+    agreeing: Sequence[Held],
     verdict: tuple[float, str],
     is_taken: Callable[[Fact], bool],
     is_of_another_time: Callable[[Held], bool],
@@ -860,35 +863,37 @@ def second_look(
         claim: The claim.
         fact: Its fact.
         source: The passages.
+        agreeing: Their facts that may be one value with it.
         verdict: Score (0 to 1) and derivation ("" for none) that the rules gave.
         is_taken: Whether another fact of the claim says a passage fact.
         is_of_another_time: Whether a passage fact's sentence names other dates than the claim.
-
-    Returns:
-        No features and no other value where passages have none of the fact's kind.
     """
     near, every = around(claim, fact), alone(claim, fact)
     beside = _beside(claim, fact)
     same = Standing(0.0, 0.0, 0.0, 0.0, 0.0)
-    agreeing = source.agreeing(fact)
-    for held in in_time(agreeing):
+    for held in agreeing:
         same = max(same, _standing(fact, held, source, near, every, beside))
+    dated = [one for one in claim.facts if one.date is not None and fact.date is None]
+    has_others = len(claim.facts) > 1
     best: tuple[float, Standing, Held] | None = None
-    for held in in_time(source.held, every=16):
-        if not rivals(fact, held.fact) or agrees(fact, held.fact) or is_of_another_time(held):
+    for held in source.held:  # the judge looks at the clock before each fact
+        if not rivals(fact, held.fact) or agrees(fact, held.fact):
+            continue
+        if dated and is_of_another_time(held):
             continue
         standing = _standing(fact, held, source, near, every, beside)
-        value = standing.value - 0.5 * is_taken(held.fact)
+        value = standing.value - 0.5 * (has_others and is_taken(held.fact))
         if best is None or value > best[0]:
             best = (value, standing, held)
     if best is None:
-        return Suspicion([], None)
-    features = [
-        *_of_other(fact, best, every, is_taken(best[2].fact)),
+        return Suspicion([], None, 0.0)
+    columns = (
+        *_of_other(fact, best, every, has_others and is_taken(best[2].fact)),
         *same, bool(agreeing), best[0] - same.value, source.is_asked(fact),
         *_of_fact(claim, fact, verdict, len(every)),
-    ]  # fmt: skip
-    return Suspicion([float(one) for one in features], best[2])
+    )  # fmt: skip
+    features = [float(one) for one in columns]
+    return Suspicion(features, best[2], sum(leaf(tree, features) for tree in trees()))
 
 
 def _of_other(

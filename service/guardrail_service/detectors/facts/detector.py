@@ -359,9 +359,12 @@ class FactJudge:
             elif fact.token in swapped:
                 yield self._say(fact, CONTRADICTED, 0.2, swapped[fact.token])
             else:
-                yield self._looked_at_again(fact, self._verdict(fact))
+                agreeing = self.source.agreeing(fact)
+                yield self._looked_at_again(fact, agreeing, self._verdict(fact, agreeing))
 
-    def _looked_at_again(self, fact: Fact, verdict: FactVerdict) -> FactVerdict:
+    def _looked_at_again(
+        self, fact: Fact, agreeing: Sequence[Held], verdict: FactVerdict
+    ) -> FactVerdict:
         """Return the verdict, or that a passage seems to say another value in the fact's place."""
         if verdict.score < _DOUBT or not self.words_read:
             return verdict
@@ -370,7 +373,7 @@ class FactJudge:
                 verdict  # "in 1646, and the castle three years later" of "1649, three years after"
             )
         look = second_look(
-            self.claim, fact, self.source, (verdict.score, verdict.derivation),
+            self.claim, fact, self.source, agreeing, (verdict.score, verdict.derivation),
             lambda held: self._is_taken(fact, held),
             lambda held: self._is_of_another_time(fact, held),
         )  # fmt: skip
@@ -378,8 +381,7 @@ class FactJudge:
             return verdict
         return self._say(fact, CONTRADICTED, _STATED, look.other.place)
 
-    def _verdict(self, fact: Fact) -> FactVerdict:
-        agreeing = self.source.agreeing(fact)
+    def _verdict(self, fact: Fact, agreeing: Sequence[Held]) -> FactVerdict:
         if self.words_read and (other := in_slot(self.claim, fact, self.source, agreeing)):
             is_computed = "|" in self.claim.text and self.calculation.in_row(fact)
             is_taken = self._is_taken(fact, other.fact) or self._is_of_another_time(fact, other)

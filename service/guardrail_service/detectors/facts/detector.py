@@ -372,6 +372,9 @@ class FactJudge:
             return (
                 verdict  # "in 1646, and the castle three years later" of "1649, three years after"
             )
+        held = self.source.held
+        if not any(one.fact.kind == fact.kind and one.fact.raw != fact.raw for one in held):
+            return verdict
         look = second_look(
             self.claim, fact, self.source, agreeing, (verdict.score, verdict.derivation),
             lambda held: self._is_taken(fact, held),

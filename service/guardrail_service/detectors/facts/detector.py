@@ -359,12 +359,9 @@ class FactJudge:
             elif fact.token in swapped:
                 yield self._say(fact, CONTRADICTED, 0.2, swapped[fact.token])
             else:
-                agreeing = self.source.agreeing(fact)
-                yield self._looked_at_again(fact, agreeing, self._verdict(fact, agreeing))
+                yield self._looked_at_again(fact, self._verdict(fact))
 
-    def _looked_at_again(
-        self, fact: Fact, agreeing: Sequence[Held], verdict: FactVerdict
-    ) -> FactVerdict:
+    def _looked_at_again(self, fact: Fact, verdict: FactVerdict) -> FactVerdict:
         """Return the verdict, or that a passage seems to say another value in the fact's place."""
         if verdict.score < _DOUBT or not self.words_read:
             return verdict
@@ -375,6 +372,7 @@ class FactJudge:
         held = self.source.held
         if not any(one.fact.kind == fact.kind and one.fact.raw != fact.raw for one in held):
             return verdict
+        agreeing = self.source.agreeing(fact)
         look = second_look(
             self.claim, fact, self.source, agreeing, (verdict.score, verdict.derivation),
             lambda held: self._is_taken(fact, held),
@@ -384,7 +382,8 @@ class FactJudge:
             return verdict
         return self._say(fact, CONTRADICTED, _STATED, look.other.place)
 
-    def _verdict(self, fact: Fact, agreeing: Sequence[Held]) -> FactVerdict:
+    def _verdict(self, fact: Fact) -> FactVerdict:
+        agreeing = self.source.agreeing(fact)
         if self.words_read and (other := in_slot(self.claim, fact, self.source, agreeing)):
             is_computed = "|" in self.claim.text and self.calculation.in_row(fact)
             is_taken = self._is_taken(fact, other.fact) or self._is_of_another_time(fact, other)

@@ -1,4 +1,4 @@
-"""Fits the second look of `facts`: `fit_align.py [--out FILE] [--every N]`.
+"""Fits the second look of `facts`: `fit_suspicion.py [--out FILE] [--every N]`.
 
 True sentences and good answers of this repository are read as they are (0) and with one number
 changed that a passage has too (1): a little, much, or to another number of the passages. Of each

@@ -811,7 +811,7 @@ COLUMNS: Final = (
 _SMALL, _MOST_FAR = 10, 5.0
 TREES_FILE: Final = "suspicion.json"
 MOST_SUSPICION: Final = 2.75
-"""Value up to which a fact passes, chosen out of fold; `docs/facts.md` has what it costs."""
+"""Value up to which a fact passes, chosen out of fold (decision 26)."""
 Tree = list[list[float] | float]
 """A node is a leaf or: column, largest value that goes left, node on the left, on the right."""
 
@@ -852,7 +852,6 @@ def second_look(
     claim: ReadSentence,
     fact: Fact,
     source: PassageFacts,
-    agreeing: Sequence[Held],
     verdict: tuple[float, str],
     is_taken: Callable[[Fact], bool],
     is_of_another_time: Callable[[Held], bool],
@@ -863,7 +862,6 @@ def second_look(
         claim: The claim.
         fact: Its fact.
         source: The passages.
-        agreeing: Their facts that may be one value with it.
         verdict: Score (0 to 1) and derivation ("" for none) that the rules gave.
         is_taken: Whether another fact of the claim says a passage fact.
         is_of_another_time: Whether a passage fact's sentence names other dates than the claim.
@@ -871,24 +869,26 @@ def second_look(
     near, every = around(claim, fact), alone(claim, fact)
     beside = _beside(claim, fact)
     same = Standing(0.0, 0.0, 0.0, 0.0, 0.0)
+    agreeing = source.agreeing(fact)
     for held in agreeing:
         same = max(same, _standing(fact, held, source, near, every, beside))
     dated = [one for one in claim.facts if one.date is not None and fact.date is None]
     has_others = len(claim.facts) > 1
-    best: tuple[float, Standing, Held] | None = None
-    for held in source.held:  # the judge looks at the clock before each fact
+    best: tuple[float, Standing, Held, bool] | None = None
+    for held in in_time(source.held, every=16):
         if not rivals(fact, held.fact) or agrees(fact, held.fact):
             continue
         if dated and is_of_another_time(held):
             continue
         standing = _standing(fact, held, source, near, every, beside)
-        value = standing.value - 0.5 * (has_others and is_taken(held.fact))
+        taken = has_others and is_taken(held.fact)
+        value = standing.value - 0.5 * taken
         if best is None or value > best[0]:
-            best = (value, standing, held)
+            best = (value, standing, held, taken)
     if best is None:
         return Suspicion([], None, 0.0)
     columns = (
-        *_of_other(fact, best, every, has_others and is_taken(best[2].fact)),
+        *_of_other(fact, best, every),
         *same, bool(agreeing), best[0] - same.value, source.is_asked(fact),
         *_of_fact(claim, fact, verdict, len(every)),
     )  # fmt: skip
@@ -897,13 +897,13 @@ def second_look(
 
 
 def _of_other(
-    fact: Fact, best: tuple[float, Standing, Held], every: set[str], is_taken: bool
+    fact: Fact, best: tuple[float, Standing, Held, bool], every: set[str]
 ) -> tuple[float, ...]:
-    value, standing, held = best
+    value, standing, held, taken = best
     theirs = held.fact
     far = abs(theirs.raw - fact.raw) / (abs(theirs.raw) + 1)
     return (
-        value, *standing[1:], is_taken, len(every & held.read.content),
+        value, *standing[1:], taken, len(every & held.read.content),
         theirs.bound == fact.bound, theirs.is_word == fact.is_word,
         theirs.is_range == fact.is_range, len(held.read.facts), theirs.raw < _SMALL,
         min(far, _MOST_FAR),

@@ -365,16 +365,14 @@ class FactJudge:
         """Return the verdict, or that a passage seems to say another value in the fact's place."""
         if verdict.score < _DOUBT or not self.words_read:
             return verdict
+        # "in 1646, and the castle three years later" of "in 1649, three years after"
         if fact.date is not None and verdict.derivation:
-            return (
-                verdict  # "in 1646, and the castle three years later" of "1649, three years after"
-            )
+            return verdict
         held = self.source.held
         if not any(one.fact.kind == fact.kind and one.fact.raw != fact.raw for one in held):
             return verdict
-        agreeing = self.source.agreeing(fact)
         look = second_look(
-            self.claim, fact, self.source, agreeing, (verdict.score, verdict.derivation),
+            self.claim, fact, self.source, (verdict.score, verdict.derivation),
             lambda held: self._is_taken(fact, held),
             lambda held: self._is_of_another_time(fact, held),
         )  # fmt: skip

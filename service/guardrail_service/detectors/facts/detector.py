@@ -5,9 +5,9 @@ Each fact of a claim is supported, contradicted or not mentioned by the passages
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -194,7 +194,7 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     told_before: dict[tuple[str, float], str] = {}
     examples: set[float] = set()
     said = [(place, fact) for place, one in enumerate(claims) for fact in one.facts][:MOST_SAID]
-    lines = _lines(claims, last=True), _lines(claims, last=False)
+    lines = cache(lambda: (_lines(claims, last=True), _lines(claims, last=False)))
     for place, claim in enumerate(in_time(claims)):
         told_so_far = len(found)
         reading = GridReading(claim, source, before, found_grids) if found_grids else None
@@ -319,7 +319,7 @@ class FactJudge:
         language: str,
         shares: Sequence[tuple[float, float, str]] = (),
         others: Sequence[Fact] = (),
-        lines: Sequence[Sequence[Fact]] = (),
+        lines: Callable[[], Sequence[Sequence[Fact]]] = tuple,
         told_before: dict[tuple[str, float], str] | None = None,
         examples: set[float] | None = None,
     ) -> None:
@@ -341,7 +341,7 @@ class FactJudge:
         """The calculations that may give its numbers; most claims need none."""
         return Calculation(
             self.claim, self.source, self.given, self.tells_sums, self.shares, self.in_english,
-            self.others, self.lines,
+            self.others, self.lines(),
         )  # fmt: skip
 
     def verdicts(self, misread: Mapping[int, Place]) -> Iterator[FactVerdict]:

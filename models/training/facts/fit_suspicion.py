@@ -37,7 +37,7 @@ CORPORA: Final = (".", "second", "third", "fourth", "fifth", "sixth")
 MOST_CHANGED: Final = 10
 """Changed numbers of one answer at most."""
 FOLDS: Final = 5
-THRESHOLDS: Final = (2.0, 2.25, 2.5, 2.75, 3.0)
+THRESHOLDS: Final = (2.0, 2.3, 2.5, 2.6, 2.75, 3.0)
 _NUMBER: Final = re.compile(
     r"(?<![\w.,:/-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w:/])"
     r"|(?<![\w.,:/-])\d+(?:\.\d+)?(?![\w:/]|[.,]\d|-\d)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -11,11 +12,12 @@ from guardrail_service.detectors.facts.align import (
     MOST_LETTERS,
     Held,
     PassageFacts,
+    Place,
     is_amount,
     is_other_unit,
     is_rate,
 )
-from guardrail_service.detectors.facts.amounts import Fact
+from guardrail_service.detectors.facts.amounts import Fact, readings_of
 from guardrail_service.detectors.facts.calculation import Calculation
 from guardrail_service.detectors.facts.languages import LATIN, Token, folded, is_han
 from guardrail_service.detectors.facts.read import ReadSentence
@@ -31,6 +33,88 @@ _DATING = words.listed(
     "in on since by until till from to between during after before ( born died mid middle end start"
     " beginning early late"
 )
+
+
+class Numbered(NamedTuple):
+    """A place where passages number with a claim's word.
+
+    Attributes:
+        place: The first such place, or that of the claim's number.
+        is_same: It is the claim's number, alone or in a range.
+    """
+
+    place: Place
+    is_same: bool
+
+
+def numbered(claim: ReadSentence, fact: Fact, source: PassageFacts) -> Numbered | None:
+    """Return what passages number with the word that a claim has before a number.
+
+    "the Runa 66" is none of "Runa 45" and "Runa 60", "room 13" one of "rooms 11 to 16".
+    """
+    if fact.kind != "number" or fact.unit or fact.bound or fact.is_range or not fact.token:
+        return None
+    label = _label(claim, fact.token - 1)
+    if not label or fact.is_word or source.is_asked(fact):
+        return None
+    first: Place | None = None
+    for context, one in in_time(source.sentences, every=16):
+        if label not in one.content:
+            continue
+        for at, (token, behind) in enumerate(pairwise(one.tokens), 1):
+            if token.kind != "w" or behind.kind != "n" or one.stems[at - 1] != label:
+                continue
+            place = Place(context, one.start + token.start, one.start + behind.end)
+            numbers = _numbers_behind(one, at)
+            if any(low <= fact.raw <= high for low, high in numbers):
+                return Numbered(place, is_same=True)
+            first = first or place
+    return None if first is None else Numbered(first, is_same=False)
+
+
+def _label(claim: ReadSentence, at: int) -> str:
+    """Return the stem of a word that a number behind it belongs to, "" if it is none."""
+    token = claim.tokens[at]
+    if token.kind != "w" or claim.text[token.end : token.end + 1] != " ":
+        return ""
+    begins = not claim.text[: token.start].strip(_MARKS) or claim.text[token.start - 1] == "\n"
+    is_name = token.text[0].isupper() and not begins and token.low not in _NO_LABELS
+    return claim.stems[at] if is_name else ""
+
+
+def _numbers_behind(one: ReadSentence, at: int) -> list[tuple[float, float]]:
+    """Return the numbers of "rooms 4, 7 and 11 to 16", each as a range."""
+    found: list[tuple[float, float]] = []
+    while at < len(one.tokens) and one.tokens[at].kind == "n":
+        readings, _ = readings_of(one.tokens[at].text)
+        if not readings:
+            break
+        joint = one.tokens[at - 1].low
+        if found and joint in _TO:
+            found[-1] = (found[-1][0], readings[0])
+        found += [(value, value) for value in readings]
+        at += 1
+        behind = [token.low for token in one.tokens[at : at + 2]]
+        if behind[:1] == ["+"] or (behind[:1] == ["or"] and behind[1:] in _AND_UP):
+            found[-1] = (found[-1][0], math.inf)
+        while at < len(one.tokens) and one.tokens[at].low in _AND_SO_ON:
+            at += 1
+    return found
+
+
+_TO = frozenset(("to", "-", "\u2013", "through", "until"))
+_AND_SO_ON = _TO | {",", "and", "or", "&", "/"}
+_AND_UP = [[word] for word in ("newer", "later", "higher", "above", "up", "more")]
+_MARKS = "-*#>|+ \t\u2022"
+_NO_LABELS = words.listed(
+    "step option tip part note example question answer table figure phase stage reason item case"
+    " monday tuesday wednesday thursday friday saturday sunday january february march april may"
+    " june july august september october november december the of in on at by for from to and or"
+    " over under about only all with until between than version release year month week day level"
+    " grade band class tier zone size force age node python java android ios windows macos php"
+)
+"""Words that number the parts of an answer, words before dates, and what is counted upwards: "Year
+3" and "Version 4" are spoken of where passages say "from Year 7" and "since version 5"."""
 
 
 def in_foreign_unit(source: PassageFacts, fact: Fact) -> Held | None:

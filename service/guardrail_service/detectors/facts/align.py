@@ -805,12 +805,16 @@ COLUMNS: Final = (
     "other_far", "same", "same_sentence", "same_near", "same_things", "same_words", "stands",
     "more", "asked", "derived", "sum", "share", "difference", "product", "days", "score", "small",
     "spelled", "bound", "range", "facts", "words", "round", "unit", "things", "lead",
+    "other_kind", "same_kind", "other_names", "same_names", "equal", "repeated", "operands",
+    "operand_said", "operand_unit", "operand_sentence", "cue", "other_given", "same_given",
+    "other_per",
     *_KINDS,
 )  # fmt: skip
 """Features by column: of the likeliest other value, of the equal one, of the fact itself."""
 _SMALL, _MOST_FAR = 10, 5.0
+_LOOSE_KINDS = frozenset(("number", "money", "percentage", "measure", "duration"))
 TREES_FILE: Final = "suspicion.json"
-MOST_SUSPICION: Final = 2.75
+MOST_SUSPICION: Final = 2.6
 """Value up to which a fact passes, chosen out of fold (decision 26)."""
 Tree = list[list[float] | float]
 """A node is a leaf or: column, largest value that goes left, node on the left, on the right."""
@@ -852,6 +856,7 @@ def second_look(
     claim: ReadSentence,
     fact: Fact,
     source: PassageFacts,
+    given: Sequence[ReadSentence],
     verdict: tuple[float, str],
     is_taken: Callable[[Fact], bool],
     is_of_another_time: Callable[[Held], bool],
@@ -862,6 +867,7 @@ def second_look(
         claim: The claim.
         fact: Its fact.
         source: The passages.
+        given: The sentence of the answer before the claim.
         verdict: Score (0 to 1) and derivation ("" for none) that the rules gave.
         is_taken: Whether another fact of the claim says a passage fact.
         is_of_another_time: Whether a passage fact's sentence names other dates than the claim.
@@ -876,13 +882,14 @@ def second_look(
     has_others = len(claim.facts) > 1
     best: tuple[float, Standing, Held, bool] | None = None
     for held in in_time(source.held, every=16):
-        if not rivals(fact, held.fact) or agrees(fact, held.fact):
+        is_loose = not rivals(fact, held.fact)
+        if (is_loose and not may_stand_for(fact, held.fact)) or agrees(fact, held.fact):
             continue
         if dated and is_of_another_time(held):
             continue
         standing = _standing(fact, held, source, near, every, beside)
         taken = has_others and is_taken(held.fact)
-        value = standing.value - 0.5 * taken
+        value = standing.value - 0.5 * taken - 0.2 * is_loose
         if best is None or value > best[0]:
             best = (value, standing, held, taken)
     if best is None:
@@ -891,9 +898,80 @@ def second_look(
         *_of_other(fact, best, every),
         *same, bool(agreeing), best[0] - same.value, source.is_asked(fact),
         *_of_fact(claim, fact, verdict, len(every)),
+        best[2].fact.kind == fact.kind, any(one.fact.kind == fact.kind for one in agreeing),
+        *_names_in(claim, fact, source, best[2], agreeing), min(len(agreeing), 4),
+        sum(one is not fact and one.raw == fact.raw for one in claim.facts),
+        *_of_operands(claim, fact, source, verdict[1], every),
+        *_of_given(source, given, best[2], agreeing), best[2].fact.per == fact.per,
     )  # fmt: skip
     features = [float(one) for one in columns]
     return Suspicion(features, best[2], sum(leaf(tree, features) for tree in trees()))
+
+
+def may_stand_for(fact: Fact, held: Fact) -> bool:
+    """Return whether a bare number may be a passage's in other words.
+
+    "pays 11" for "a fee of 15 euros", "50 seats" for "seats 45".
+    """
+    if fact.kind != "number":
+        return False
+    if not fact.nouns:
+        return held.kind in _LOOSE_KINDS
+    return held.kind == "number" and bool(held.lead) and held.lead == fact.nouns[0]
+
+
+def _names_in(
+    claim: ReadSentence, fact: Fact, source: PassageFacts, other: Held, agreeing: Sequence[Held]
+) -> tuple[float, float]:
+    """Return the shares of the claim's names in the other value's and the equal one's sentence."""
+    names = labels(claim, set(claim.content))
+    if not names:
+        return -1.0, -1.0
+    shares = [
+        source.covered(names, held.read.content | (held.before.content if held.before else set()))
+        for held in (other, *agreeing)
+    ]
+    return shares[0], max(shares[1:], default=-1.0)
+
+
+def _of_given(
+    source: PassageFacts, given: Sequence[ReadSentence], other: Held, agreeing: Sequence[Held]
+) -> tuple[float, float]:
+    """Return how much of the answer's sentence before stands in either value's passage sentence."""
+    told = frozenset[str]().union(*(one.content for one in given))
+    if not told:
+        return -1.0, -1.0
+    shares = [source.covered(told, held.read.content) for held in (other, *agreeing)]
+    return shares[0], max(shares[1:], default=-1.0)
+
+
+def _of_operands(
+    claim: ReadSentence, fact: Fact, source: PassageFacts, told: str, every: set[str]
+) -> tuple[float, ...]:
+    """Return what the numbers have to do with the claim that a fact is said to follow from."""
+    lows = {token.low for token in claim.tokens}
+    cue = not lows.isdisjoint(_CUES)
+    values = [float(one) for one in _OPERAND.findall(told.split(" = ")[0])]
+    if not values:
+        return 0.0, 0.0, 0.0, 0.0, cue
+    said = {one.raw for one in claim.facts if one is not fact}
+    said |= {one.raw for one in source.asked}
+    held = [one for one in source.held if one.fact.raw in values]
+    units = {one.fact.raw for one in held if one.fact.unit == fact.unit}
+    return (
+        len(values), sum(one in said for one in values) / len(values),
+        sum(one in units for one in values) / len(values),
+        max((source.covered(every, one.read.content) for one in held), default=0.0), cue,
+    )  # fmt: skip
+
+
+_OPERAND = re2.compile(r"\d+(?:\.\d+)?(?:e\+\d+)?")
+_CUES = words.listed(
+    "total altogether together left remaining difference more less fewer longer shorter later"
+    " earlier each per half double twice times triple average combined sum makes plus minus"
+    " leaves leaving saves saving rest other others both extra additional next already after"
+    " before older younger higher lower cheaper dearer by"
+)
 
 
 def _of_other(

@@ -20,6 +20,7 @@ from guardrail_service.detectors.facts.absence import (
     absence,
     in_foreign_unit,
     in_other_unit,
+    numbered,
     stands_bare,
     strange_name,
 )
@@ -41,6 +42,7 @@ from guardrail_service.detectors.facts.align import (
     is_other_unit,
     is_rate,
     labels,
+    may_stand_for,
     remainders,
     rivals,
     same_things,
@@ -369,10 +371,16 @@ class FactJudge:
         if fact.date is not None and verdict.derivation:
             return verdict
         held = self.source.held
-        if not any(one.fact.kind == fact.kind and one.fact.raw != fact.raw for one in held):
+        if not any(
+            one.fact.raw != fact.raw
+            and (one.fact.kind == fact.kind or may_stand_for(fact, one.fact))
+            for one in held
+        ):
+            return verdict
+        if _is_of_source(self.claim, fact, self.source):
             return verdict
         look = second_look(
-            self.claim, fact, self.source, (verdict.score, verdict.derivation),
+            self.claim, fact, self.source, self.given, (verdict.score, verdict.derivation),
             lambda held: self._is_taken(fact, held),
             lambda held: self._is_of_another_time(fact, held),
         )  # fmt: skip
@@ -389,6 +397,13 @@ class FactJudge:
                 pass
             elif not self.source.is_asked(fact) or agreeing:
                 return self._say(fact, CONTRADICTED, _STATED, other.place)
+        is_plain = self.in_english and fact.kind == "number" and not fact.unit
+        named = numbered(self.claim, fact, self.source) if is_plain else None
+        if named is not None and not (named.is_same and agreeing):
+            label, score = (SUPPORTED, 1.0) if named.is_same else (CONTRADICTED, LIKELY)
+            return self._say(fact, label, score, named.place)
+        if fact.date and not agreeing and _is_of_source(self.claim, fact, self.source):
+            return self._say(fact, NOT_MENTIONED, UNSURE)
         rival = self._rival(fact, agreeing)
         if not agreeing and "|" in self.claim.text and (told := self.calculation.in_row(fact)):
             return self._say(fact, SUPPORTED, 1.0, None, told)
@@ -704,6 +719,17 @@ class FactJudge:
         if fact.bound or not lows.isdisjoint(words.HEDGED) or not lows.isdisjoint(_MODAL):
             return False
         return not lows.isdisjoint(words.NEGATORS | words.CONTRACTED)
+
+
+def _is_of_source(claim: ReadSentence, fact: Fact, source: PassageFacts) -> bool:
+    """Return whether a year is that of a work no passage names: "(Vale et al., 2014)"."""
+    behind = claim.tokens[fact.last : fact.last + 1]
+    if fact.date is None or not behind or behind[0].text not in (")", ";"):
+        return False
+    if [token.text for token in claim.tokens[fact.token - 1 : fact.token]] != [","]:
+        return False
+    names = [at for at in range(fact.token) if claim.tokens[at].text[0].isupper()]
+    return bool(names) and not source.is_known(claim.stems[names[-1]])
 
 
 def _are_listed(read: ReadSentence, first: Fact, second: Fact) -> bool:

@@ -124,6 +124,48 @@ def test_states() -> None:
     assert judge("The hotel stands by the lake.").scores == {"facts": 1.0}
 
 
+LABELS = (
+    "Bikes. The Runa 45 and the Runa 60 have two baskets. The Runa 60 weighs 46 kg. Rooms 4, 7 and "
+    "11 to 16 face the yard. Version 5.2 drops the import. Node 18 or newer is needed."
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "number"),
+    [
+        ("Both baskets come with the Runa 66.", "66"),
+        ("The lighter one is the Runa 46.", "46"),
+        ("Can I have Room 17, which faces the yard?", "17"),
+    ],
+)
+def test_a_name_with_another_number_is_another_thing(answer: str, number: str) -> None:
+    """Passages have it with other numbers only, wherever else this one stands."""
+    found = worst(judge(answer, LABELS))
+    assert answer[found.start : found.end] == number
+    assert found.label == "contradicted"
+    assert found.evidence
+    assert (found.score or 0.0) < CUT
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Both baskets come with the Runa 60.",
+        "I would ask for Room 13, which faces the yard.",
+        "Room 7 faces the yard.",
+        "The import was still there in Version 4.",
+        "Node 20 will do.",
+        "The import is gone in version 5.2.",
+        "**Step 1** Take the Runa 45.\n**Step 2** Fill it.",
+        "Of 2 baskets both belong to the Runa 60.",
+    ],
+)
+def test_a_name_with_a_number_of_the_passages_passes(answer: str) -> None:
+    """Ranges hold what lies in them; steps and the like are the answer's own."""
+    outcome = judge(answer, LABELS)
+    assert outcome.scores["facts"] >= CUT, worst(outcome)
+
+
 class CountsLooks(Budget):
     """Never spent; counts how often somebody asks."""
 

@@ -14,8 +14,10 @@ import pytest
 from guardrail_bench.guarding import read
 from guardrail_service.detectors.facts import align, detector
 from guardrail_service.detectors.facts.detector import FactVerdict, verdicts
+from guardrail_service.detectors.facts.read import read_all
 from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.text.sample import SegmentedSample
+from guardrail_service.text.segmentation.sentences import Sentence
 from guardrail_service.types import Passage, Sample
 
 ROOT = Path(__file__).parents[4]
@@ -23,7 +25,6 @@ GOLDEN = ROOT / "tests" / "golden"
 TRAINING = ROOT / "models" / "training" / "facts"
 NEVER = 99.0
 FOUND = {
-    "fourth-fa-bad-018": ("fourth", "2 tablespoons"),
     "fourth-fd-bad-005": ("fourth", "16 h"),
     "fifth-hj-bad-044": ("fifth", "6.8"),
 }
@@ -72,6 +73,28 @@ def test_a_date_told_by_another_is_left_alone() -> None:
     assert flagged(Sample(answer, "", (Passage(passage),))) == []
 
 
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [("pays 11", "pays a fee of 15 euros"), ("is for 50 seats", "seats 45")],
+)
+def test_a_bare_number_may_stand_for_one_in_other_words(said: str, held: str) -> None:
+    """Rules compare counts of the same things only; the second look sees these, too."""
+    (claim,), (passage,) = (read_all([Sentence(0, len(t), t)])[0] for t in (said, held))
+    fact, other = claim.facts[0], passage.facts[-1]
+    assert not align.rivals(fact, other)
+    assert align.may_stand_for(fact, other)
+
+
+@pytest.mark.parametrize("year", ["Vale et al., 2014", "Vale, 2014; Oda, 2015"])
+def test_the_year_of_a_source_is_left_alone(year: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passages cite other works beside the same words."""
+    monkeypatch.setattr(detector, "MOST_SUSPICION", -NEVER)
+    passage = "Hubs are easily attacked (Albert et al., 2000; Ruiz, 2013)."
+    assert flagged(Sample(f"Hubs are easily attacked ({year}).", "", (Passage(passage),))) == []
+    for other in ("Hubs were easily attacked in 2014.", "Hubs are easily attacked (Ruiz, 2014)."):
+        assert [one.kind for one in flagged(Sample(other, "", (Passage(passage),)))] == ["date"]
+
+
 def test_the_file_has_the_columns_that_are_read() -> None:
     """Trees fitted on other features would be read as nonsense."""
     file = Path(align.__file__).with_name(align.TREES_FILE)
@@ -111,7 +134,7 @@ def test_the_script_fits_what_the_service_reads(tmp_path: Path) -> None:
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "answers, above 2.75:" in done.stdout
+    assert "answers, above 2.6:" in done.stdout
     content = json.loads(out.read_text("utf-8"))
     assert tuple(content["columns"]) == align.COLUMNS
     assert len(content["trees"]) == 100

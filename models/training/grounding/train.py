@@ -1,5 +1,7 @@
 """Trains grounding branch and head on a prepared cache: `train.py CONFIG --cache DIR --run DIR`.
 
+With `"joint": true` in the configuration it trains `joint.py`'s network in their place.
+
 Seeded; a checkpoint every five minutes, and a run that is started again goes on from it. SIGTERM
 ends a run after its step. `carried.pt` is smaller than its checkpoint, and enough to go on from.
 Development pairs only choose the checkpoint that is kept. Learning curves are written as PNG.
@@ -21,7 +23,8 @@ import torch
 from data import Example, PairSampler, Texts, collate
 from encode import pack_tokenizer
 from head import GroundingModel
-from joint import JointModel
+from joint import JointModel, TokenTexts
+from joint import collate as collate_joint
 from start import averaged, start_branch, start_head
 from torch import Tensor
 from torch.nn import functional as F
@@ -79,11 +82,30 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+Network = GroundingModel | JointModel
+AnyTexts = Texts | TokenTexts
+
+
+def logits_of(
+    model: Network, examples: list[Example], texts: AnyTexts, config: dict[str, Any]
+) -> Tensor:
+    """Return a network's logits, shape (examples, 3)."""
+    if isinstance(model, JointModel):
+        assert isinstance(texts, TokenTexts)
+        batch = collate_joint(examples, texts, config)
+    else:
+        assert isinstance(texts, Texts)
+        batch = collate(examples, texts, config)
+    with autocast():
+        logits: Tensor = model(batch)
+    return logits.float()
+
+
 @torch.no_grad()
 def supported(
-    model: GroundingModel | JointModel,
+    model: Network,
     rows: list[dict[str, Any]],
-    texts: Texts,
+    texts: AnyTexts,
     config: dict[str, Any],
 ) -> Any:
     """Return P(supported) of each pair."""
@@ -93,9 +115,8 @@ def supported(
     for start in range(0, len(order), 64):
         part = order[start : start + 64]
         examples = [(rows[i]["claim"], rows[i]["sentences"], 0, "") for i in part]
-        with autocast():
-            logits = model(collate(examples, texts, config))
-        found[part] = logits.float().softmax(-1)[:, 0].numpy()
+        logits = logits_of(model, examples, texts, config)
+        found[part] = logits.softmax(-1)[:, 0].numpy()
     model.train()
     return found
 
@@ -117,7 +138,7 @@ def deciding(rows: list[dict[str, Any]], scores: Any) -> list[int]:
 
 
 def development(
-    model: GroundingModel, rows: list[dict[str, Any]], texts: Texts, config: dict[str, Any]
+    model: Network, rows: list[dict[str, Any]], texts: AnyTexts, config: dict[str, Any]
 ) -> dict[str, float]:
     """Return the ROC area per source and their means: old, written and left-out sources."""
     scores = supported(model, rows, texts, config)
@@ -140,6 +161,17 @@ def development(
     }
 
 
+def _network(config: dict[str, Any]) -> Network:
+    """Return the network of a configuration with the original encoder's weights."""
+    if config.get("joint"):
+        return JointModel()
+    layers = upper_layers(source_folder())
+    for module in layers.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0  # a third of the time on a CPU, for a run of barely one epoch
+    return GroundingModel(layers, config)
+
+
 class GroundingRun:
     """One training run with its state on disk."""
 
@@ -148,22 +180,18 @@ class GroundingRun:
         branch: Path | None = None, weights: Sequence[Path] = (),
     ) -> None:  # fmt: skip
         torch.manual_seed(config["seed"])
-        torch.set_num_threads(1)
+        torch.set_num_threads(config.get("threads", 1))
         self.config, self.folder = config, folder
         folder.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
-        self.texts = Texts(cache, pack_tokenizer(pack))
+        read_texts = TokenTexts if config.get("joint") else Texts
+        self.texts: AnyTexts = read_texts(cache, pack_tokenizer(pack))
         dev = [r for r in rows_of(cache / "dev.jsonl") if self.texts.length(r["claim"])]
         # By claim, so that a claim's several passages stay together.
         self.dev = [r for r in dev if "record" in r or r["claim"] % config["dev_share"] == 0]
         self.sampler = PairSampler(rows_of(cache / "train.jsonl"), self.texts, config)
         print(f"loaded after {time.monotonic() - started:.0f} s", flush=True)
-        layers = upper_layers(source_folder())
-        for module in layers.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.0  # a third of the time on a CPU, for a run of barely one epoch
-        made = JointModel if config.get("joint") else GroundingModel
-        self.model = made(layers, config)
+        self.model = _network(config)
         if start:
             print(f"starts from {start_head(self.model, start)} arrays of {start}", flush=True)
         if branch:
@@ -216,15 +244,13 @@ class GroundingRun:
     def one_step(self) -> float:
         """Draw a batch, take a step, return the loss."""
         examples = self.sampler.batch(self.step)
-        batch = collate(examples, self.texts, self.config)
         labels = torch.tensor([label for _, _, label, _ in examples])
         for group in self.optimizer.param_groups:
             group["lr"] = group["top"] * rate_at(self.step, self.config)
-        with autocast():
-            logits = self.model(batch)
-        loss = loss_of(logits.float(), labels)
+        logits = logits_of(self.model, examples, self.texts, self.config)
+        loss = loss_of(logits, labels)
         if share := self.config.get("ranking", 0.0):
-            loss = loss + share * ranking_loss(logits.float(), examples)
+            loss = loss + share * ranking_loss(logits, examples)
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)

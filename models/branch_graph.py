@@ -82,7 +82,7 @@ def write_branch(
         if precision == "fp32":
             target.write_bytes(fused.read_bytes())
         else:
-            _quantise(fused, target)
+            quantise(fused, target)
             lay_out(target, target, masked=masked)
 
 
@@ -102,7 +102,8 @@ def _export(branch: Branch, target: Path, output: str) -> None:
         )
 
 
-def _quantise(source: Path, target: Path) -> None:
+def quantise(source: Path, target: Path) -> None:
+    """Write a graph of layers with INT8 products; what is narrower than they are stays fp32."""
     editor = GraphEditor(source)
     start_quantising(editor)
     for node in editor.model.graph.node:

@@ -142,7 +142,9 @@ class JointModel(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.bert = BertModel.from_pretrained(source_folder(), add_pooling_layer=False)
+        self.bert = BertModel.from_pretrained(
+            source_folder(), attn_implementation="eager", add_pooling_layer=False
+        )
         for module in self.bert.modules():
             if isinstance(module, nn.Dropout):
                 module.p = 0.0

@@ -2,7 +2,7 @@
 
 True sentences and good answers of this repository are read as they are (0) and with one number
 changed that a passage has too (1): a little, much, or to another number of the passages. Of each
-fact that the rules let pass while passages have another value of its kind, `facts/align.py`
+fact that the rules let pass while passages have another value of its kind, `facts/suspicion.py`
 takes its features, and trees are fitted on them. Prints what a threshold finds and flags, out of
 fold (a record's facts stay together), and writes the trees fitted on all of it.
 """
@@ -26,7 +26,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GroupKFold
 
 from guardrail_bench.guarding import read
-from guardrail_service.detectors.facts import align, detector
+from guardrail_service.detectors.facts import detector, suspicion
 from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Passage, Sample
@@ -158,11 +158,11 @@ class Looks:
     """Takes down what the second look sees, and lets every fact pass."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[int, int, align.Suspicion]] = []
+        self.seen: list[tuple[int, int, suspicion.Suspicion]] = []
 
-    def __call__(self, claim: Any, fact: Any, *others: Any) -> align.Suspicion:
+    def __call__(self, claim: Any, fact: Any, *others: Any) -> suspicion.Suspicion:
         """Return a look without a value in the fact's place."""
-        found = align.second_look(claim, fact, *others)
+        found = suspicion.second_look(claim, fact, *others)
         self.seen.append((claim.start + fact.start, claim.start + fact.end, found))
         return found._replace(other=None)
 
@@ -198,8 +198,8 @@ def fitted(features: np.ndarray, changed: np.ndarray) -> HistGradientBoostingCla
     return trees.fit(features, changed, sample_weight=weights)
 
 
-def written(trees: HistGradientBoostingClassifier) -> list[align.Tree]:
-    """Return trees as `align.py` reads them."""
+def written(trees: HistGradientBoostingClassifier) -> list[suspicion.Tree]:
+    """Return trees as `suspicion.py` reads them."""
     base = float(np.ravel(trees._baseline_prediction)[0]) / len(trees._predictors)
     return [
         [
@@ -220,7 +220,7 @@ def written(trees: HistGradientBoostingClassifier) -> list[align.Tree]:
 def main() -> None:
     """Fit, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[1])
-    shipped = Path(align.__file__).with_name(align.TREES_FILE)
+    shipped = Path(suspicion.__file__).with_name(suspicion.TREES_FILE)
     parser.add_argument("--out", type=Path, default=shipped, help="default: what the service reads")
     parser.add_argument("--every", type=int, default=1, help="read every so manieth record only")
     options = parser.parse_args()
@@ -244,7 +244,7 @@ def main() -> None:
             print(f"{corpus}, above {most}: {true}, {new}")
     lines = ",\n".join(json.dumps(tree) for tree in written(fitted(features, changed)))
     options.out.write_text(
-        f'{{"columns": {json.dumps(align.COLUMNS)},\n"trees": [\n{lines}\n]}}\n', "utf-8"
+        f'{{"columns": {json.dumps(suspicion.COLUMNS)},\n"trees": [\n{lines}\n]}}\n', "utf-8"
     )
 
 

@@ -48,11 +48,11 @@ class Numbered(NamedTuple):
 
 
 def numbered(claim: ReadSentence, fact: Fact, source: PassageFacts) -> Numbered | None:
-    """Return what passages number with the word that a claim has before a number.
+    """Return what passages number with the word that a claim has before a number without a unit.
 
     "the Runa 66" is none of "Runa 45" and "Runa 60", "room 13" one of "rooms 11 to 16".
     """
-    if fact.kind != "number" or fact.unit or fact.bound or fact.is_range or not fact.token:
+    if fact.bound or fact.is_range or not fact.token:
         return None
     label = _label(claim, fact.token - 1)
     if not label or fact.is_word or source.is_asked(fact):

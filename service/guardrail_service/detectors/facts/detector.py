@@ -25,7 +25,6 @@ from guardrail_service.detectors.facts.absence import (
     strange_name,
 )
 from guardrail_service.detectors.facts.align import (
-    MOST_SUSPICION,
     Held,
     PassageFacts,
     Place,
@@ -42,11 +41,9 @@ from guardrail_service.detectors.facts.align import (
     is_other_unit,
     is_rate,
     labels,
-    may_stand_for,
     remainders,
     rivals,
     same_things,
-    second_look,
 )
 from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
@@ -58,6 +55,11 @@ from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.roles import misattributed
 from guardrail_service.detectors.facts.sequence import disorders, misplaced
 from guardrail_service.detectors.facts.statements import contradicted
+from guardrail_service.detectors.facts.suspicion import (
+    MOST_SUSPICION,
+    may_stand_for,
+    second_look,
+)
 from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.detectors.registry import (
     Detector,
@@ -368,7 +370,9 @@ class FactJudge:
         if verdict.score < _DOUBT or not self.words_read:
             return verdict
         # "in 1646, and the castle three years later" of "in 1649, three years after"
-        if fact.date is not None and verdict.derivation:
+        if verdict.derivation and fact.date is not None:
+            return verdict
+        if _is_of_source(self.claim, fact, self.source):
             return verdict
         held = self.source.held
         if not any(
@@ -376,8 +380,6 @@ class FactJudge:
             and (one.fact.kind == fact.kind or may_stand_for(fact, one.fact))
             for one in held
         ):
-            return verdict
-        if _is_of_source(self.claim, fact, self.source):
             return verdict
         look = second_look(
             self.claim, fact, self.source, self.given, (verdict.score, verdict.derivation),
@@ -397,13 +399,8 @@ class FactJudge:
                 pass
             elif not self.source.is_asked(fact) or agreeing:
                 return self._say(fact, CONTRADICTED, _STATED, other.place)
-        is_plain = self.in_english and fact.kind == "number" and not fact.unit
-        named = numbered(self.claim, fact, self.source) if is_plain else None
-        if named is not None and not (named.is_same and agreeing):
-            label, score = (SUPPORTED, 1.0) if named.is_same else (CONTRADICTED, LIKELY)
-            return self._say(fact, label, score, named.place)
-        if fact.date and not agreeing and _is_of_source(self.claim, fact, self.source):
-            return self._say(fact, NOT_MENTIONED, UNSURE)
+        if (named := self._by_name(fact, agreeing)) is not None:
+            return named
         rival = self._rival(fact, agreeing)
         if not agreeing and "|" in self.claim.text and (told := self.calculation.in_row(fact)):
             return self._say(fact, SUPPORTED, 1.0, None, told)
@@ -460,6 +457,18 @@ class FactJudge:
             return self._say(fact, CONTRADICTED, min(rival[1], SURELY), rival[0].place)
         label = CONTRADICTED if rival[1] < HARDLY or absent < HARDLY else NOT_MENTIONED
         return self._say(fact, label, min(rival[1], absent), rival[0].place)
+
+    def _by_name(self, fact: Fact, agreeing: Sequence[Held]) -> FactVerdict | None:
+        """Return the verdict on a number that belongs to a name, or to a work that is cited."""
+        if self.in_english and fact.kind == "number" and not fact.unit:
+            named = numbered(self.claim, fact, self.source)
+            if named is None or (named.is_same and agreeing):
+                return None
+            label, score = (SUPPORTED, 1.0) if named.is_same else (CONTRADICTED, LIKELY)
+            return self._say(fact, label, score, named.place)
+        if not agreeing and _is_of_source(self.claim, fact, self.source):
+            return self._say(fact, NOT_MENTIONED, UNSURE)
+        return None
 
     def _counted_otherwise(self, fact: Fact, agreeing: Sequence[Held]) -> Held | None:
         """Return where a passage counts the same things, and none counts as many of them."""

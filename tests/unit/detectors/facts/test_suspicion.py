@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from guardrail_bench.guarding import read
-from guardrail_service.detectors.facts import align, detector
+from guardrail_service.detectors.facts import align, detector, suspicion
 from guardrail_service.detectors.facts.detector import FactVerdict, verdicts
 from guardrail_service.detectors.facts.read import read_all
 from guardrail_service.detectors.hallucination.reading import claims_of
@@ -82,7 +82,7 @@ def test_a_bare_number_may_stand_for_one_in_other_words(said: str, held: str) ->
     (claim,), (passage,) = (read_all([Sentence(0, len(t), t)])[0] for t in (said, held))
     fact, other = claim.facts[0], passage.facts[-1]
     assert not align.rivals(fact, other)
-    assert align.may_stand_for(fact, other)
+    assert suspicion.may_stand_for(fact, other)
 
 
 @pytest.mark.parametrize("year", ["Vale et al., 2014", "Vale, 2014; Oda, 2015"])
@@ -97,17 +97,17 @@ def test_the_year_of_a_source_is_left_alone(year: str, monkeypatch: pytest.Monke
 
 def test_the_file_has_the_columns_that_are_read() -> None:
     """Trees fitted on other features would be read as nonsense."""
-    file = Path(align.__file__).with_name(align.TREES_FILE)
+    file = Path(suspicion.__file__).with_name(suspicion.TREES_FILE)
     content = json.loads(file.read_text("utf-8"))
-    assert tuple(content["columns"]) == align.COLUMNS
-    trees = align.trees()
+    assert tuple(content["columns"]) == suspicion.COLUMNS
+    trees = suspicion.trees()
     assert len(trees) == 100
     for tree in trees:
         for place, node in enumerate(tree):
             if isinstance(node, list):  # children stand behind, so that every walk ends
                 assert place < node[2] < len(tree)
                 assert place < node[3] < len(tree)
-                assert 0 <= node[0] < len(align.COLUMNS)
+                assert 0 <= node[0] < len(suspicion.COLUMNS)
 
 
 def test_trees_are_read_as_they_were_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,10 +115,10 @@ def test_trees_are_read_as_they_were_fitted(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.syspath_prepend(str(TRAINING))
     script = importlib.import_module("fit_suspicion")
     chance = np.random.default_rng(3)
-    features = chance.random((600, len(align.COLUMNS))).round(2)
+    features = chance.random((600, len(suspicion.COLUMNS))).round(2)
     trees = script.fitted(features, features[:, 0] + features[:, 20] > 1)
     own = script.written(trees)
-    read_back = [sum(align.leaf(tree, list(row)) for tree in own) for row in features]
+    read_back = [sum(suspicion.leaf(tree, list(row)) for tree in own) for row in features]
     assert np.allclose(read_back, trees.decision_function(features), atol=0.01)
     assert np.ptp(read_back) > 2
 
@@ -136,5 +136,5 @@ def test_the_script_fits_what_the_service_reads(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "answers, above 2.6:" in done.stdout
     content = json.loads(out.read_text("utf-8"))
-    assert tuple(content["columns"]) == align.COLUMNS
+    assert tuple(content["columns"]) == suspicion.COLUMNS
     assert len(content["trees"]) == 100

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from encode import known_texts
+from encode import known_arrays, known_texts
 from texts import beside, by_part
 
 from guardrail_service.inference.models.encoder import nearest
@@ -36,14 +36,9 @@ class Texts:
 
     def __init__(self, folder: Path, tokenizer: Tokenizer) -> None:
         texts = known_texts(folder)
-        states, vectors, lengths = [], [], []
-        for path in sorted(folder.glob("part*.npz")):
-            with np.load(path) as part:
-                states.append(part["states"])
-                vectors.append(part["vectors"])
-                lengths.append(part["lengths"])
-        self._states = states
-        self.vectors = np.concatenate(vectors)
+        lengths = known_arrays(folder, "lengths")
+        self._states = known_arrays(folder, "states")
+        self.vectors = np.concatenate(known_arrays(folder, "vectors"))
         self._part = np.repeat(np.arange(len(lengths)), [len(part) for part in lengths])
         self._start = np.concatenate([np.cumsum(part) - part for part in lengths])
         self._length = np.concatenate(lengths)

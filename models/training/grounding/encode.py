@@ -33,6 +33,15 @@ def known_texts(folder: Path) -> list[str]:
     return [text for part in parts for text in json.loads(part.read_text(encoding="utf-8"))]
 
 
+def known_arrays(folder: Path, name: str) -> list[Any]:
+    """Return one array of each part of a cache, in the order of its texts."""
+    found = []
+    for path in sorted(folder.glob("part*.npz")):
+        with np.load(path) as part:
+            found.append(part[name])
+    return found
+
+
 def encode_texts(texts: list[str], pack: Path, folder: Path, threads: int = 1) -> None:
     """Add to a cache the texts that it lacks."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from data import Example, chosen
-from encode import known_texts
+from encode import known_arrays, known_texts
 from head import DIM
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -37,13 +37,8 @@ class TokenTexts:
     """Every text's token ids and sentence embedding. The cache's states are not read."""
 
     def __init__(self, folder: Path, tokenizer: Tokenizer) -> None:
-        vectors, lengths = [], []
-        for path in sorted(folder.glob("part*.npz")):
-            with np.load(path) as part:
-                vectors.append(part["vectors"])
-                lengths.append(part["lengths"] - 2)
-        self.vectors = np.concatenate(vectors)
-        self._lengths = np.concatenate(lengths)
+        self.vectors = np.concatenate(known_arrays(folder, "vectors"))
+        self._lengths = np.concatenate(known_arrays(folder, "lengths")) - 2
         encode = tokenizer._fast.encode_batch
         texts = known_texts(folder)
         ids = [

@@ -17,6 +17,7 @@ import onnx
 import torch
 from joint import JointModel
 from onnx import TensorProto, helper
+from start import averaged
 from torch import Tensor
 
 from branch_graph import quantise
@@ -109,12 +110,11 @@ def _embed(model: JointModel, path: Path) -> None:
 def main() -> None:
     """Write the averaged weights of a run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("weights", type=Path, help="what train.py kept (best.pt)")
+    parser.add_argument("weights", type=Path, help="what train.py kept (best.pt or state.pt)")
     parser.add_argument("target", type=Path, help="the ONNX file to write")
     arguments = parser.parse_args()
-    state = torch.load(arguments.weights, weights_only=True)
     model = JointModel()
-    model.load_state_dict(state.get("average", state))
+    model.load_state_dict(averaged([arguments.weights]))
     write_joint(model, arguments.target)
     print(f"{arguments.target}: {arguments.target.stat().st_size:,} bytes")
 

@@ -82,6 +82,11 @@ def chosen(texts: Texts, claim: int, sentences: list[int], most: int, tokens: in
     return [sentences[i] for i in kept], [float(cosines[i]) for i in kept]
 
 
+def in_order(kept: list[int], sentences: list[int]) -> list[int]:
+    """Return the kept ones among sentences, each once and in the order of the passage."""
+    return [text for text in dict.fromkeys(sentences) if text in kept]
+
+
 class PairSampler:
     """Draws training examples, seeded by step so that a resumed run goes on as it would have.
 
@@ -148,7 +153,7 @@ class PairSampler:
     def _example(self, row: dict[str, Any]) -> Example:
         most, tokens = self.config["sentences"], self.config["passage_tokens"]
         kept, _ = chosen(self.texts, row["claim"], row["sentences"], most, tokens)
-        return row["claim"], kept, row["label"], row["source"]
+        return row["claim"], in_order(kept, row["sentences"]), row["label"], row["source"]
 
     def _size(self, group: list[Example]) -> int:
         return max(sum(map(self.texts.length, example[1])) for example in group)
@@ -162,7 +167,9 @@ class PairSampler:
                 sentences, label = self._near(claim, sentences, pool, rng.integers(1, 5)), 2
             elif draw > 1 - self.config["distract"]:
                 near = self._near(claim, sentences, pool, rng.integers(1, 6))
-                sentences = list(dict.fromkeys([*sentences, *near]))
+                # In front or behind: where a sentence stands must not tell whose it is.
+                both = [*near, *sentences] if rng.random() < 0.5 else [*sentences, *near]
+                sentences = list(dict.fromkeys(both))
             changed.append((claim, sentences, label, source))
         return changed
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from data import Example, chosen
+from data import Example, chosen, in_order
 from encode import known_arrays, known_texts
 from head import DIM
 from torch import Tensor, nn
@@ -98,8 +98,7 @@ def collate(examples: Sequence[Example], texts: TokenTexts, config: dict[str, An
     rows = []
     for claim, sentences, _, _ in examples:
         kept, _ = chosen(texts, claim, sentences, config["sentences"], config["passage_tokens"])
-        # Texts are numbered as they were met, so the sentences of a passage stand in its order.
-        evidence = np.concatenate([texts.ids(text) for text in sorted(kept)])
+        evidence = np.concatenate([texts.ids(text) for text in in_order(kept, sentences)])
         rows.append(row_of(texts.ids(claim)[:CLAIM_TOKENS], evidence, texts.is_no_word))
     return padded(rows)
 

@@ -735,10 +735,11 @@ def _is_of_source(claim: ReadSentence, fact: Fact, source: PassageFacts) -> bool
     behind = claim.tokens[fact.last : fact.last + 1]
     if fact.date is None or not behind or behind[0].text not in (")", ";"):
         return False
-    if [token.text for token in claim.tokens[fact.token - 1 : fact.token]] != [","]:
-        return False
     names = [at for at in range(fact.token) if claim.tokens[at].text[0].isupper()]
-    return bool(names) and not source.is_known(claim.stems[names[-1]])
+    if not names or source.is_known(claim.stems[names[-1]]):
+        return False
+    between = [token.low for token in claim.tokens[names[-1] + 1 : fact.token]]
+    return between[-1:] == [","] or between in (["("], ["et", "al", ".", "("])  # "Vale (2014)"
 
 
 def _are_listed(read: ReadSentence, first: Fact, second: Fact) -> bool:

@@ -470,8 +470,10 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
         return _named(tokens, place, "weekday", words.WEEKDAYS[low])
     if token.text in words.SHORT_WEEKDAYS:
         return _named(tokens, place, "weekday", words.SHORT_WEEKDAYS[token.text])
-    if low in words.MONTHS and token.text[0].isupper():
-        return dated(tokens, place)
+    if low in words.MONTHS:
+        found = dated(tokens, place)
+        if token.text[0].isupper() or (found and found.date and all(found.date)):
+            return found  # "march 13th 2015" is one, "they march 13 miles" is not
     if low in ("noon", "midnight", "midday"):
         value = 0.0 if low == "midnight" else 720.0
         return Fact(token.start, token.end, "time", "time", (value,), value, token=place,

@@ -343,6 +343,8 @@ def _position(read: ReadSentence, start: int) -> tuple[str, int]:
         if read.tokens[first].low in _BE or read.tokens[first].kind != "w":
             break
     begins = not first or parts[first - 1] != clause
+    if (beside := _beside(read, start)) is not None:
+        return _position(read, beside)[0], start
     lows = [token.low for token in read.tokens[first:start]]
     if begins and _BE.isdisjoint(lows) and len(lows) < _AHEAD and lows[:1] != [","]:
         begins = not any(read.stems[first + 1 : start])
@@ -353,6 +355,13 @@ def _position(read: ReadSentence, start: int) -> tuple[str, int]:
         return ("" if is_passive else "by"), start
     before = read.stems[start - 1] if read.tokens[start - 1].text.islower() else ""
     return ("=" + before if before else ""), start
+
+
+def _beside(read: ReadSentence, name: int) -> int | None:
+    """Return where the name begins that stands before a name and a comma: "in Fier, Albania"."""
+    if name < 2 or read.tokens[name - 1].text != ",":
+        return None
+    return next((start for start, end in _names(read) if end == name - 1), None)
 
 
 def _is_passive(read: ReadSentence, start: int) -> bool:
@@ -512,7 +521,7 @@ def _speaks_of_it_apart(ours: _Said, one: ReadSentence, best: _Said) -> bool:
         return len((ours.rest - best.name) & verbs) < max(1, len(ours.rest) // 2)
     own = [said for said in _said(one, 0) if said.name & ours.name]
     if not own:
-        return True
+        return not ours.name & one.content  # "bush and alba": there in small letters
     common = _shared(one)
     return all(said.rest and not (ours.rest & said.rest) - common for said in own)
 

@@ -60,6 +60,7 @@ def test_one_fact(text: str, kind: str, unit: str, value: float) -> None:
     [
         ("20 November 2015", (2015, 11, 20)),
         ("Nov 20, 2015", (2015, 11, 20)),
+        ("as of november 20th 2015", (2015, 11, 20)),
         ("20. November 2015", (2015, 11, 20)),
         ("20 de noviembre de 2015", (2015, 11, 20)),
         ("2015-11-20", (2015, 11, 20)),

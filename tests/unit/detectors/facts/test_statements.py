@@ -59,6 +59,23 @@ def test_roles_told_in_other_words_pass(answer: str) -> None:
     assert kinds(answer, CLUB) == set()
 
 
+@pytest.mark.parametrize(
+    ("answer", "passage"),
+    [
+        ("Ilse Brandt has Dutch parents.", "Brandt was born in Delft, Holland to Dutch parents."),
+        (
+            "Nara and Odel have large halls in Vink.",
+            "Tarn, Brill and Pocket, nara and odel and Quist also have large halls within the town.",
+        ),
+    ],
+)
+def test_a_place_behind_a_comma_and_names_in_small_letters_are_no_doers(
+    answer: str, passage: str
+) -> None:
+    """The land of a town does nothing; a name in small letters may be told the same."""
+    assert kinds(answer, passage) == set()
+
+
 KILN = (
     "Clean the kiln first, load the shelves after that, and light the burner last. Vent the room"
     " before you open the kiln. The glaze is applied after the first firing. The old kiln was built"

@@ -344,7 +344,9 @@ def _position(read: ReadSentence, start: int) -> tuple[str, int]:
             break
     begins = not first or parts[first - 1] != clause
     if (beside := _beside(read, start)) is not None:
-        return _position(read, beside)[0], start
+        where, _ = _position(read, beside)
+        if where in _WHERE:
+            return where, start
     lows = [token.low for token in read.tokens[first:start]]
     if begins and _BE.isdisjoint(lows) and len(lows) < _AHEAD and lows[:1] != [","]:
         begins = not any(read.stems[first + 1 : start])

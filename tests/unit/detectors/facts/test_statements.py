@@ -65,7 +65,7 @@ def test_roles_told_in_other_words_pass(answer: str) -> None:
         ("Ilse Brandt has Dutch parents.", "Brandt was born in Delft, Holland to Dutch parents."),
         (
             "Nara and Odel have large halls in Vink.",
-            "Tarn, Brill and Pocket, nara and odel and Quist also have large halls within the town.",
+            "Tarn, Brill, nara and odel and Quist also have large halls within the town.",
         ),
     ],
 )

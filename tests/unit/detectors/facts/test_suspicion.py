@@ -85,7 +85,9 @@ def test_a_bare_number_may_stand_for_one_in_other_words(said: str, held: str) ->
     assert suspicion.may_stand_for(fact, other)
 
 
-@pytest.mark.parametrize("year", ["Vale et al., 2014", "Vale, 2014; Oda, 2015", "so Vale et al. (2014"])
+@pytest.mark.parametrize(
+    "year", ["Vale et al., 2014", "Vale, 2014; Oda, 2015", "so Vale et al. (2014"]
+)
 def test_the_year_of_a_source_is_left_alone(year: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Passages cite other works beside the same words."""
     monkeypatch.setattr(detector, "MOST_SUSPICION", -NEVER)

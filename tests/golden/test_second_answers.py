@@ -37,6 +37,8 @@ SIXTH_FLAGGED, SIXTH_FOUND = 19, 19
 languages that no model reads."""
 
 GROUNDING = Path(__file__).parents[2] / "models" / "training" / "grounding"
+TWINS_FROM = 81
+"""Writers as of this one wrote passages in two versions from the start; their claims came later."""
 
 
 def flagged(case: CorpusCase) -> bool:
@@ -82,12 +84,13 @@ def test_rules_on_answers_that_convert_and_speak_other_languages() -> None:
 def test_rules_on_statements(file: str, claims: int, most_flagged: int, least_found: int) -> None:
     """Facts alone on single sentences that say the same in other words, or nearly the same.
 
-    So many true and as many false ones are of the writers with odd numbers. Nobody read those of
-    the longer ones.
+    So many true and as many false ones are of the writers with odd numbers below `TWINS_FROM`.
+    Nobody read those of the longer ones.
     """
     found: Counter[bool] = Counter()
     with gzip.open(GROUNDING / f"{file}.jsonl.gz", "rt", encoding="utf-8") as stream:
         records = [row for line in stream if (row := json.loads(line))["writer"] % 2]
+    records = [row for row in records if row["writer"] < TWINS_FROM]
     for row in records:
         contexts = tuple(map(Passage, row["passages"]))
         for claim in row["claims"]:

@@ -156,7 +156,7 @@ def claims_of(view: SegmentedSample, encoder: SharedEncoder) -> list[Claim]:
     found = []
     for claim in readings(view, reading.claims_of(view)):
         texts = encoder.stack(windows)
-        vector = encoder.summary(claim.text).outputs[VECTOR]
+        vector = encoder.summary(claim.read.text).outputs[VECTOR]
         cosines = np.einsum("ij,j->i", texts.vectors, vector, optimize=False)
         place = {text: number for number, text in enumerate(windows)}
         beside: dict[int, list[int]] = {number: [] for number in place.values()}
@@ -165,7 +165,7 @@ def claims_of(view: SegmentedSample, encoder: SharedEncoder) -> list[Claim]:
             for left, right in pairwise(numbers):
                 beside[left].append(right)
                 beside[right].append(left)
-        found.append(Claim(claim.text, windows, texts.lengths, cosines, beside))
+        found.append(Claim(claim.read.text, windows, texts.lengths, cosines, beside))
     return found
 
 

@@ -1,8 +1,9 @@
-"""Answers of writers who saw no rule: a second set, good ones of a third, a fourth, a sixth.
+"""Answers of writers who saw no rule: a second set, good ones of a third, a fourth and so on.
 
 Corpora of `guardrail bench guarding`, too; here the detectors of rules judge alone. Rules were
-mended with all of the second, fourth and sixth set in sight, so their counts say what works, not
-how well it does elsewhere; of the third every other good answer was read, and no bad one.
+mended with all of the second, fourth, sixth and eighth set in sight, so their counts say what
+works, not how well it does elsewhere; of the third every other good answer was read, and no bad
+one.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ SIXTH = Path(__file__).parent / "sixth"
 SIXTH_FLAGGED, SIXTH_FOUND = 19, 19
 """Of 270 good answers, half of which compute or convert much, and of 110 bad ones, half of them in
 languages that no model reads."""
+
+EIGHTH = Path(__file__).parent / "eighth"
+EIGHTH_FLAGGED, EIGHTH_FOUND = 12, 59
+"""Of 240 good and 240 bad answers to dense passages, each bad one with one plausible mistake."""
 
 GROUNDING = Path(__file__).parents[2] / "models" / "training" / "grounding"
 TWINS_FROM = 81
@@ -77,9 +82,16 @@ def test_rules_on_answers_that_convert_and_speak_other_languages() -> None:
     assert sum(map(flagged, bad)) >= SIXTH_FOUND
 
 
+def test_rules_on_answers_to_dense_passages() -> None:
+    """Counts of the eighth set."""
+    bad, good = (read(EIGHTH / half / "open.jsonl") for half in ("attacks", "ordinary"))
+    assert sum(map(flagged, good)) <= EIGHTH_FLAGGED
+    assert sum(map(flagged, bad)) >= EIGHTH_FOUND
+
+
 @pytest.mark.parametrize(
     ("file", "claims", "most_flagged", "least_found"),
-    [("statements", 7944, 198, 522), ("short_statements", 2200, 69, 228)],
+    [("statements", 7944, 179, 486), ("short_statements", 2200, 65, 224)],
 )
 def test_rules_on_statements(file: str, claims: int, most_flagged: int, least_found: int) -> None:
     """Facts alone on single sentences that say the same in other words, or nearly the same.

@@ -686,7 +686,7 @@ def equations(read: ReadSentence) -> Iterator[tuple[int, str]]:
             terms, signs = terms[1:], signs[1:]
         if signs[-1] or not all(signs[:-1]) or any(f.unit == "%" or f.date for f in terms):
             continue
-        value = _computed([fact.raw for fact in terms], signs[:-1])
+        value = _computed([_in_unit_of(fact, result) for fact in terms], signs[:-1])
         if value is None or any(fact.unit == "percent" for fact in (*terms, result)):
             continue
         slack = max(0.5000001 * min(result.step, 1.0), 0.005 * abs(value)) if value % 1 else 1e-6
@@ -696,6 +696,17 @@ def equations(read: ReadSentence) -> Iterator[tuple[int, str]]:
             f" {_SHOWN[sign]} {fact.raw:.6g}" for sign, fact in zip(signs, terms[1:], strict=False)
         )
         yield result.token, f"{told} = {value:.6g}"
+
+
+def _in_unit_of(term: Fact, result: Fact) -> float:
+    """Return a term of an equation in the unit of its result: "3,200 x 31 ct = 992 euros"."""
+    if term.unit == _CENT and result.unit.startswith("money:") and result.unit != _CENT:
+        return term.raw / 100
+    is_same = term.unit == result.unit and term.factor != result.factor
+    return term.values[0] / result.factor if is_same and term.unit != "temperature" else term.raw
+
+
+_CENT = "money:cent"
 
 
 def remainders(read: ReadSentence) -> Iterator[tuple[int, str]]:

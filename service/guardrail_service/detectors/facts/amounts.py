@@ -445,7 +445,10 @@ def _per(tokens: Sequence[Token], place: int) -> tuple[str, float] | None:
     low = tokens[place].low
     if low in words.ADVERBS:
         return "duration", words.ADVERBS[low]
-    if low not in words.PER or place + 1 >= len(tokens):
+    own = tokens[place].text.lower()  # "al minuto": in other languages `low` is its meaning
+    if own.startswith("all'"):  # "130 km all'ora"
+        return words.UNITS.get((own[4:],))
+    if not {low, own} & words.PER or place + 1 >= len(tokens):
         return None
     unit, _ = _unit(tokens, place + 1, False)
     if unit is None and tokens[place + 1].low not in words.NEVER_AFTER_BLANK:
@@ -609,6 +612,8 @@ def bound_at(tokens: Sequence[Token], place: int, after: int = -1) -> str:
                 ahead = bound == "most" and phrase[-2:] == ("later", "than")
                 next_ones = tokens[after : after + 3] if ahead and after > 0 else ()
                 turns = any(token.low in ("before", "ahead") for token in next_ones)
+                if bound in _DENIED and _is_denied(tokens, place - size):
+                    return _DENIED[bound]
                 return "least" if turns else bound  # "no later than ten weeks before"
     if 0 < after < len(tokens):
         behind = tuple(token.low for token in tokens[after : after + 4])
@@ -617,6 +622,15 @@ def bound_at(tokens: Sequence[Token], place: int, after: int = -1) -> str:
         if behind[:2] in (("or", "less"), ("or", "fewer"), ("or", "younger"), ("and", "under")):
             return "most"
     return ""
+
+
+_DENIED = {"over": "most", "under": "least"}
+
+
+def _is_denied(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether "not be" stands before a bound: "may not be older than", "must not exceed"."""
+    before = [token.low for token in tokens[max(0, place - 2) : place]]
+    return bool(before) and (before[-1] == "not" or (before[0] == "not" and before[-1] == "be"))
 
 
 _BEFORE_YEARS = words.listed(

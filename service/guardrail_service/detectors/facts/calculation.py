@@ -92,9 +92,13 @@ class Calculation:
         if fact.kind == "time":
             own = [ComputedFrom(other, SAID_ELSEWHERE) for other in self.others]
             return times_of_day(fact, [*own, *operands])
-        if told := self._of_its_own(fact):
+        if told := self._of_its_own(fact) or self._of_dates(fact):
+            return told
+        if told := self._of_listed(fact) or self._of_shares(fact):
             return told
         if self.shares and (told := scaled(fact, operands, self.shares)):
+            return told
+        if told := self._listed_counts(fact):
             return told
         if certain and not self._computes_itself:
             return self._multiplied(fact, operands)
@@ -135,11 +139,98 @@ class Calculation:
         if self._rounds and (told := rounded_up(fact, [*near, *self.others])):
             return told
         if fact.kind in ("number", "duration", "measure") and not self.computes:
-            return ""
+            if self.in_english:
+                return ""
+            # Words of calculation are known of few languages.
+            return from_own(fact, [one for one in every if self.source.agreeing(one)])
         if fact.kind == "money":  # "What if I repay 30,000?"
             bare = filter(_is_bare, self.source.asked)
             every = [*every, *(replace(one, kind="money", unit=fact.unit) for one in bare)]
         return from_own(fact, every, self.lines)
+
+    def by_to(self, fact: Fact) -> str:
+        """Return how "by 28 to 412" follows from 412 and the passages' 384, or ""."""
+        tokens = self.claim.tokens
+        ahead = next((t.low for t in reversed(tokens) if t.end <= fact.start), "")
+        behind = next((one for one in self.claim.facts if one.token > fact.token), None)
+        if behind is None or behind.unit != fact.unit:
+            return ""
+        between = [t.low for t in tokens if fact.end <= t.start and t.end <= behind.start]
+        if ahead not in _BY or between[:1] != ["to"]:
+            return ""
+        whole = behind.values[0] / fact.factor
+        held = [one.fact for one in in_time(self.source.held, every=64)]
+        known = {
+            value / fact.factor
+            for one in held
+            if one.unit in ("", fact.unit)
+            for value in ((one.values[0] if one.unit else one.raw * fact.factor), one.other or 0.0)
+        }
+        if whole not in known:
+            return ""
+        for before in sorted(known - {0.0}):
+            if is_exactly(fact, abs(whole - before)):
+                high, low = max(whole, before), min(whole, before)
+                return f"{shown(high)} - {shown(low)} = {shown(fact.raw)}"
+        return ""
+
+    def _of_dates(self, fact: Fact) -> str:
+        """Return which two days of the claim lie a duration apart: "two days, to 23 April"."""
+        if fact.unit != "duration" or fact.factor not in _DAYS:
+            return ""
+        days = [f.date for f in self.claim.facts if f.date is not None]
+        for one, other in combinations(days, 2):
+            start, end = _day(one, other[0]), _day(other, one[0])
+            if start and end and abs((end - start).days) * 86_400 == fact.values[0]:
+                return f"{end.day}. - {start.day}. = {shown(fact.raw)}"
+        return ""
+
+    def _of_listed(self, fact: Fact) -> str:
+        """Return which neighbouring amounts of a passage come to a number: stages of a way."""
+        if not is_amount(fact) or fact.raw < _MANY:
+            return ""
+        for passage in in_time(self.source.passages):
+            row = [
+                one.raw
+                for read in passage
+                for one in read.facts
+                if one.unit == fact.unit and one.factor == fact.factor and not one.is_range
+            ]
+            for size in range(_STAGES, min(len(row), _MOST_STAGES) + 1):
+                for start in range(len(row) - size + 1):
+                    part = row[start : start + size]
+                    if is_exactly(fact, sum(part)):
+                        return " + ".join(map(shown, part)) + f" = {shown(fact.raw)}"
+        return ""
+
+    def _of_shares(self, fact: Fact) -> str:
+        """Return which two shares of a passage sentence are so many points apart."""
+        if fact.unit or not {"point", "points"} & set(fact.nouns[:2]):
+            return ""
+        for _, one in in_time(self.source.sentences):
+            shares = [f.raw for f in one.facts if f.unit == "percent"]
+            for a, b in combinations(shares, 2):
+                if is_exactly(fact, abs(a - b)):
+                    return f"{shown(max(a, b))} - {shown(min(a, b))} = {shown(fact.raw)}"
+        return ""
+
+    def _listed_counts(self, fact: Fact) -> str:
+        """Return which counts of one passage sentence come to a number: "4 patients, 3, and 4"."""
+        if fact.kind != "number" or fact.unit or not fact.nouns:
+            return ""
+        for _, one in in_time(self.source.sentences):
+            counts = [f for f in one.facts if f.kind == "number" and not f.unit]
+            at = next((k for k, f in enumerate(counts) if fact.nouns[0] in f.nouns[:1]), None)
+            if at is None:
+                continue
+            row = [counts[at]]
+            for count in counts[at + 1 :]:
+                if count.nouns and count.nouns[0] != fact.nouns[0]:
+                    break
+                row.append(count)
+            if len(row) > 1 and sum(f.raw for f in row) == fact.raw:
+                return " + ".join(shown(f.raw) for f in row) + f" = {shown(fact.raw)}"
+        return ""
 
     def _is_held(self, fact: Fact) -> bool:
         """Return whether passages or the question have a number of the answer."""
@@ -208,7 +299,9 @@ class Calculation:
         own = self._announces_itself
         values = fact.values[1:] if not self.in_english and is_amount(fact) else ()
         readings = (fact, *(replace(fact, raw=value / fact.factor) for value in values))
-        telling = None if self._announced else self._telling(operands)
+        telling = None
+        if self.in_english and not self._announced:
+            telling = self._telling(operands)
         found = (
             _one_step(one, operands, halves, not self.in_english, own, telling) for one in readings
         )
@@ -284,7 +377,8 @@ class Calculation:
         """Return whether the answer says further amounts in a fact's unit, to compute with."""
         said = (one for read in (self.claim, *self.given) for one in read.facts)
         return is_amount(fact) and any(
-            one.unit == fact.unit and one.values[0] != fact.values[0] for one in said
+            one.unit == fact.unit and one.factor == fact.factor and one.values[0] != fact.values[0]
+            for one in said
         )
 
     @cached_property
@@ -303,7 +397,11 @@ class Calculation:
 
     def _behind_amount(self, fact: Fact) -> Sequence[Token]:
         """Return the token behind a number and its rate: "150 dollars a year more"."""
-        after = self.claim.tokens[fact.last : fact.last + 3]
+        last = fact.last
+        if [t.text for t in self.claim.tokens[last : last + 1]] == ["("]:  # "5.2 kg (11.5 lb) less"
+            ends = (k for k, t in enumerate(self.claim.tokens) if k > last and t.text == ")")
+            last = next(ends, last - 1) + 1
+        after = self.claim.tokens[last : last + 3]
         is_rate = len(after) > _RATE and after[0].low in ("a", "an", "per", "each", "/")
         return after[_RATE:] if is_rate else after[:1]
 
@@ -433,12 +531,27 @@ def _between(fact: Fact) -> Fact | None:
     )
 
 
+def _day(told: Date, year: int | None) -> date | None:
+    """Return the day that is told, in another one's year if it has none."""
+    own, month, day = told
+    if month is None or day is None:
+        return None
+    try:
+        return date(own or year or NO_YEAR, month, day)
+    except ValueError:
+        return None
+
+
 def _is_end(one: Fact, fact: Fact) -> bool:
     """Return whether a number is an end of the range in whose middle another one lies."""
     return one.is_range and one.unit == fact.unit and abs(one.raw - fact.raw) == _MIDDLE
 
 
 _MIDDLE = 0.5
+_BY = frozenset(("by", "up", "down"))
+_DAYS = (86_400.0, 604_800.0)
+_STAGES, _MOST_STAGES = 3, 8
+"""Amounts that come to another: of two too many do."""
 
 
 def _is_part(part: Held, whole: Held) -> bool:

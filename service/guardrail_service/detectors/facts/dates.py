@@ -192,6 +192,7 @@ def timed(tokens: Sequence[Token], place: int) -> Fact | None:
                 == tokens[last + 1].start - tokens[last].end
                 <= 1  # "15h30", "15 h 30"
             )
+            and not (last + 2 < len(tokens) and tokens[last + 2].low in _MINUTES)
         ):
             minute, marked, last = int(tokens[last + 1].text), True, last + 2
     else:
@@ -295,6 +296,8 @@ def _spoken(tokens: Sequence[Token], place: int, last: int, clock: float) -> Fac
                 token=place, last=last, bound=bound_at(tokens, place))  # fmt: skip
 
 
+_MINUTES = frozenset(("min", "mins", "minutes", "minuten", "minuti", "minutos", "minut"))
+"""Behind "1 h 15" they make it a duration."""
 _PARTS_OF_AN_HOUR = {"quarter": 15.0, "half": 30.0}
 _HALVES = {"morning": "am", "afternoon": "pm", "evening": "pm"}
 _AT = frozenset(("at", "by", "until", "till", "before", "after", "about", "around"))

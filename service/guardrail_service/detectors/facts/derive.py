@@ -9,8 +9,10 @@ from datetime import date
 from itertools import chain, combinations, pairwise, permutations
 from typing import NamedTuple
 
+from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import Fact
-from guardrail_service.text.budget import check_time
+from guardrail_service.detectors.facts.read import ReadSentence
+from guardrail_service.text.budget import check_time, in_time
 
 MOST = 32
 """Numbers tried in pairs; the nearest to the claim come first."""
@@ -536,6 +538,22 @@ def portions(asked: Sequence[Fact], bases: Sequence[Fact]) -> list[tuple[float, 
         for one in asked
         if one.unit == base.unit and base.values[0] > 0 and one.values[0] != base.values[0]
     ][:MOST]
+
+
+def factors(said: Sequence[ReadSentence]) -> list[tuple[float, float, str]]:
+    """Return by what an answer or its question multiplies everything: "triple the recipe".
+
+    Like `portions`, with a base that no amount has.
+    """
+    told = {
+        factor
+        for one in in_time(said)
+        for token in one.tokens
+        if token.kind == "w"
+        for factor, stems in words.FACTORS.items()
+        if token.text.lower().startswith(stems)
+    }
+    return [(factor, -1.0, shown(factor)) for factor in sorted(told)]
 
 
 def scaled(

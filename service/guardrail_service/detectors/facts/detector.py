@@ -48,7 +48,7 @@ from guardrail_service.detectors.facts.align import (
 from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
 from guardrail_service.detectors.facts.conditions import is_age, is_case, unconditional
-from guardrail_service.detectors.facts.derive import portions, shown
+from guardrail_service.detectors.facts.derive import factors, portions, shown
 from guardrail_service.detectors.facts.grids import Grid, GridReading, exchanged, grids
 from guardrail_service.detectors.facts.languages import LATIN
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
@@ -192,7 +192,8 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     hold = _kept if sum(map(len, texts)) <= KEPT_CHARS else _source
     source, found_grids = hold(texts, asked, code)
     told = source.signals
-    shares = _shares_of_bases([*claims, *([source.question] if source.question else [])], source)
+    said_by_all = [*claims, *([source.question] if source.question else [])]
+    shares = [*_shares_of_bases(said_by_all, source), *factors(said_by_all)]
     found: list[FactVerdict] = []
     before: list[ReadSentence] = []
     told_before: dict[tuple[str, float], str] = {}
@@ -415,9 +416,9 @@ class FactJudge:
                 return self._say(fact, CONTRADICTED, LIKELY, counted.place)
             best = self.source.nearest(self.claim, fact, agreeing)
             return self._say(fact, SUPPORTED, 1.0, best.place)
-        if self.source.is_asked(fact) or self._is_season(fact):
+        if self.source.is_asked(fact) or self._is_season(fact) or self._is_bare_day(fact):
             return self._say(fact, SUPPORTED, 1.0)
-        if told := self._converted(fact):
+        if told := self._converted(fact) or self.calculation.by_to(fact):
             return self._say(fact, SUPPORTED, 1.0, None, told)
         foreign = None if is_age(self.claim, fact) else in_foreign_unit(self.source, fact)
         if foreign is not None and not self._is_computed_with(fact):
@@ -523,8 +524,10 @@ class FactJudge:
         for other in self.claim.facts:
             if other is fact or other.kind != fact.kind or other.unit != fact.unit:
                 continue
+            if other.factor == fact.factor or not agrees(fact, other):
+                continue
             stated = other.raw == 1 or self.source.agreeing(other)
-            if other.factor != fact.factor and stated and agrees(fact, other):
+            if stated or (other.start < fact.start and self._verdict(other).score >= _DOUBT):
                 return f"{shown(other.raw * other.factor / fact.factor)}"
         return ""
 
@@ -611,7 +614,9 @@ class FactJudge:
             return None
         if is_operand(self.claim, fact) or self._is_said_elsewhere(rival.fact):
             return None
-        if any("|" in held.read.text for held in agreeing):
+        if "\u2192" in [t.text for t in self.claim.tokens[fact.last : fact.last + _BEHIND]]:
+            return None  # "last year's -> this year's": the words are of both
+        if "|" in self.claim.text or any("|" in held.read.text for held in agreeing):
             return None  # names of rows and columns do not stand beside a cell
         named = labels(self.claim, around(self.claim, fact))
         if len(self.claim.facts) == 1:  # "of Black or African Americans: 8.4 %"
@@ -699,6 +704,21 @@ class FactJudge:
         is_joined = len(behind) > 1 and behind[0].text in _SEASON and behind[1].text == second
         return is_joined and fact.date[0] + 1 in self.source.years and not self.source.has_seasons
 
+    def _is_bare_day(self, fact: Fact) -> bool:
+        """Return whether a passage has a date's day alone, behind another day of its month.
+
+        "On 19 February ... on the 26th".
+        """
+        if fact.date is None or None in fact.date[1:]:
+            return False
+        for held in in_time(self.source.held):
+            if held.fact.unit != "ordinal" or held.fact.raw != fact.date[2] or held.fact.nouns:
+                continue
+            near = (*held.read.facts, *(held.before.facts if held.before is not None else ()))
+            if any(one.date is not None and one.date[1] == fact.date[1] for one in near):
+                return True
+        return False
+
     def _is_example(self, fact: Fact) -> bool:
         """Return whether the answer calls the number an example, here or before: "e.g. 50 MB"."""
         lows = [token.low for token in self.claim.tokens]
@@ -744,11 +764,11 @@ def _is_of_source(claim: ReadSentence, fact: Fact, source: PassageFacts) -> bool
 
 def _are_listed(read: ReadSentence, first: Fact, second: Fact) -> bool:
     """Return whether two values are told of one thing: "at noon and 3 p.m."."""
-    joint = read.tokens[first.last : second.token]
+    joint = [token for token in read.tokens[first.last : second.token] if token.text not in "*_"]
     return 0 < len(joint) <= _JOINED and all(token.low in _AND for token in joint)
 
 
-_AND = frozenset(("and", "or", ",", "to", "\u2013", "-", "&", "at"))
+_AND = frozenset(("and", "or", ",", "to", "\u2013", "-", "&", "at", "\u2192"))
 _JOINED = 2
 
 

@@ -95,6 +95,8 @@ def _grids_of(context: int, text: str) -> Iterator[Grid]:
             start = start if lines else at
             if not set(line) <= _RULE:
                 lines.append(_cells(line, at))
+            elif len(lines) == 1 and len(lines[0]) == len(line.strip().strip("|").split("|")) + 1:
+                lines[0] = lines[0][1:]  # "Prices. | Size | Price |"
         elif lines:
             width = len(lines[0])
             rows = tuple(tuple(row) for row in lines[1:] if len(row) == width)

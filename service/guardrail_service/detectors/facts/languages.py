@@ -321,7 +321,10 @@ def without_blanks(word: str, start: int) -> Iterator[Token]:
             end = at + 2
             yield Token("w", word[at:end], JAPANESE_DAYS[word[at]], start + at, start + end)
         elif "぀" <= word[at] <= "ヿ":
+            is_katakana = word[at] >= "゠"
             while end < len(word) and "぀" <= word[end] <= "ヿ":
+                if (word[end] >= "゠") != is_katakana:
+                    break
                 end += 1
             yield Token("w", word[at:end], word[at:end], start + at, start + end)
         else:

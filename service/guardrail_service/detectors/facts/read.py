@@ -458,6 +458,13 @@ def _summed(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
                 raw=value / fact.factor,
             )  # fmt: skip
         else:
+            behind = tokens[fact.last : fact.last + 1]
+            if fact.unit == "duration" and behind and behind[0].text[0] in "\u534a\ubc18":
+                half = fact.values[0] + fact.factor / 2  # "1.5 hours" in Chinese, Japanese, Korean
+                fact = replace(
+                    fact, values=(half,), raw=half / fact.factor, end=behind[0].end, nouns=(),
+                    last=fact.last + 1,
+                )  # fmt: skip
             facts.append(fact)
     return facts
 

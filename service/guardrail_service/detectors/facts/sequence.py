@@ -143,6 +143,8 @@ def _chains(part: Sequence[ReadSentence]) -> Iterator[tuple[ReadSentence, Chain]
                 running, last = [one.content], one
             continue
         idle = 0
+        if one.tokens[0].text in _BULLETS:
+            running, last = [], None  # "afterwards" of one bullet is after no other one
         for step in steps:
             if step.after is False:
                 if last is not None and len(running) > 1:
@@ -233,7 +235,8 @@ _SEQUENCE = words.EARLIER | words.LATER | words.THEN | words.FIRST | _CONDITIONS
 def _is_relative(lows: Sequence[str], at: int) -> bool:
     """Return whether "later" or "next" is no step: "no later than", "the next day"."""
     around = lows[max(0, at - 1) : at + 2]
-    return "than" in around or (lows[at] == "next" and ("the" in around[:1] or "to" in around))
+    is_next = lows[at] == "next" and (lows[at - 1 : at] in (["the"], ["until"]) or "to" in around)
+    return "than" in around or is_next
 
 
 def _line(one: ReadSentence, at: int) -> bool:
@@ -289,12 +292,20 @@ def _sides(read: ReadSentence) -> Iterator[Chain]:
         or any(at < fact.token <= at + 2 and fact.kind != "ordinal" for fact in read.facts)
     ):
         return
+    is_earlier = is_turned or lows[at] in words.EARLIER
+    opened = next((k for k in range(at - 1, -1, -1) if lows[k] in _BREAKS), -1)
     for (low, high), (start, end) in _around(read, lows, at):
-        if not _CONDITIONS.isdisjoint({*lows[low:high], *lows[start:end]}):
+        said = {*lows[low:high], *lows[start:end]}
+        waits = lows[at] in _UNTIL and (
+            not _DENIALS.isdisjoint(lows[max(low, opened + 1) : high])
+            or lows[at - 1] in _WAITS
+            or any(lows[k - 1] in _MUST and lows[k] in _WAITS for k in range(low + 1, high))
+        )
+        if not _UNSAID.isdisjoint(said - _DENIALS if waits else said):
             continue
-        left, right = _event(read, low, high), _event(read, start, end)
+        left, right = _event(read, low, high) - _WAITING, _event(read, start, end)
         if left and right:
-            yield (left, right) if is_turned or lows[at] in words.EARLIER else (right, left)
+            yield (left, right) if is_earlier and not waits else (right, left)
 
 
 def _around(
@@ -325,6 +336,15 @@ def _around(
         yield (end, _until(read, lows, end + 1, _HARD)), (at + 1, end)
 
 
+_BULLETS = frozenset("-*\u2022\u2013")
+_UNTIL = frozenset(("until", "till"))
+_DENIALS = words.NEGATORS | words.CONTRACTED | {"avoid", "avoids", "avoided"}
+"""Words before "until" that put the event behind it first: "nobody eats until it is over"."""
+_WAITS = frozenset(("wait", "waits", "waited", "waiting"))
+_WAITING = frozenset(("wait",))
+_MUST = frozenset(("to", "must", "should"))
+_UNSAID = _CONDITIONS | _DENIALS | {"even"}
+"""Words that leave the order open: "you need not wait before", "even before"."""
 _AHEAD = 12
 
 

@@ -88,6 +88,8 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
         is_not = low == "non" and _is_prefix(tokens, at)
         if low == "no" and not at and len(tokens) > 1 and tokens[1].low in _BEHIND_NO:
             continue  # "No. The service ..."
+        if low == "not" and at and tokens[at - 1].low == "or" and not any(_next(tokens, at)):
+            continue  # "with a warranty or not"
         if low == "nor" and any(t.low == "neither" for t in tokens[:at]):
             continue
         is_not |= low == "free" and _is_without(tokens, at)
@@ -97,7 +99,7 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
             behind = tokens[at + 1].low if at + 1 < len(tokens) else ""
             is_form = at > 0 and tokens[at - 1].low in _FORMS
             is_open |= behind == "to" or (behind in ("being", "having") and not is_form)
-            is_open |= low == "no" and at > 0 and tokens[at - 1].low in ("in", "under")
+            is_open |= low == "no" and at > 0 and tokens[at - 1].low in ("in", "under", "that")
             denied_at = at
             if low in words.AMOUNTS:
                 amounts.append((words.AMOUNTS[low], _next(tokens, at)))
@@ -181,7 +183,13 @@ def contradicted(claim: ReadSentence, source: PassageFacts) -> Iterator[Contradi
         for part in own:
             for other in others:
                 kind = _difference(part, other)
-                if kind and not _said_elsewhere(part, other, source):
+                if (
+                    kind
+                    and not _said_elsewhere(part, other, source)
+                    and not (
+                        kind == "negation" and _is_said_both_ways(part, other, source, context)
+                    )
+                ):
                     start, end = part.tokens[0].start, part.tokens[-1].end
                     yield ContradictedStatement(
                         claim.start + start, claim.start + end, kind, other.place(context)
@@ -229,6 +237,10 @@ def _difference(part: Part, other: Part) -> str:
         return ""
     if plain is other and plain.sentence[0].low in ("if", "when", "unless"):
         return ""  # in that case it is so, and in others not
+    if denied is part and denied.first == "not":
+        return ""  # "the cold room, not the dry store": what is denied of it stands elsewhere
+    if denied is part and _sets_case(part) and not _BOUNDED.isdisjoint(t.low for t in other.tokens):
+        return ""  # "as long as there is no photo", "photos must come before a part is ordered"
     if (
         denied is other
         and "neither" in {token.low for token in denied.tokens}
@@ -257,6 +269,16 @@ def _is_case(denied: Part, plain: Part) -> bool:
     """
     forbids = {token.low for token in denied.tokens} & _FORBIDDING
     return bool(forbids) and not _CASES.isdisjoint(token.low for token in plain.tokens)
+
+
+def _sets_case(part: Part) -> bool:
+    """Return whether a sentence begins with a case: "As long as ...", "Without ..."."""
+    lows = [token.low for token in part.sentence[:3]]
+    return lows[:1] in (["without"], ["until"], ["till"], ["while"]) or lows == _AS_LONG_AS
+
+
+_AS_LONG_AS = ["as", "long", "as"]
+_BOUNDED = frozenset(("before", "until", "till", "after", "once"))
 
 
 _FORBIDDING = frozenset(("must", "may", "should", "shall", "mustn't", "shouldn't"))
@@ -362,6 +384,26 @@ def _said_elsewhere(part: Part, other: Part, source: PassageFacts) -> bool:
     return False
 
 
+def _is_said_both_ways(part: Part, other: Part, source: PassageFacts, context: int) -> bool:
+    """Return whether another passage says what one denies, or the reverse: they tell of two things.
+
+    "Boundary wire required" of one mower and "No boundary wire" of another.
+    """
+    denied = part if part.denials else other
+    if denied.first == "not":
+        return False  # "the head, not the manager": what is denied of it stands elsewhere
+    key = {word[:_BEGINNING] for word in denied.content}
+    for place, one in source.sentences:
+        if place == context or not key <= {stem[:_BEGINNING] for stem in one.stems}:
+            continue
+        is_denied = any(t.low in words.NEGATORS or t.low in words.CONTRACTED for t in one.tokens)
+        if is_denied == bool(part.denials):
+            return True
+    return False
+
+
+_BEGINNING = 6
+"""Letters of stems that are compared: "detection" is of detecting."""
 _WITHOUT_EXCEPTION = (
     ("without", "exception"), ("without", "exceptions"), ("no", "exceptions"),
     ("in", "every", "case"), ("in", "all", "cases"), ("every", "single"), ("without", "limit"),
@@ -409,7 +451,9 @@ def _excluded(claim: ReadSentence, one: ReadSentence) -> str:
     if words.PLACED & set(lows[at:end]) != words.PLACED & said - set(lows[:at]):
         return ""
     if left_out <= claim.content:
-        return "" if _denies(claim, left_out) else "negation"
+        is_told = 3 * len(claim.content & frozenset(one.stems)) >= 2 * len(claim.content)
+        is_told = (is_told or _affirms(claim)) and _TURNED.isdisjoint(said)
+        return "negation" if is_told and not _denies(claim, left_out) else ""
     if not said & _UNIVERSAL or 2 * len(shared) < len(claim.content):
         return ""
     return "quantifier"
@@ -425,6 +469,25 @@ def _denies(claim: ReadSentence, things: frozenset[str]) -> bool:
 
 
 _REACH = 5
+
+
+def _affirms(claim: ReadSentence) -> bool:
+    """Return whether a claim allows something or adds to it: "can", "as well", "even".
+
+    A claim in other words may deny something with none of the usual words: "stay out of it".
+    """
+    lows = [token.low for token in claim.tokens]
+    return any(
+        low in _AFFIRMING
+        or (low == "too" and not _next(claim.tokens, at))
+        or (low == "free" and lows[at + 1 : at + 2] == ["to"])
+        for at, low in enumerate(lows)
+    )
+
+
+_AFFIRMING = words.listed("can may also even either both each every any all alike allowed well")
+_TURNED = words.listed("out off away forbidden banned prohibited closed excluded")
+"""Words that deny though they are no denial: "stay out", "off limits"."""
 
 _INFIRM = words.listed("if unless whether except excluding although but only hardly without nor")
 _CONTRASTS = words.listed("rather instead neither none nothing exception exceptions apart")

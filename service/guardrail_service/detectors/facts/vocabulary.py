@@ -63,7 +63,21 @@ volume 1000 m ³, cubic metres, cubic meters, cubic metre, kubikmeter
 volume 1000 mètres cubes, metros cúbicos, metri cubi
 volume 28.316846592 cubic foot, cubic feet, cu ft
 volume 0.001 cm ³, cubic centimetres, cubic centimeters
-celsius 1 ° c, degrees celsius, degree celsius, celsius, degrees centigrade, grad celsius
+length 0.001 毫 米, ミリメートル, ミリ, 밀리미터
+length 0.01 厘 米, 公 分, センチメートル, センチ, 센티미터
+length 1 米, 公 尺, メートル, 미터
+length 1000 公 里, 千 米, キロメートル, 킬로미터
+length 0.3048 英 尺
+length 1609.344 英 里
+length 0.0254 英 寸
+mass 0.001 克, グラム, 그램
+mass 1 公 斤, 千 克, キログラム, 킬로그램
+mass 1000 吨, 噸, トン, 톤
+mass 0.45359237 磅
+volume 0.001 毫 升, ミリリットル, 밀리리터
+volume 1 升, リットル, 리터
+area 1 平 方 米, ㎡, 平 米, 平方メートル, 제곱미터
+celsius 1 ° c, 摄 氏 度, degrees celsius, degree celsius, celsius, degrees centigrade, grad celsius
 fahrenheit 1 ° f, degrees fahrenheit, degree fahrenheit, fahrenheit
 kelvin 1 kelvin, kelvins
 degree 1 °, degrees, degree
@@ -162,7 +176,7 @@ money:NZD 1 nzd, nz $
 money:THB 1 thb, baht, ฿
 money:ILS 1 ils, ₪, shekel, shekels
 money:AED 1 aed, dirham, dirhams
-money:cent 1 cent, cents
+money:cent 1 cent, cents, ct, cts
 times 1 times
 money:GBP 0.01 pence, p
 """)
@@ -245,7 +259,7 @@ BOUNDS: Final[tuple[tuple[tuple[str, ...], str], ...]] = tuple(
         " not older than, no older than, not longer than, no longer than, not later than,"
         " no later than,"
         " as much as, within, ≤, höchstens, maximal, bis zu, au plus, como máximo",
-        "over": "more than, over, above, in excess of, exceeding, exceeds, greater than,"
+        "over": "more than, over, above, in excess of, exceed, exceeding, exceeds, greater than,"
         " higher than, older than, longer than, upwards of, >, mehr als, über, plus de, más de",
         "under": "less than, fewer than, under, below, lower than, younger than, shorter than, <,"
         " weniger als, unter, moins de, menos de",
@@ -283,6 +297,7 @@ HEDGED: Final = listed(
     " deny denied denies fail failed fails lack lacks false myth mistake misleading unsuitable"
     " exception exceptions apart refuse refuses refusing prevent prevents prevented avoid avoids"
     " avoided stop stops stopped cease ceased abandoned withdrew withdrawn neither excuse"
+    " cancelled canceled scrapped discontinued suspended postponed absence shortage want"
 )
 """Words with which a "not" is no plain denial of the rest."""
 PLACED: Final = listed(
@@ -416,6 +431,14 @@ NEIGHBOURING: Final = {
     for unit in ("year", "week", "day")
 }
 """Pairs of words with which a passage tells of the year, or the day, before or after another."""
+FACTORS: Final = {
+    2.0: ("doubl", "verdoppel", "duplic", "doblar", "raddopp", "dobrar", "dobre", "verdubbel",
+          "podwo"),
+    3.0: ("tripl", "trebl", "verdreifach", "verdriedubbel", "potro"),
+    4.0: ("quadrupl", "vervierfach"),
+    0.5: ("halve", "halving", "halbier", "dimezz"),
+}  # fmt: skip
+"""Beginnings of verbs with which an answer multiplies all amounts of a recipe or a price list."""
 HALVED: Final = listed("half halve halves halved double doubles doubled twice")
 """Words of half and twice that tell of a calculation also in the sentence before."""
 CHANGES: Final = listed(

@@ -97,6 +97,74 @@ def test_the_calculation_is_told() -> None:
     assert worst(wrong).attributes["derivation"] == "2 \u00d7 35 = 70"
 
 
+TIMES = (
+    "| Train | Kessin | Aldau |\n|---|---|---|\n| 4621 | 18:07 | 19:22 |\n| 4623 | 19:40 | 20:55 |"
+)
+SALES = "Net sales rose to $412 million from $384 million in the same quarter a year ago."
+CAKE = "Corn cake for 8. Take 250 g of sugar, 200 ml of coconut milk and 150 g of cornmeal."
+COURSE = (
+    "Start to bridge: 9.4 km, ascent 310 m. Bridge to tarn: 12.1 km, 640 m. Then 10.8 km, 180 m."
+)
+POWER = "Base fee 11.00 euros a month. One kWh costs 31 ct."
+EVENTS = "Serious events occurred in 4 patients on 80 mg, 3 on 40 mg and 4 on placebo."
+RECALL = (
+    "On 19 February we found the fault, told the office on the 20th and recalled it on the 26th."
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "passage", "passes"),
+    [
+        ("Train 4621 takes 1 h 15 min.", TIMES, True),
+        ("Net sales grew by $28 million to $412 million.", SALES, True),
+        ("Net sales grew by $38 million to $412 million.", SALES, False),
+        ("Just triple everything:\n\n- coconut milk: 600 ml\n- cornmeal: 450 g", CAKE, True),
+        ("Just triple everything:\n\n- coconut milk: 650 ml\n- cornmeal: 450 g", CAKE, False),
+        ("The course has 32.3 km and 1,130 m of ascent.", COURSE, True),
+        ("The course has 34.3 km and 1,130 m of ascent.", COURSE, False),
+        ("3,200 kWh \u00d7 31 ct = €992 for the year.", POWER, True),
+        ("3,200 kWh \u00d7 31 ct = €892 for the year.", POWER, False),
+        ("Eleven patients had serious events.", EVENTS, True),
+        ("Twelve patients had serious events.", EVENTS, False),
+        ("We recalled it on 26 February.", RECALL, True),
+        ("We recalled it on 25 February.", RECALL, False),
+        ("The round of 21 April moves back two days, to 23 April.",
+         "The round of 21 April takes place on 23 April, and others every 2 weeks.", True),
+        ("It may be at most 28 days old.", "It may not be older than 28 days.", True),
+    ],
+)  # fmt: skip
+def test_steps_that_answers_take_without_a_word(answer: str, passage: str, passes: bool) -> None:
+    """Durations between times, "by so much to", recipes, stages, cents, counts and days."""
+    assert (judge(answer, passage).scores["facts"] >= CUT) is passes
+
+
+@pytest.mark.parametrize(
+    ("answer", "passage", "passes"),
+    [
+        ("所要時間は約1時間半です。", "所要時間は約90分を予定している。", True),
+        ("所要時間は約2時間半です。", "所要時間は約90分を予定している。", False),
+        ("桥长378米。", "The bridge is 1,240 feet long.", True),
+        ("La portata è di 95 litri al minuto (5.700 litri all'ora).",
+         "Hydra 40. Flow rate: up to 95 litres per minute.", True),
+        ("Basta triplicar a receita:\n\n- Leite de coco: 600 ml",
+         "Bolo (rende 8 porções): 250 g de açúcar e 200 ml de leite de coco.", True),
+    ],
+)  # fmt: skip
+def test_units_and_steps_of_other_languages(answer: str, passage: str, passes: bool) -> None:
+    """Half hours, metres, rates and multiples."""
+    assert (judge(answer, passage).scores["facts"] >= CUT) is passes
+
+
+def test_a_table_may_follow_its_title_on_one_line() -> None:
+    """As texts without line breaks are cut into passages."""
+    passage = (
+        "Results. | Ward | Spring | Autumn |\n|---|---|---|\n| Surgery | 81% | 74% |\n"
+        "| Internal medicine | 72% | 69% |\n| Paediatrics | 69% | 57% |\n"
+    )
+    assert judge("Surgery had 81% in spring.", passage).scores["facts"] >= CUT
+    assert judge("Surgery had 72% in spring.", passage).scores["facts"] < CUT
+
+
 def test_the_question_is_a_source_too() -> None:
     """What the user said is not invented."""
     question = "We are 12 people and stay for 3 nights. What do we pay for a room?"

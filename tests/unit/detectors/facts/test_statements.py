@@ -119,6 +119,30 @@ def test_events_in_the_same_order_pass(answer: str) -> None:
     assert kinds(answer, KILN) == set()
 
 
+MEALS = (
+    "The mail boat calls at Mull Fada first and reaches Rona Beg in the afternoon. Dinner is served"
+    " after the route briefing. Do not wash white laundry until the colour has gone. Flats with"
+    " shared bins will not change until next spring."
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_found"),
+    [
+        ("Nobody gets dinner until the route briefing is over.", False),
+        ("Dinner has to wait until the route briefing is over.", False),
+        ("The thing to avoid is washing white laundry until the colour has gone.", False),
+        ("Flats with shared bins won't change until next spring.", False),
+        ("You don't have to wait for dinner before the route briefing.", False),
+        ("Nobody gets the route briefing until dinner is over.", True),
+        ("The route briefing has to wait until dinner is served.", True),
+    ],
+)
+def test_what_waits_comes_later(answer: str, is_found: bool) -> None:
+    """A denial before "until" turns the order."""
+    assert kinds(answer, MEALS) == ({"order"} if is_found else set())
+
+
 SHOP = (
     "Vouchers are accepted online and in the shop, but not at the market stall. Neither dogs nor"
     " cats may enter the shop. The lift is no longer in use. Members with a season card pay"
@@ -158,6 +182,53 @@ def test_denials_and_exclusions_are_found(answer: str, kind: str) -> None:
 def test_statements_that_keep_the_exclusion_pass(answer: str) -> None:
     """They deny the same."""
     assert kinds(answer, SHOP) == set()
+
+
+COURT = (
+    "Junior players may practise on the grass courts, but not on the centre court. Children below"
+    " ten climb in the blue area, never in the red one. Membership cards will no longer be printed."
+    " The dry store was clean. With the Plus warranty a milk hose is free."
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Centre court is off limits for juniors who want to practise on it.",
+        "Your son has to stay out of the red area and climb in the blue one, as he is below ten.",
+        "The centre court is what juniors on grass should forget about, as their trainer says.",
+        "It was the cold room that needed cleaning, not the dry store.",
+        "Printed membership cards were scrapped.",
+        "Plus warranty or not, a hose that is cut is at your own expense.",
+    ],
+)
+def test_denials_in_other_words_pass(answer: str) -> None:
+    """A claim may deny something without any of the usual words."""
+    assert kinds(answer, COURT) == set()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Junior players can practise even on the centre court.",
+        "Children below ten may climb in the red area, too.",
+        "Membership cards will be printed.",
+    ],
+)
+def test_what_allows_the_exclusion_is_found(answer: str) -> None:
+    """A claim that says "can", "even" or "too" of what is left out, or nothing else than it."""
+    assert kinds(answer, COURT) == {"negation"}
+
+
+def test_two_things_may_differ() -> None:
+    """What one passage denies of its thing another affirms of its own."""
+    passages = (
+        Passage("Nimbusly Go. Boundary wire required (150 m supplied). Price 749 euros."),
+        Passage("Nimbusly Pro. No boundary wire: it steers by satellite. Price 1,690 euros."),
+    )
+    answer = "**Nimbusly Go**\n\nIt needs a boundary wire, which comes with it."
+    spans = Facts().reduce(SegmentedSample(Sample(answer, None, passages)), (), FactsParameters())
+    assert spans.scores["facts"] >= CUT
 
 
 def test_who_would_like_something_need_not_like_it() -> None:

@@ -161,6 +161,9 @@ class PassageFacts:
         ]
         if not equal or not all(one.fact.bound in turned for one in equal):
             return None
+        behind = (token.low for token in equal[0].read.tokens[equal[0].fact.last :])
+        if not _OTHER_SIDE.isdisjoint(behind):
+            return None  # "28 for plots up to 200 m2, 42 for larger ones"
         near = around(claim, fact)
         return equal[0] if self.covered(near, equal[0].read.content) > 0.5 else None
 
@@ -305,6 +308,13 @@ class PassageFacts:
             total += weight
             shared += weight if stem in by else 0.0
         return shared / total if total else 0.0
+
+
+_OTHER_SIDE = words.listed(
+    "smaller larger bigger lower higher shorter longer older younger heavier lighter cheaper dearer"
+    " otherwise"
+)
+"""Words behind a bound that tell of its other side."""
 
 
 def _is_portion(held: Held) -> bool:
@@ -656,8 +666,8 @@ _OPERATORS = {"+": "+", "-": "-", "\u2013": "-", "\u2212": "-", "\u00d7": "*", "
               "/": "/", "\u00f7": "/"}  # fmt: skip
 
 
-def equations(read: ReadSentence) -> Iterator[tuple[int, str]]:
-    """Yield the tokens of results that are not what "890 + 160 = 1,150" gives, and the sum."""
+def equations(read: ReadSentence) -> Iterator[Equation]:
+    """Yield what a sentence computes: "890 + 160 = 1,150"."""
     for place, token in enumerate(read.tokens):
         if token.text != "=":
             continue
@@ -670,7 +680,7 @@ def equations(read: ReadSentence) -> Iterator[tuple[int, str]]:
             None,
         )
         terms = [fact for fact in read.facts if fact.last <= place][-4:]
-        if result is None or len(terms) < 2:
+        if result is None or len(terms) < 2 or _is_fraction(read, result):
             continue
         signs = []
         for one, other in zip(terms, [*terms[1:], None], strict=True):
@@ -687,15 +697,60 @@ def equations(read: ReadSentence) -> Iterator[tuple[int, str]]:
         if signs[-1] or not all(signs[:-1]) or any(f.unit == "%" or f.date for f in terms):
             continue
         value = _computed([_in_unit_of(fact, result) for fact in terms], signs[:-1])
+        opened = [t.text for t in read.tokens[max(0, terms[0].token - 2) : terms[0].token]]
+        if "(" in opened and ")" in [t.text for t in read.tokens[terms[1].last : place]]:
+            first = _computed([_in_unit_of(fact, result) for fact in terms[:2]], signs[:1])
+            rest = [_in_unit_of(fact, result) for fact in terms[2:]]
+            value = None if first is None else _computed([first, *rest], signs[1:-1])
         if value is None or any(fact.unit == "percent" for fact in (*terms, result)):
             continue
         slack = max(0.5000001 * min(result.step, 1.0), 0.005 * abs(value)) if value % 1 else 1e-6
-        if result.bound or abs(value - result.raw) <= slack or result.step > 100:
-            continue
         told = f"{terms[0].raw:.6g}" + "".join(
             f" {_SHOWN[sign]} {fact.raw:.6g}" for sign, fact in zip(signs, terms[1:], strict=False)
         )
-        yield result.token, f"{told} = {value:.6g}"
+        is_right = abs(value - result.raw) <= slack
+        if is_right or not (result.bound or result.step > _ROUNDED):
+            yield Equation(result.token, f"{told} = {value:.6g}", is_right)
+
+
+def bracketed(read: ReadSentence) -> Iterator[Equation]:
+    """Yield the amounts behind which a calculation that gives them stands in brackets.
+
+    "4.3 solid metres (6 / 1.4)".
+    """
+    for one, first, second in zip(read.facts, read.facts[1:], read.facts[2:], strict=False):
+        between = [token.text for token in read.tokens[one.last : first.token]]
+        sign = [_OPERATORS.get(t.low, "") for t in read.tokens[first.last : second.token]]
+        after = [token.text for token in read.tokens[second.last : second.last + 1]]
+        if "(" not in between or len(between) > _NOUNS or after != [")"] or len(sign) != 1:
+            continue
+        terms = [_in_unit_of(fact, one) for fact in (first, second)]
+        value = _computed(terms, sign) if sign[0] else None
+        if value is not None and abs(value - one.raw) <= max(0.5000001 * one.step, 1e-6):
+            yield Equation(
+                one.token, f"{first.raw:.6g} {_SHOWN[sign[0]]} {second.raw:.6g} = {one.raw:.6g}",
+                True,
+            )  # fmt: skip
+
+
+_NOUNS = 3
+"""Tokens between an amount and its calculation, its noun included."""
+_ROUNDED = 100
+"""Step of a last digit from which on a result is rounded somehow."""
+
+
+class Equation(NamedTuple):
+    """A calculation that a sentence shows: the token of its result, and what comes out."""
+
+    token: int
+    told: str
+    is_right: bool
+
+
+def _is_fraction(read: ReadSentence, result: Fact) -> bool:
+    """Return whether a number goes on: "= 5/6", "= .833"."""
+    after = read.text[result.end : result.end + 2]
+    return (after[:1] == "/" and after[1:].isdigit()) or read.text[: result.start].endswith(".")
 
 
 def _in_unit_of(term: Fact, result: Fact) -> float:

@@ -98,7 +98,9 @@ class Calculation:
             return told
         if self.shares and (told := scaled(fact, operands, self.shares)):
             return told
-        if told := self._listed_counts(fact):
+        if told := self._listed_counts(fact) or _for_one(fact, operands):
+            return told
+        if not self.in_english and (told := self._told_abroad(fact)):
             return told
         if certain and not self._computes_itself:
             return self._multiplied(fact, operands)
@@ -137,6 +139,8 @@ class Calculation:
         if not is_amount(fact) and fact.raw < _MANY:
             return ""
         if self._rounds and (told := rounded_up(fact, [*near, *self.others])):
+            return told
+        if told := self._rounded(fact, near):
             return told
         if fact.kind in ("number", "duration", "measure") and not self.computes:
             if self.in_english:
@@ -214,6 +218,34 @@ class Calculation:
                     return f"{shown(max(a, b))} - {shown(min(a, b))} = {shown(fact.raw)}"
         return ""
 
+    def _told_abroad(self, fact: Fact) -> str:
+        """Return which two numbers an answer in another language compares, or "".
+
+        Differences where it says so ("um 5.500 höher", "3 km más"), and shares of its own numbers.
+        """
+        if fact.unit == "percent":
+            own = [one.fact for one in self._said_nearby(fact)]
+            own = [one for one in own if one.unit != "percent" and self.source.agreeing(one)]
+            own += [
+                one.fact for one in self.source.held if any(same_unit(one.fact, o) for o in own)
+            ]
+            for one, other in permutations(own[:MOST], 2):
+                a, b = one.values[0], other.values[0]
+                if one.unit == other.unit and 0 < a < b and is_exactly(fact, 100 * a / b):
+                    return f"{shown(a)} / {shown(b)} = {shown(fact.raw)} %"
+            return ""
+        tokens = self.claim.tokens
+        ahead = next((t.text.lower() for t in reversed(tokens) if t.end <= fact.start), "")
+        behind = [token.text.lower() for token in tokens[fact.last : fact.last + 1]]
+        if ahead not in _MORE_BY and not _MORE_BEHIND.intersection(behind):
+            return ""
+        values = [one.fact.values[0] / fact.factor for one in self.source.held
+                  if same_unit(one.fact, fact)]  # fmt: skip
+        for a, b in combinations(values[:MOST], 2):
+            if is_exactly(fact, abs(a - b)):
+                return f"{shown(max(a, b))} - {shown(min(a, b))} = {shown(fact.raw)}"
+        return ""
+
     def _listed_counts(self, fact: Fact) -> str:
         """Return which counts of one passage sentence come to a number: "4 patients, 3, and 4"."""
         if fact.kind != "number" or fact.unit or not fact.nouns:
@@ -230,6 +262,17 @@ class Calculation:
                 row.append(count)
             if len(row) > 1 and sum(f.raw for f in row) == fact.raw:
                 return " + ".join(shown(f.raw) for f in row) + f" = {shown(fact.raw)}"
+        return ""
+
+    def _rounded(self, fact: Fact, near: Sequence[Fact]) -> str:
+        """Return which number of the claim another one is rounded from: "49.56 → 49.60"."""
+        if _ROUNDS.isdisjoint(token.low for token in self.claim.tokens):
+            return ""
+        for one in near:
+            value = one.values[0] / fact.factor
+            is_near = one.unit == fact.unit and 0 < abs(value - fact.raw) <= _ROUNDED * fact.raw
+            if is_near and any(abs(round(value / to) * to - fact.raw) < 1e-9 for to in _TO):
+                return f"{shown(value)} rounded = {shown(fact.raw)}"
         return ""
 
     def _is_held(self, fact: Fact) -> bool:
@@ -312,6 +355,8 @@ class Calculation:
 
         "46 nests, nine more than last year" tells of 37, "12 of 840 differ" of 828.
         """
+        if fact.is_range and fact.other is not None and fact.other < fact.values[0]:
+            fact = replace(fact, is_range=False)  # "fell from 3,280 to 2,870"
         if fact.is_range or fact.kind not in ("number", "money", "measure", "duration"):
             return ""
         every = [
@@ -429,12 +474,16 @@ class Calculation:
             for one in operands
             if one.group < 0 and one.fact.kind in ("number", "duration") and one.fact.raw > 1
         }
+        shares = [one.fact.raw for one in operands if one.group < 0 and one.fact.unit == "percent"]
         for one in operands:
             if one.fact.unit != fact.unit or one.fact.kind in NO_AMOUNT:
                 continue
+            base = one.fact.values[0] / fact.factor
+            for share in shares if one.group < 0 else ():
+                if is_exactly(fact, base * share / 100):
+                    return f"{shown(share)} % of {shown(base)} = {shown(fact.raw)}"
             if one.group < 0 and not self.source.agreeing(one.fact):
                 continue
-            base = one.fact.values[0] / fact.factor
             for count in sorted(counts):
                 for sign, result in (("\u00d7", base * count), ("/", base / count)):
                     if is_exactly(fact, result):
@@ -548,8 +597,17 @@ def _is_end(one: Fact, fact: Fact) -> bool:
 
 
 _MIDDLE = 0.5
+_MORE_BY = frozenset(("um", "o", "di", "de", "met"))
+_MORE_BEHIND = words.listed(
+    "mehr weniger länger kürzer höher niedriger teurer billiger más menos mais più meno plus moins"
+    " meer minder więcej mniej dłużej krócej"
+)
+"""Words beside a number that make it a difference, in other languages."""
 _BY = frozenset(("by", "up", "down"))
 _DAYS = (86_400.0, 604_800.0)
+_ROUNDS = frozenset(("\u2192", "\u2248", "rounded", "rounding", "rounds"))
+_ROUNDED, _TO = 0.03, (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 100.0)
+"""How far a number lies from what it is rounded from, and to what."""
 _STAGES, _MOST_STAGES = 3, 8
 """Amounts that come to another: of two too many do."""
 
@@ -580,6 +638,24 @@ def _is_factor(held: Held) -> bool:
     """Return whether "five times" multiplies: "the daily price", and no "three times a week"."""
     behind = held.read.tokens[held.fact.last : held.fact.last + 1]
     return bool(behind) and behind[0].low in ("the", "as")
+
+
+def same_unit(fact: Fact, other: Fact) -> bool:
+    """Return whether two amounts are of one unit, bare numbers included."""
+    return fact.unit == other.unit and {fact.kind, other.kind}.isdisjoint(NO_AMOUNT)
+
+
+def _for_one(fact: Fact, operands: Sequence[ComputedFrom]) -> str:
+    """Return how an amount follows from one for a unit: "40 l give 1 l of syrup", 120 l for 3."""
+    counts = [one.fact for one in operands if one.group < 0 and one.fact.unit == fact.unit]
+    ones = {one.group for one in operands if one.group >= 0 and one.fact.raw == 1
+            and one.fact.unit == fact.unit and one.fact.factor == fact.factor}  # fmt: skip
+    for base in operands if fact.unit and ones else ():
+        if base.group in ones and base.fact.unit == fact.unit:
+            for count in counts:
+                if count.factor == fact.factor and is_exactly(fact, base.fact.raw * count.raw):
+                    return f"{shown(count.raw)} \u00d7 {shown(base.fact.raw)} = {shown(fact.raw)}"
+    return ""
 
 
 def _is_bare(fact: Fact) -> bool:

@@ -9,10 +9,8 @@ from datetime import date
 from itertools import chain, combinations, pairwise, permutations
 from typing import NamedTuple
 
-from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.amounts import Fact
-from guardrail_service.detectors.facts.read import ReadSentence
-from guardrail_service.text.budget import check_time, in_time
+from guardrail_service.text.budget import check_time
 
 MOST = 32
 """Numbers tried in pairs; the nearest to the claim come first."""
@@ -97,9 +95,9 @@ def from_own(fact: Fact, own: Sequence[Fact], lines: Sequence[Sequence[Fact]] = 
         if one.unit != fact.unit and one.kind in _COUNTED and 1 < one.raw <= _MOST_TIMES
         if not {one.unit, fact.unit} <= _LENGTHS
     }
-    divisors = {
-        one.raw for one in own if one.unit != fact.unit and one.kind in ("number", "measure")
-    } | {12.0, 52.0, 365.0}
+    kinds = ("number", "measure", "duration") if fact.per is not None else ("number", "measure")
+    divisors = {one.raw for one in own if one.unit != fact.unit and one.kind in kinds}
+    divisors |= {12.0, 52.0, 365.0}
     shares = {one.raw for one in own if one.unit == "percent" and fact.unit != "percent"}
     for told, result in chain(
         _of_two(same),
@@ -538,22 +536,6 @@ def portions(asked: Sequence[Fact], bases: Sequence[Fact]) -> list[tuple[float, 
         for one in asked
         if one.unit == base.unit and base.values[0] > 0 and one.values[0] != base.values[0]
     ][:MOST]
-
-
-def factors(said: Sequence[ReadSentence]) -> list[tuple[float, float, str]]:
-    """Return by what an answer or its question multiplies everything: "triple the recipe".
-
-    Like `portions`, with a base that no amount has.
-    """
-    told = {
-        factor
-        for one in in_time(said)
-        for token in one.tokens
-        if token.kind == "w"
-        for factor, stems in words.FACTORS.items()
-        if token.text.lower().startswith(stems)
-    }
-    return [(factor, -1.0, shown(factor)) for factor in sorted(told)]
 
 
 def scaled(

@@ -31,6 +31,7 @@ from guardrail_service.detectors.facts.align import (
     agrees,
     alone,
     around,
+    bracketed,
     clause_words,
     dated_words,
     dates_agree,
@@ -48,7 +49,7 @@ from guardrail_service.detectors.facts.align import (
 from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
 from guardrail_service.detectors.facts.conditions import is_age, is_case, unconditional
-from guardrail_service.detectors.facts.derive import factors, portions, shown
+from guardrail_service.detectors.facts.derive import portions, shown
 from guardrail_service.detectors.facts.grids import Grid, GridReading, exchanged, grids
 from guardrail_service.detectors.facts.languages import LATIN
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
@@ -193,7 +194,7 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     source, found_grids = hold(texts, asked, code)
     told = source.signals
     said_by_all = [*claims, *([source.question] if source.question else [])]
-    shares = [*_shares_of_bases(said_by_all, source), *factors(said_by_all)]
+    shares = [*_shares_of_bases(said_by_all, source), *_factors(said_by_all)]
     found: list[FactVerdict] = []
     before: list[ReadSentence] = []
     told_before: dict[tuple[str, float], str] = {}
@@ -304,6 +305,22 @@ def _shares_of_bases(
     return portions(asked, source.bases)
 
 
+def _factors(said: Sequence[ReadSentence]) -> list[tuple[float, float, str]]:
+    """Return by what an answer or its question multiplies everything: "triple the recipe".
+
+    Like `portions`, with a base that no amount has.
+    """
+    told = {
+        factor
+        for one in in_time(said)
+        for token in one.tokens
+        if token.kind == "w"
+        for factor, stems in words.FACTORS.items()
+        if token.text.lower().startswith(stems)
+    }
+    return [(factor, -1.0, f"{factor:g}") for factor in sorted(told)]
+
+
 def _statements(claim: ReadSentence, source: PassageFacts) -> list[FactVerdict]:
     """Return the statements of a claim that a passage contradicts, one per kind."""
     found = {one.kind: one for one in contradicted(claim, source)}
@@ -355,12 +372,17 @@ class FactJudge:
         Args:
             misread: The values that a table has in another row, by token.
         """
-        wrong = dict((*equations(self.claim), *remainders(self.claim)))
+        shown_ones = [*equations(self.claim), *bracketed(self.claim)]
+        right = {one.token: one.told for one in shown_ones if one.is_right}
+        wrong = {one.token: one.told for one in shown_ones if not one.is_right}
+        wrong |= dict(remainders(self.claim))
         swapped = {**misread, **(self._swapped() if self.words_read else {})}
         for fact in self.claim.facts:
             check_time()
             if fact.token in wrong:
                 yield self._say(fact, CONTRADICTED, 0.1, None, wrong[fact.token])
+            elif fact.token in right and not self.source.agreeing(fact):
+                yield self._say(fact, SUPPORTED, 1.0, None, right[fact.token])  # of terms judged
             elif fact.token in swapped:
                 yield self._say(fact, CONTRADICTED, 0.2, swapped[fact.token])
             else:
@@ -373,6 +395,8 @@ class FactJudge:
         # "in 1646, and the castle three years later" of "in 1649, three years after"
         if verdict.derivation and fact.date is not None:
             return verdict
+        if "|" in self.claim.text and verdict.label == SUPPORTED and not verdict.derivation:
+            return verdict  # of a cell its neighbours tell nothing
         if _is_of_source(self.claim, fact, self.source):
             return verdict
         held = self.source.held
@@ -625,6 +649,8 @@ class FactJudge:
         for held in agreeing:
             by_equal = held.near
             told = named & by_rival - by_equal
+            if held.read is not rival.read:
+                told -= held.read.content
             others = labels(held.read, by_equal) - named - by_rival
             if held.fact.unit != fact.unit or not told or named & by_equal - by_rival or not others:
                 return None
@@ -675,6 +701,8 @@ class FactJudge:
             if len(both) != 1:
                 return None
             ours, theirs = [both[0][0]], [both[0][1]]
+        if "|" in ours[0].read.text and ours[0].read is theirs[0].read:
+            return None  # of one table; neighbouring cells are of other rows and columns
         nouns = fact.nouns[:1], other.nouns[:1]
         counted = theirs[0].fact.nouns[:1], ours[0].fact.nouns[:1]
         if not fact.unit and nouns[0] != nouns[1] and counted == nouns:
@@ -690,7 +718,10 @@ class FactJudge:
             held_2 - held_1 - clause_words(ours[0].read, ours[0].fact),
         )
         crossed = bool(words_1 & held_2) + bool(words_2 & held_1)
-        needed = 1 if ours[0].read is theirs[0].read and read is other_read else 2
+        # "A 10 and B 20" of "B 10, A 20": values in the same order need both names exchanged.
+        is_turned = (fact.token < other.token) != (ours[0].fact.token < theirs[0].fact.token)
+        is_side_by_side = ours[0].read is theirs[0].read and read is other_read
+        needed = 1 if is_side_by_side and is_turned else 2
         if crossed < needed or words_1 & held_1 or words_2 & held_2:
             return None
         return theirs[0].place

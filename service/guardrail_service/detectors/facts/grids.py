@@ -144,7 +144,8 @@ class GridReading:
         self.source = source
         self.grids = found
         asked = [source.question] if source.question is not None else []
-        self.around = [*before, *asked]
+        is_point = claim.tokens[0].text in "-*\u2022" if claim.tokens else False
+        self.around = asked if is_point else [*before, *asked]
 
     def misread(self) -> Iterator[tuple[int, Place]]:
         """Yield the token of each value that stands in another row, and its own row's value."""
@@ -155,6 +156,8 @@ class GridReading:
                 continue
             if self.source.is_asked(fact):
                 continue
+            if any(fact.lead and fact.lead in one.headings[0].read.content for one in self.grids):
+                continue  # "berth 6" names a row
             for table in self.grids:
                 check_time()
                 place = self._of_another_row(fact, table)

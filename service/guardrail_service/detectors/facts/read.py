@@ -469,6 +469,10 @@ def _summed(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
     return facts
 
 
+_OF_NOON = words.listed("break breaks meal meals lunch sun heat train trains pause closure")
+"""What a "midday break" is of: no time is told."""
+
+
 def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
     """Return the fact that begins with a word, or None."""
     token = tokens[place]
@@ -481,7 +485,9 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
         found = dated(tokens, place)
         if token.text[0].isupper() or (found and found.date and all(found.date)):
             return found  # "march 13th 2015" is one, "they march 13 miles" is not
-    if low in ("noon", "midnight", "midday"):
+    behind = tokens[place + 1] if place + 1 < len(tokens) else None
+    is_kind = behind is not None and behind.kind == "w" and behind.low in _OF_NOON
+    if low in ("noon", "midnight", "midday") and not is_kind:
         value = 0.0 if low == "midnight" else 720.0
         return Fact(token.start, token.end, "time", "time", (value,), value, token=place,
                     last=place + 1)  # fmt: skip
@@ -517,10 +523,13 @@ def _worded(tokens: Sequence[Token], place: int) -> Fact | None:
 
 def _spoken(tokens: Sequence[Token], place: int) -> Fact | None:
     """Return the time of day that begins with a word, or None."""
+    if tokens[place].low == "one" and place and tokens[place - 1].low not in _AT_ONE:
+        return None  # "two races, one in the morning"
     behind = (token.low for token in tokens[place + 1 : place + 5])
     return None if _TIME_WORDS.isdisjoint(behind) else spoken_time(tokens, place)
 
 
+_AT_ONE = words.listed("at by until till around about from to before after past")
 _SPOKEN = frozenset(words.NUMBER_WORDS) | {"quarter", "half"}
 _TIME_WORDS = frozenset(
     ("past", "to", "o'clock", "o\u2019clock", "morning", "afternoon", "evening")

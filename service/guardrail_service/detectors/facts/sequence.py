@@ -204,6 +204,8 @@ def _commas(one: ReadSentence, cuts: Sequence[int]) -> Iterator[int]:
         elif token.low in (",", "and", ";"):
             end = next((k for k in range(at + 1, len(one.tokens)) if one.tokens[k].low in _BREAKS),
                        len(one.tokens))  # fmt: skip
+            if token.low == ";" or any(t.low in _BESIDE for t in one.tokens[at + 1 : at + 2]):
+                continue  # ", when the technician closes the dome": not later
             sides = (len(_event(one, last, at)), len(_event(one, at, end)))
             lows = [token.low for token in one.tokens[at:end]]
             is_sum = not _SUMS.isdisjoint(lows) or ("in", "all") in pairwise(lows)
@@ -212,6 +214,8 @@ def _commas(one: ReadSentence, cuts: Sequence[int]) -> Iterator[int]:
                 yield at
 
 
+_BESIDE = words.listed("when while as since which who where because so if with at for")
+"""Words behind a comma that go on with the same step."""
 _STEP_WORDS = 2
 _SUMS = frozenset(("total", "altogether"))
 

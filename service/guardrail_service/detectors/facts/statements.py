@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
-from guardrail_service.detectors.facts.align import PassageFacts, Place
+from guardrail_service.detectors.facts.align import PassageFacts, Place, labels
 from guardrail_service.detectors.facts.amounts import stem
 from guardrail_service.detectors.facts.languages import Token
 from guardrail_service.detectors.facts.read import ReadSentence
@@ -90,6 +90,8 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
             continue  # "No. The service ..."
         if low == "not" and at and tokens[at - 1].low == "or" and not any(_next(tokens, at)):
             continue  # "with a warranty or not"
+        if low == "no" and at == len(tokens) - 2 and tokens[-1].text == ".":
+            is_open = True  # "Changing it: no."
         if low == "nor" and any(t.low == "neither" for t in tokens[:at]):
             continue
         is_not |= low == "free" and _is_without(tokens, at)
@@ -129,6 +131,8 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
         and not any(_next(tokens, at) for at in range(denied_at, len(tokens)))
     ):
         is_open = True  # "The party shall not,"
+    if denied_at >= 0 and _is_elliptic(tokens[denied_at + 1 :]):
+        is_open = True  # "and engineering data never do"
     if denials and (tokens[-1].low in _OPEN_ENDS or tokens[0].low == "why"):
         is_open = True  # "no information that (a) ..."
     amount = amounts[0] if len(amounts) == 1 else None
@@ -137,6 +141,12 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
     return Part(
         read.start, read.tokens, tokens, said, denials, is_open, frozenset(placed), amount, first
     )
+
+
+def _is_elliptic(tokens: Sequence[Token]) -> bool:
+    """Return whether only an auxiliary verb follows a denial."""
+    lows = [token.low for token in tokens if token.kind == "w"]
+    return len(lows) == 1 and lows[0] in _VERBS
 
 
 def _is_quality(tokens: Sequence[Token], place: int) -> bool:
@@ -183,13 +193,9 @@ def contradicted(claim: ReadSentence, source: PassageFacts) -> Iterator[Contradi
         for part in own:
             for other in others:
                 kind = _difference(part, other)
-                if (
-                    kind
-                    and not _said_elsewhere(part, other, source)
-                    and not (
-                        kind == "negation" and _is_said_both_ways(part, other, source, context)
-                    )
-                ):
+                if kind == "negation" and _is_said_both_ways(claim, part, other, source, context):
+                    continue
+                if kind and not _said_elsewhere(part, other, source):
                     start, end = part.tokens[0].start, part.tokens[-1].end
                     yield ContradictedStatement(
                         claim.start + start, claim.start + end, kind, other.place(context)
@@ -384,20 +390,30 @@ def _said_elsewhere(part: Part, other: Part, source: PassageFacts) -> bool:
     return False
 
 
-def _is_said_both_ways(part: Part, other: Part, source: PassageFacts, context: int) -> bool:
+def _is_said_both_ways(
+    claim: ReadSentence, part: Part, other: Part, source: PassageFacts, context: int
+) -> bool:
     """Return whether another passage says what one denies, or the reverse: they tell of two things.
 
-    "Boundary wire required" of one mower and "No boundary wire" of another.
+    "Boundary wire required" of one mower and "No boundary wire" of another. A claim with a name
+    that only the passage against it has is of that thing.
     """
     denied = part if part.denials else other
     if denied.first == "not":
         return False  # "the head, not the manager": what is denied of it stands elsewhere
     key = {word[:_BEGINNING] for word in denied.content}
+    names = labels(claim, set(claim.content))
     for place, one in source.sentences:
         if place == context or not key <= {stem[:_BEGINNING] for stem in one.stems}:
             continue
         is_denied = any(t.low in words.NEGATORS or t.low in words.CONTRACTED for t in one.tokens)
-        if is_denied == bool(part.denials):
+        if is_denied != bool(part.denials):
+            continue
+        here, there = (
+            frozenset[str]().union(*(read.content for read in source.passages[at]))
+            for at in (context, place)
+        )
+        if not names & here - there:
             return True
     return False
 

@@ -158,6 +158,7 @@ money:INR 1 ₹, inr, rupee, rupees
 money:CAD 1 cad, c $
 money:AUD 1 aud, a $
 money:kr 1 kr, kronor, kroner, krone, krona
+money:kr 0.01 øre, öre
 money:SEK 1 sek, swedish kronor, swedish krona
 money:NOK 1 nok
 money:DKK 1 dkk
@@ -388,7 +389,8 @@ SIGNALS: Final = {
 MUTUAL: Final = listed(
     "met meet meets married marry marries merged merge merges and or vs versus against with"
     " borders border bordered resembles equals near opposite between talked spoke played plays"
-    " faces faced drew tied like joined called were are is was as"
+    " corresponds correspond corresponding equal entspr faces faced drew tied like joined called"
+    " were are is was as"
 )
 """Verbs for which it is all the same who comes first."""
 ARITHMETIC: Final = listed(

@@ -107,6 +107,7 @@ COURSE = (
 )
 POWER = "Base fee 11.00 euros a month. One kWh costs 31 ct."
 EVENTS = "Serious events occurred in 4 patients on 80 mg, 3 on 40 mg and 4 on placebo."
+SYRUP = "About 40 l of sap give 1 l of syrup."
 RECALL = (
     "On 19 February we found the fault, told the office on the 20th and recalled it on the 26th."
 )
@@ -130,6 +131,18 @@ RECALL = (
         ("We recalled it on 25 February.", RECALL, False),
         ("The round of 21 April moves back two days, to 23 April.",
          "The round of 21 April takes place on 23 April, and others every 2 weeks.", True),
+        ("It fell from €3,280 to €2,870.", "It brought €2,870, which was €410 less.", True),
+        ("At €5,000 the fee of 18 % is €900.", "The fee is 18 %. A visit costs 900 kroner.", True),
+        ("118 x €0.42 = €49.56 \u2192 €49.60.", "One costs €0.42. Plot 12A has 118.", True),
+        ("118 x €0.42 = €49.56 \u2192 €58.60.", "One costs €0.42. Plot 12A has 118.", False),
+        ("It is 15,000 ÷ 18,000 = 5/6 of it.", "Worth 18,000 and insured for 15,000 euros.", True),
+        ("The index is 5/6 = .833.", "Aral won 5 of 6 games.", True),
+        ("You use (232 \u2212 50) x 12 = 2,184 litres.", "12 litres, 232 bar; 50 bar stay.", True),
+        ("You use (232 \u2212 50) x 12 = 2,284 litres.", "12 litres, 232 bar; 50 bar stay.", False),
+        ("6 rm is about 4.3 solid metres (6 ÷ 1.4).", "A solid metre is 1.4 rm of wood.", True),
+        ("For 1 l of syrup take 40 l of sap, for 3 l take 120 l.", SYRUP, True),
+        ("It is shut from 12:30 to 13:15, the midday break.", "Shut from 12:30 to 13:15.", True),
+        ("Two races are sailed, one in the morning.", "Race 1 at 9:30, race 2 at 14:10.", True),
         ("It may be at most 28 days old.", "It may not be older than 28 days.", True),
     ],
 )  # fmt: skip
@@ -153,6 +166,22 @@ def test_steps_that_answers_take_without_a_word(answer: str, passage: str, passe
 def test_units_and_steps_of_other_languages(answer: str, passage: str, passes: bool) -> None:
     """Half hours, metres, rates and multiples."""
     assert (judge(answer, passage).scores["facts"] >= CUT) is passes
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The mast may be up to 15 m (about 49 ft) high, or 10 m within 1 km of an airfield.",
+        "Licence holders may take 200 kg of bladder wrack a month, and 30 kg of dulse.",
+    ],
+)
+def test_values_in_the_order_of_the_passage_are_not_exchanged(answer: str) -> None:
+    """One word that stands by both values tells nothing."""
+    passage = (
+        "Masts may stand up to 15 m above ground without a permit, but only up to 10 m within 1 km"
+        " of an airfield. Bladder wrack: up to 200 kg per licence and month; dulse: up to 30 kg."
+    )
+    assert judge(answer, passage).scores["facts"] >= CUT
 
 
 def test_a_table_may_follow_its_title_on_one_line() -> None:

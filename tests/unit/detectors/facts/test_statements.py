@@ -220,6 +220,19 @@ def test_what_allows_the_exclusion_is_found(answer: str) -> None:
     assert kinds(answer, COURT) == {"negation"}
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Bookings stay yours for a year, and engineering data never do.",
+        "Changing submitted forms: no. Write drafts only.",
+    ],
+)
+def test_a_denial_without_its_verb_is_left_alone(answer: str) -> None:
+    """What it denies stands elsewhere."""
+    passage = "Engineering data are public. Submitted forms can be changed by an officer."
+    assert kinds(answer, passage) == set()
+
+
 def test_two_things_may_differ() -> None:
     """What one passage denies of its thing another affirms of its own."""
     passages = (

@@ -28,6 +28,12 @@ WARM = "The warranty lasts two years. Repairs are free within that time."
 TRACED = "The guarantee covers two years. Fixing it costs nothing within that period."
 
 
+GIVING_WAY = (
+    "Turn.give_way", "Turns.is_passed", "Shares.ahead_s", "Shares.charge", "Budget._ahead",
+)  # fmt: skip
+"""Functions that run every few milliseconds."""
+
+
 class Call(NamedTuple):
     """One call of a function of the service."""
 
@@ -48,10 +54,14 @@ class Walk(NamedTuple):
 
     @property
     def moves(self) -> int:
-        """Return how often the next call of a thread was in another file."""
+        """Return how often the next call of a thread was in another file.
+
+        Calls in which rules let others go first do not count: a slow machine has more of them.
+        """
         threads = defaultdict[int, list[str]](list)
         for call in self.calls:
-            threads[call.thread].append(call.file)
+            if not call.function.startswith(GIVING_WAY):
+                threads[call.thread].append(call.file)
         return sum(a != b for files in threads.values() for a, b in pairwise(files))
 
     def first(self, file: str, function: str) -> int:

@@ -37,9 +37,9 @@ SIXTH_FLAGGED, SIXTH_FOUND = 19, 19
 """Of 270 good answers, half of which compute or convert much, and of 110 bad ones, half of them in
 languages that no model reads."""
 
-DENSE = {"eighth": (12, 59), "ninth": (26, 64)}
-"""Good answers flagged and bad ones found, of 240 and 240, and of 200 and 200, to passages full of
-facts; each bad answer has one plausible mistake."""
+DENSE = {"eighth": (12, 59), "ninth": (24, 63), "tenth": (21, 54)}
+"""Good answers flagged and bad ones found, of 240, 200 and 160 each, to passages full of facts;
+each bad answer has one plausible mistake. Of the tenth set every other good answer was read."""
 
 GROUNDING = Path(__file__).parents[2] / "models" / "training" / "grounding"
 TWINS_FROM = 81
@@ -84,7 +84,7 @@ def test_rules_on_answers_that_convert_and_speak_other_languages() -> None:
 
 @pytest.mark.parametrize("name", DENSE)
 def test_rules_on_answers_to_dense_passages(name: str) -> None:
-    """Counts of the eighth and the ninth set."""
+    """Counts of the eighth, ninth and tenth set."""
     most_flagged, least_found = DENSE[name]
     folder = Path(__file__).parent / name
     bad, good = (read(folder / half / "open.jsonl") for half in ("attacks", "ordinary"))
@@ -94,7 +94,7 @@ def test_rules_on_answers_to_dense_passages(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("file", "claims", "most_flagged", "least_found"),
-    [("statements", 7944, 171, 476), ("short_statements", 2200, 65, 223)],
+    [("statements", 7944, 170, 476), ("short_statements", 2200, 65, 222)],
 )
 def test_rules_on_statements(file: str, claims: int, most_flagged: int, least_found: int) -> None:
     """Facts alone on single sentences that say the same in other words, or nearly the same.

@@ -149,6 +149,21 @@ class PassageFacts:
         """Return whether no other passage fact has a fact's unit."""
         return bool(fact.unit) and sum(one.fact.unit == fact.unit for one in self.held) == 1
 
+    @cached_property
+    def column_sums(self) -> frozenset[tuple[str, float]]:
+        """Return the sums of the columns of passages' tables, in their basic units, with units."""
+        found: set[tuple[str, float]] = set()
+        for passage in in_time(self.passages):
+            rows: list[tuple[Fact, ...]] = [()]
+            for read in passage:
+                for line in _table_rows(read):
+                    if len(line) != len(rows[-1]):
+                        found |= _sums(rows)
+                        rows = []
+                    rows.append(line)
+            found |= _sums(rows)
+        return frozenset(found)
+
     def is_turned(self, claim: ReadSentence, fact: Fact) -> Held | None:
         """Return where "at most" stands in place of the claim's "at least", or the reverse."""
         turned = _TURNED.get(fact.bound)
@@ -308,6 +323,24 @@ class PassageFacts:
             total += weight
             shared += weight if stem in by else 0.0
         return shared / total if total else 0.0
+
+
+def _table_rows(read: ReadSentence) -> Iterator[tuple[Fact, ...]]:
+    """Yield the facts of each table row of a sentence."""
+    lines: dict[int, list[Fact]] = {}
+    for fact in read.facts if "|" in read.text else ():
+        lines.setdefault(read.text.count("\n", 0, fact.start), []).append(fact)
+    whole = read.text.split("\n")
+    yield from (tuple(facts) for at, facts in sorted(lines.items()) if "|" in whole[at])
+
+
+def _sums(rows: Sequence[tuple[Fact, ...]]) -> set[tuple[str, float]]:
+    columns = zip(*rows, strict=True) if len(rows) > 1 and rows[0] else ()
+    return {
+        (column[0].unit, sum(fact.values[0] for fact in column))
+        for column in columns
+        if len({fact.unit for fact in column}) == 1 and is_amount(column[0])
+    }
 
 
 _OTHER_SIDE = words.listed(
@@ -667,9 +700,10 @@ _OPERATORS = {"+": "+", "-": "-", "\u2013": "-", "\u2212": "-", "\u00d7": "*", "
 
 
 def equations(read: ReadSentence) -> Iterator[Equation]:
-    """Yield what a sentence computes: "890 + 160 = 1,150"."""
+    """Yield what a sentence computes: "890 + 160 = 1,150", "1,150 (890 + 260)"."""
+    yield from _bracketed(read)
     for place, token in enumerate(read.tokens):
-        if token.text != "=":
+        if token.text not in _RESULTS:
             continue
         result = next(
             (
@@ -708,12 +742,12 @@ def equations(read: ReadSentence) -> Iterator[Equation]:
         told = f"{terms[0].raw:.6g}" + "".join(
             f" {_SHOWN[sign]} {fact.raw:.6g}" for sign, fact in zip(signs, terms[1:], strict=False)
         )
-        is_right = abs(value - result.raw) <= slack
-        if is_right or not (result.bound or result.step > _ROUNDED):
+        is_right = abs(value - result.raw) <= slack or _is_scaled(value, result.raw)
+        if is_right or not (token.text == "|" or result.bound or result.step > _ROUNDED):
             yield Equation(result.token, f"{told} = {value:.6g}", is_right)
 
 
-def bracketed(read: ReadSentence) -> Iterator[Equation]:
+def _bracketed(read: ReadSentence) -> Iterator[Equation]:
     """Yield the amounts behind which a calculation that gives them stands in brackets.
 
     "4.3 solid metres (6 / 1.4)".
@@ -735,6 +769,16 @@ def bracketed(read: ReadSentence) -> Iterator[Equation]:
 
 _NOUNS = 3
 """Tokens between an amount and its calculation, its noun included."""
+
+
+def _is_scaled(value: float, result: float) -> bool:
+    """Return whether a result is another unit's: tonnes times the price of a kilo."""
+    return value > 0 and any(abs(result / value / by - 1) < _EXACT for by in _SCALES)
+
+
+_SCALES, _EXACT = (1e-6, 1e-3, 0.01, 60.0, 100.0, 1e3, 1e6, 1 / 60), 1e-9
+_RESULTS = frozenset(("=", "|"))
+"""What a result stands behind; in a table the next cell may have it."""
 _ROUNDED = 100
 """Step of a last digit from which on a result is rounded somehow."""
 

@@ -84,6 +84,8 @@ class Calculation:
             return told
         if fact.is_range and between is None and fact.kind == "duration" and self.computes:
             return self._gap(fact)
+        if told := self._of_tier(fact):
+            return told
         if fact.is_range or fact.kind in ("weekday", "ordinal"):
             return ""
         if fact.kind == "date":
@@ -100,6 +102,8 @@ class Calculation:
             return told
         if told := self._listed_counts(fact) or _for_one(fact, operands):
             return told
+        if fact.raw >= _MANY and (fact.unit, fact.values[0]) in self.source.column_sums:
+            return f"the sum of a column = {shown(fact.raw)}"
         if not self.in_english and (told := self._told_abroad(fact)):
             return told
         if certain and not self._computes_itself:
@@ -122,6 +126,17 @@ class Calculation:
             if told:
                 return told
         return ""
+
+    def _of_tier(self, fact: Fact) -> str:
+        """Return which amount a tier begins right above: "1,000.01 to 2,000 euros"."""
+        below = round(fact.values[0] - _CENT, 2)
+        if fact.kind != "money" or round(fact.raw % 1, 2) != _CENT:
+            return ""
+        is_told = any(
+            one.fact.unit == fact.unit and below in (*one.fact.values, one.fact.other)
+            for one in in_time(self.source.held)
+        )
+        return f"{shown(below)} + 0.01 = {fact.raw:.2f}" if is_told else ""
 
     def _gap(self, fact: Fact) -> str:
         """Return which neighbouring years of a passage sentence a time lies between, or ""."""
@@ -597,6 +612,7 @@ def _is_end(one: Fact, fact: Fact) -> bool:
 
 
 _MIDDLE = 0.5
+_CENT = 0.01
 _MORE_BY = frozenset(("um", "o", "di", "de", "met"))
 _MORE_BEHIND = words.listed(
     "mehr weniger länger kürzer höher niedriger teurer billiger más menos mais più meno plus moins"

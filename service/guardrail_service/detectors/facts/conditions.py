@@ -59,7 +59,9 @@ def unconditional(claim: ReadSentence, source: PassageFacts) -> Iterator[Uncondi
     lows = _lows(claim)
     if not lows or lows[-1] == "?":
         return
-    conceded = _behind(claim, lows, _CONCEDES)
+    conceded = frozenset[str]()
+    if not {"because", "since"} & set(lows) or not _EXCEPTS & set(lows):
+        conceded = _behind(claim, lows, _CONCEDES)
     included = _included(claim, lows)
     without = _without(claim, lows) if "without" not in _all_words(source) else frozenset()
     widens = not _WIDENS.isdisjoint(lows) and "only" not in lows and _DENIES.isdisjoint(lows)
@@ -85,6 +87,10 @@ def unconditional(claim: ReadSentence, source: PassageFacts) -> Iterator[Uncondi
             kind = "negation"
         if kind:
             yield Unconditional(kind, Place(context, one.start, one.start + len(one.text)))
+
+
+_EXCEPTS = frozenset(("only", "except", "exclude", "excludes", "apart"))
+"""Words by which a claim itself names the exception."""
 
 
 def is_case(claim: ReadSentence, fact: Fact, rival: Held | None, source: PassageFacts) -> bool:

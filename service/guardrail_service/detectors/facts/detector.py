@@ -31,7 +31,6 @@ from guardrail_service.detectors.facts.align import (
     agrees,
     alone,
     around,
-    bracketed,
     clause_words,
     dated_words,
     dates_agree,
@@ -312,7 +311,7 @@ def _factors(said: Sequence[ReadSentence]) -> list[tuple[float, float, str]]:
     """
     told = {
         factor
-        for one in in_time(said)
+        for one in said
         for token in one.tokens
         if token.kind == "w"
         for factor, stems in words.FACTORS.items()
@@ -372,7 +371,7 @@ class FactJudge:
         Args:
             misread: The values that a table has in another row, by token.
         """
-        shown_ones = [*equations(self.claim), *bracketed(self.claim)]
+        shown_ones = list(equations(self.claim))
         right = {one.token: one.told for one in shown_ones if one.is_right}
         wrong = {one.token: one.told for one in shown_ones if not one.is_right}
         wrong |= dict(remainders(self.claim))
@@ -442,7 +441,10 @@ class FactJudge:
             return self._say(fact, SUPPORTED, 1.0, best.place)
         if self.source.is_asked(fact) or self._is_season(fact) or self._is_bare_day(fact):
             return self._say(fact, SUPPORTED, 1.0)
-        if told := self._converted(fact) or self.calculation.by_to(fact):
+        told = self._converted(fact)
+        if not told and [t.low for t in self.claim.tokens[fact.last : fact.last + 1]] == ["to"]:
+            told = self.calculation.by_to(fact)  # "by 28 to 412"
+        if told:
             return self._say(fact, SUPPORTED, 1.0, None, told)
         foreign = None if is_age(self.claim, fact) else in_foreign_unit(self.source, fact)
         if foreign is not None and not self._is_computed_with(fact):

@@ -205,7 +205,7 @@ class GridReading:
         own = {column for at, column in holding if at == row}
         columns = self._columns(table, clause)
         if own:
-            if len(columns) != 1 or columns[0] in own:
+            if len(columns) != 1 or columns[0] in own or self._is_one_of_two(fact):
                 return None
             wanted = columns
         else:
@@ -218,6 +218,14 @@ class GridReading:
                    cell.read.facts):  # fmt: skip
                 return _place(table, cell)
         return None
+
+    def _is_one_of_two(self, fact: Fact) -> bool:
+        """Return whether a clause has another value of the kind: it may be the column's."""
+        own = self.claim.clauses[fact.token]
+        return any(
+            one is not fact and one.kind == fact.kind and self.claim.clauses[one.token] == own
+            for one in self.claim.facts
+        )
 
     def _is_taken(self, fact: Fact, held: Fact, is_own: bool) -> bool:
         """Return whether another number of the claim is the cell's: "196, compared to 184".

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 
 from guardrail_service.detectors.facts import vocabulary as words
 from guardrail_service.detectors.facts.align import Held, PassageFacts
@@ -31,10 +31,28 @@ def neighbouring(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
         return ""
     if fact.date[1] is not None and fact.date[2] is None:
         return _month_behind(claim, fact, source)
+    if told := _day_before(claim, fact, source):
+        return told
     wanted = ("year",) if fact.date[2] is None else ("day", "week")
     for unit, step, event, other in _steps(source):
         if unit in wanted and claim.content & event and _is_next(fact.date, other, step):
             return f"from the {unit} beside it"
+    return ""
+
+
+def _day_before(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
+    """Return which first day a date is the last one before: "1 April 2025 to 31 March 2026"."""
+    year, month, day = fact.date or (None, None, None)
+    if not fact.is_range or month is None or day is None:
+        return ""
+    try:
+        behind = date(year or NO_YEAR, month, day) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        return ""
+    dates = [one.date for one in claim.facts if one is not fact and one.date is not None]
+    dates += [held.fact.date for held in in_time(source.held) if held.fact.date is not None]
+    if any(one[1:] == (behind.month, behind.day) for one in dates):
+        return f"the day before {behind.day}.{behind.month}."
     return ""
 
 

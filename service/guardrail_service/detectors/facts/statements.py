@@ -131,6 +131,8 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
         and not any(_next(tokens, at) for at in range(denied_at, len(tokens)))
     ):
         is_open = True  # "The party shall not,"
+    if tokens[0].text == ":" and _is_label_denied(read.tokens, tokens[0]):
+        is_open = True  # "Not allowed: programmable calculators"
     if denied_at >= 0 and _is_elliptic(tokens[denied_at + 1 :]):
         is_open = True  # "and engineering data never do"
     if denials and (tokens[-1].low in _OPEN_ENDS or tokens[0].low == "why"):
@@ -141,6 +143,15 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
     return Part(
         read.start, read.tokens, tokens, said, denials, is_open, frozenset(placed), amount, first
     )
+
+
+def _is_label_denied(tokens: Sequence[Token], colon: Token) -> bool:
+    """Return whether the words before a colon deny something."""
+    before = [token.low for token in tokens if token.end <= colon.start]
+    return not _NEGATED.isdisjoint(before[-_LABEL:])
+
+
+_LABEL = 4
 
 
 def _is_elliptic(tokens: Sequence[Token]) -> bool:
@@ -193,6 +204,8 @@ def contradicted(claim: ReadSentence, source: PassageFacts) -> Iterator[Contradi
         for part in own:
             for other in others:
                 kind = _difference(part, other)
+                if kind == "negation" and _is_said_beside(part, other, others):
+                    continue
                 if kind == "negation" and _is_said_both_ways(claim, part, other, source, context):
                     continue
                 if kind and not _said_elsewhere(part, other, source):
@@ -388,6 +401,15 @@ def _said_elsewhere(part: Part, other: Part, source: PassageFacts) -> bool:
             if denied % 2 == part.denials % 2:
                 return True
     return False
+
+
+def _is_said_beside(part: Part, other: Part, others: Sequence[Part]) -> bool:
+    """Return whether another clause of the sentence says what a claim says: of another thing."""
+    key = (part if part.denials else other).content
+    return any(
+        one is not other and one.denials % 2 == part.denials % 2 and key <= one.content
+        for one in others
+    )
 
 
 def _is_said_both_ways(

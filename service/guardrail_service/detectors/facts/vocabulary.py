@@ -55,7 +55,7 @@ volume 0.005 teaspoon, teaspoons, tsp
 volume 0.015 tablespoon, tablespoons, tbsp
 volume 1 l, litre, litres, liter, liters, litros, litri
 volume 3.785411784 gallon, gallons, gal, us gallon, us gallons
-volume 4.54609 imperial gallon, imperial gallons, uk gallon, uk gallons
+volume 4.54609 imperial, imperial gallon, imperial gallons, uk gallon, uk gallons
 volume 0.473176473 pint, pints
 volume 0.946352946 quart, quarts
 volume 0.0295735 fl oz, fluid ounce, fluid ounces

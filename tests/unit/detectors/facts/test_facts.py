@@ -107,6 +107,11 @@ COURSE = (
 )
 POWER = "Base fee 11.00 euros a month. One kWh costs 31 ct."
 EVENTS = "Serious events occurred in 4 patients on 80 mg, 3 on 40 mg and 4 on placebo."
+GIVEN = "| Site | Donations |\n|---|---|\n| North | 120 |\n| South | 140 |\n| West | 65 |"
+FERRY = (
+    "| Day | Check-in | Departure | Arrival |\n|---|---|---|---|\n"
+    "| Tuesday | 17:15 | 19:00 | 05:30 |\n| Thursday | 18:45 | 20:30 | 07:00 |"
+)
 SYRUP = "About 40 l of sap give 1 l of syrup."
 RECALL = (
     "On 19 February we found the fault, told the office on the 20th and recalled it on the 26th."
@@ -143,6 +148,13 @@ RECALL = (
         ("For 1 l of syrup take 40 l of sap, for 3 l take 120 l.", SYRUP, True),
         ("It is shut from 12:30 to 13:15, the midday break.", "Shut from 12:30 to 13:15.", True),
         ("Two races are sailed, one in the morning.", "Race 1 at 9:30, race 2 at 14:10.", True),
+        ("It is for 1 April 2025 to 31 March 2026.", "From 1 April 2025 for a year.", True),
+        ("3,360 t x €0.62 = €2,083,200.", "Sold: 3,360 tonnes at €0.62 a kilo.", True),
+        ("Thanks for 325 donations!", GIVEN, True),
+        ("Thanks for 335 donations!", GIVEN, False),
+        ("€1,000.01 to €2,000: the head decides.", "Up to €1,000 and from there to €2,000.", True),
+        ("It holds 6,500 litres (about 1,430 imperial).", "Volume: 6,500 litres.", True),
+        ("On Tuesday it leaves at 19:00 and arrives at 05:30.", FERRY, True),
         ("It may be at most 28 days old.", "It may not be older than 28 days.", True),
     ],
 )  # fmt: skip

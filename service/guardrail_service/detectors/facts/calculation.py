@@ -86,10 +86,10 @@ class Calculation:
             return self._gap(fact)
         if told := self._of_tier(fact):
             return told
-        if fact.is_range or fact.kind in ("weekday", "ordinal"):
-            return ""
         if fact.kind == "date":
             return neighbouring(self.claim, fact, self.source)
+        if fact.is_range or fact.kind in ("weekday", "ordinal"):
+            return ""
         operands, multipliers, combined = self._operands(fact)
         if fact.kind == "time":
             own = [ComputedFrom(other, SAID_ELSEWHERE) for other in self.others]

@@ -29,6 +29,8 @@ def neighbouring(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
     """
     if fact.date is None:
         return ""
+    if fact.is_range and fact.date[2] is None:
+        return ""
     if fact.date[1] is not None and fact.date[2] is None:
         return _month_behind(claim, fact, source)
     if told := _day_before(claim, fact, source):

@@ -742,7 +742,10 @@ def equations(read: ReadSentence) -> Iterator[Equation]:
         told = f"{terms[0].raw:.6g}" + "".join(
             f" {_SHOWN[sign]} {fact.raw:.6g}" for sign, fact in zip(signs, terms[1:], strict=False)
         )
-        is_right = abs(value - result.raw) <= slack or _is_scaled(value, result.raw)
+        is_right = abs(value - result.raw) <= slack or (
+            any(term.factor >= _KILO > result.factor for term in terms)
+            and abs(result.raw / (value or 1.0) / _KILO - 1) < _EXACT  # tonnes, and a kilo's price
+        )
         if is_right or not (token.text == "|" or result.bound or result.step > _ROUNDED):
             yield Equation(result.token, f"{told} = {value:.6g}", is_right)
 
@@ -771,12 +774,7 @@ _NOUNS = 3
 """Tokens between an amount and its calculation, its noun included."""
 
 
-def _is_scaled(value: float, result: float) -> bool:
-    """Return whether a result is another unit's: tonnes times the price of a kilo."""
-    return value > 0 and any(abs(result / value / by - 1) < _EXACT for by in _SCALES)
-
-
-_SCALES, _EXACT = (1e-6, 1e-3, 0.01, 60.0, 100.0, 1e3, 1e6, 1 / 60), 1e-9
+_KILO, _EXACT = 1e3, 1e-9
 _RESULTS = frozenset(("=", "|"))
 """What a result stands behind; in a table the next cell may have it."""
 _ROUNDED = 100
@@ -860,6 +858,8 @@ def in_slot(
     ours = _neighbours(claim, fact)
     if ours is None or is_operand(claim, fact):
         return None
+    if agreeing and "|" in claim.text:
+        return None  # all cells stand between lines
     every = alone(claim, fact)
     for held in in_time(source.comparable(fact)):
         if held.fact.kind != fact.kind or held.fact.unit != fact.unit or agrees(fact, held.fact):

@@ -48,6 +48,7 @@ class Calculation:
         others: Numbers of the answer's other sentences.
         lines: The last amounts of the answer's sentences or lines, and the first ones.
         tells_sums: Whether words of calculation are known in the language.
+        language: A code of two letters, "" for English.
         shares: What portions the answer speaks of, of the passages' "per 100 g".
     """
 
@@ -58,7 +59,7 @@ class Calculation:
         given: Sequence[ReadSentence],
         tells_sums: bool,
         shares: Sequence[tuple[float, float, str]],
-        in_english: bool = True,
+        language: str = "",
         others: Sequence[Fact] = (),
         lines: Sequence[Sequence[Fact]] = (),
     ) -> None:
@@ -67,7 +68,8 @@ class Calculation:
         self.given = given
         self.tells_sums = tells_sums
         self.shares = shares
-        self.in_english = in_english
+        self.language = language
+        self.in_english = not language
         self.others = others[:_MOST_OTHERS]
         self.lines = lines
 
@@ -178,15 +180,15 @@ class Calculation:
         if ahead not in _BY or between[:1] != ["to"]:
             return ""
         whole = behind.values[0] / fact.factor
-        held = [one.fact for one in in_time(self.source.held, every=64)]
-        known = {
-            value / fact.factor
-            for one in held
-            if one.unit in ("", fact.unit)
-            for value in ((one.values[0] if one.unit else one.raw * fact.factor), one.other or 0.0)
-        }
-        if whole not in known:
-            return ""
+        known: set[float] = set()
+        for _, read in in_time(self.source.sentences):
+            told = {
+                value / fact.factor
+                for one in read.facts
+                if one.unit in ("", fact.unit)
+                for value in (one.values[0] if one.unit else one.raw * fact.factor, one.other or 0)
+            }
+            known |= told if whole in told else set()
         for before in sorted(known - {0.0}):
             if is_exactly(fact, abs(whole - before)):
                 high, low = max(whole, before), min(whole, before)
@@ -252,7 +254,7 @@ class Calculation:
         tokens = self.claim.tokens
         ahead = next((t.text.lower() for t in reversed(tokens) if t.end <= fact.start), "")
         behind = [token.text.lower() for token in tokens[fact.last : fact.last + 1]]
-        if ahead not in _MORE_BY and not _MORE_BEHIND.intersection(behind):
+        if ahead != _MORE_BY.get(self.language) and not _MORE_BEHIND.intersection(behind):
             return ""
         values = [one.fact.values[0] / fact.factor for one in self.source.held
                   if same_unit(one.fact, fact)]  # fmt: skip
@@ -613,7 +615,7 @@ def _is_end(one: Fact, fact: Fact) -> bool:
 
 _MIDDLE = 0.5
 _CENT = 0.01
-_MORE_BY = frozenset(("um", "o", "di", "de", "met"))
+_MORE_BY = {"de": "um", "pl": "o"}
 _MORE_BEHIND = words.listed(
     "mehr weniger länger kürzer höher niedriger teurer billiger más menos mais più meno plus moins"
     " meer minder więcej mniej dłużej krócej"

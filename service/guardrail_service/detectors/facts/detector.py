@@ -49,7 +49,13 @@ from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
 from guardrail_service.detectors.facts.conditions import is_age, is_case, unconditional
 from guardrail_service.detectors.facts.derive import portions, shown
-from guardrail_service.detectors.facts.grids import Grid, GridReading, exchanged, grids
+from guardrail_service.detectors.facts.grids import (
+    Grid,
+    GridReading,
+    exchanged,
+    grids,
+    headings_above,
+)
 from guardrail_service.detectors.facts.languages import LATIN
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
 from guardrail_service.detectors.facts.roles import misattributed
@@ -89,6 +95,7 @@ _SAME_WORDS = 0.25
 """Below it a passage says another value among so many of the claim's words that none is
 computed."""
 _NOT_ONLY = frozenset((("not", "only"), ("not", "just"), ("not", "merely")))
+_THIRD = 0.33
 _SEASON = frozenset(("-", "/", "\u2013"))
 _INSTANCES = (",forinstance", ",forexample")
 _BEHIND = 7
@@ -202,7 +209,11 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     lines = cache(lambda: (_lines(claims, last=True), _lines(claims, last=False)))
     for place, claim in enumerate(in_time(claims)):
         told_so_far = len(found)
-        reading = GridReading(claim, source, before, found_grids) if found_grids else None
+        reading = None
+        if found_grids:
+            is_row = "|" in claim.text
+            headings = headings_above(sample.sample.answer, claim.start) if is_row else ()
+            reading = GridReading(claim, source, before, found_grids, headings)
         if claim.facts:
             misread = dict(reading.misread()) if reading is not None else {}
             others = [fact for at, fact in said if at not in (place - 1, place)]
@@ -312,12 +323,20 @@ def _factors(said: Sequence[ReadSentence]) -> list[tuple[float, float, str]]:
     told = {
         factor
         for one in said
-        for token in one.tokens
+        for at, token in enumerate(one.tokens)
         if token.kind == "w"
         for factor, stems in words.FACTORS.items()
         if token.text.lower().startswith(stems)
+        if any(
+            behind.text.lower().startswith(words.MULTIPLIED)
+            for behind in one.tokens[at + 1 : at + _OBJECT]
+        )
     }
     return [(factor, -1.0, f"{factor:g}") for factor in sorted(told)]
+
+
+_OBJECT = 5
+"""Tokens from a verb to what it is about."""
 
 
 def _statements(claim: ReadSentence, source: PassageFacts) -> list[FactVerdict]:
@@ -361,7 +380,7 @@ class FactJudge:
     def calculation(self) -> Calculation:
         """The calculations that may give its numbers; most claims need none."""
         return Calculation(
-            self.claim, self.source, self.given, self.tells_sums, self.shares, self.in_english,
+            self.claim, self.source, self.given, self.tells_sums, self.shares, self.language,
             self.others, self.lines(),
         )  # fmt: skip
 
@@ -724,6 +743,11 @@ class FactJudge:
         is_turned = (fact.token < other.token) != (ours[0].fact.token < theirs[0].fact.token)
         is_side_by_side = ours[0].read is theirs[0].read and read is other_read
         needed = 1 if is_side_by_side and is_turned else 2
+        if is_side_by_side and (
+            _words_beside(read, other) & _words_beside(ours[0].read, ours[0].fact)
+            or _words_beside(read, fact) & _words_beside(theirs[0].read, theirs[0].fact)
+        ):
+            needed = 1  # a name stands right by the one value here and by the other one there
         if crossed < needed or words_1 & held_1 or words_2 & held_2:
             return None
         return theirs[0].place
@@ -748,7 +772,14 @@ class FactJudge:
             if held.fact.unit != "ordinal" or held.fact.raw != fact.date[2] or held.fact.nouns:
                 continue
             near = (*held.read.facts, *(held.before.facts if held.before is not None else ()))
-            if any(one.date is not None and one.date[1] == fact.date[1] for one in near):
+            is_month = any(
+                one.date is not None
+                and one.date[1] == fact.date[1]
+                and one.date[0] in (None, fact.date[0])
+                for one in near
+            )
+            own = around(self.claim, fact)
+            if is_month and self.source.covered(own, held.near) >= _THIRD:
                 return True
         return False
 
@@ -781,6 +812,20 @@ class FactJudge:
         if fact.bound or not lows.isdisjoint(words.HEDGED) or not lows.isdisjoint(_MODAL):
             return False
         return not lows.isdisjoint(words.NEGATORS | words.CONTRACTED)
+
+
+def _words_beside(read: ReadSentence, fact: Fact) -> set[str]:
+    """Return the stems right beside a value, without units."""
+    places = (*range(max(0, fact.token - _BESIDE), fact.token),
+              *range(fact.last, min(len(read.stems), fact.last + _BESIDE)))  # fmt: skip
+    return {
+        read.stems[at]
+        for at in places
+        if read.stems[at] and (read.tokens[at].low,) not in words.UNITS
+    } - {""}
+
+
+_BESIDE = 3
 
 
 def _is_of_source(claim: ReadSentence, fact: Fact, source: PassageFacts) -> bool:

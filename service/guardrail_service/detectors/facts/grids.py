@@ -131,6 +131,7 @@ class GridReading:
         source: Passages and question.
         before: Sentences of the answer before it.
         found: The tables of the passages.
+        headings: The first line of the answer's own table, if the claim is of one.
     """
 
     def __init__(
@@ -139,18 +140,19 @@ class GridReading:
         source: PassageFacts,
         before: Sequence[ReadSentence],
         found: Sequence[Grid],
+        headings: Sequence[GridCell] = (),
     ) -> None:
         self.claim = claim
         self.source = source
         self.grids = found
+        self.headings = headings
         asked = [source.question] if source.question is not None else []
         is_point = claim.tokens[0].text in "-*\u2022" if claim.tokens else False
         self.around = asked if is_point else [*before, *asked]
 
     def misread(self) -> Iterator[tuple[int, Place]]:
         """Yield the token of each value that stands in another row, and its own row's value."""
-        if "|" in self.claim.text:
-            return
+        is_table = "|" in self.claim.text
         for fact in self.claim.facts:
             if fact.kind in ("ordinal", "weekday") or fact.is_range or fact.bound in words.LOOSE:
                 continue
@@ -158,9 +160,16 @@ class GridReading:
                 continue
             if any(fact.lead and fact.lead in one.headings[0].read.content for one in self.grids):
                 continue  # "berth 6" names a row
+            cell = self._cell(fact) if is_table else None
+            if is_table and cell is None:
+                continue
             for table in self.grids:
                 check_time()
-                place = self._of_another_row(fact, table)
+                place = (
+                    self._of_another_row(fact, table)
+                    if cell is None
+                    else self._of_its_cell(fact, table, *cell)
+                )
                 if place is not None:
                     yield fact.token, place
                     break
@@ -186,6 +195,31 @@ class GridReading:
                 yield "quantifier", _place(table, table.rows[said.index(False)][column])
             elif len(rows) == 1 and said[rows[0]] is bool(denials):
                 yield "negation", _place(table, table.rows[rows[0]][column])
+
+    def _cell(self, fact: Fact) -> tuple[frozenset[str], frozenset[str]] | None:
+        """Return the stems of a cell's row label and heading in the answer's own table, or None."""
+        text = self.claim.text
+        start = text.rfind("\n", 0, fact.start) + 1
+        end = text.find("\n", fact.end)
+        column = text.count("|", start, fact.start) - 1
+        cells = _cells(text[start : end if end >= 0 else len(text)] + "\n", 0)
+        if not 0 < column < len(self.headings) or len(cells) != len(self.headings):
+            return None
+        label, heading = cells[0].read.content, self.headings[column].read.content
+        return (label, heading) if label and heading else None
+
+    def _of_its_cell(
+        self, fact: Fact, table: Grid, label: frozenset[str], heading: frozenset[str]
+    ) -> Place | None:
+        """Return the value that a table has under a fact's label and heading, if it is another."""
+        rows = [at for at, cell in enumerate(table.names) if cell.read.content == label]
+        columns = [at for at, cell in enumerate(table.headings) if cell.read.content == heading]
+        if len(rows) != 1 or len(columns) != 1 or not columns[0]:
+            return None
+        cell = table.rows[rows[0]][columns[0]]
+        own = cell.read.facts
+        is_other = any(_may_be(fact, one) for one in own) and not any(agrees(fact, o) for o in own)
+        return _place(table, cell) if is_other else None
 
     def _of_another_row(self, fact: Fact, table: Grid) -> Place | None:
         """Return the value of the claim's row if a fact stands in other rows alone, or None."""
@@ -322,6 +356,14 @@ class GridReading:
 _SIDES = {"over": 1.0, "least": 1.0, "under": -1.0, "most": -1.0}
 _BOUNDS = words.listed("up more less over under least most from about than after")
 _UNIVERSAL = frozenset(("all", "every", "each", "everyone", "always", "both"))
+
+
+def headings_above(answer: str, at: int) -> tuple[GridCell, ...]:
+    """Return the cells of the first line of the table in which a place of an answer stands."""
+    lines = answer[:at].splitlines(keepends=True)
+    while lines and lines[-1].count("|") > 1 and len(lines) > 1 and lines[-2].count("|") > 1:
+        lines.pop()
+    return tuple(_cells(lines[-1], 0)) if lines and lines[-1].count("|") > 1 else ()
 
 
 def _may_be(fact: Fact, other: Fact) -> bool:

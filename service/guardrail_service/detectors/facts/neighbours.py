@@ -43,19 +43,34 @@ def neighbouring(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
 
 
 def _day_before(claim: ReadSentence, fact: Fact, source: PassageFacts) -> str:
-    """Return which first day a date is the last one before: "1 April 2025 to 31 March 2026"."""
-    year, month, day = fact.date or (None, None, None)
-    if not fact.is_range or month is None or day is None:
+    """Return which first day a range's last one is a year behind: "1 April 2025 to 31 March 2026".
+
+    Only where no passage gives the range another end.
+    """
+    first = next((one for one in claim.facts if one.is_range and one.other == fact.values[0]), None)
+    if not fact.is_range or first is None or first.date is None or fact.date is None:
         return ""
-    try:
-        behind = date(year or NO_YEAR, month, day) + timedelta(days=1)
-    except (ValueError, OverflowError):
+    if first.values[0] >= fact.values[0] or not _is_a_year(first.date, fact.date):
         return ""
-    dates = [one.date for one in claim.facts if one is not fact and one.date is not None]
-    dates += [held.fact.date for held in in_time(source.held) if held.fact.date is not None]
-    if any(one[1:] == (behind.month, behind.day) for one in dates):
-        return f"the day before {behind.day}.{behind.month}."
+    begins = [held.fact for held in in_time(source.held) if held.fact.date is not None]
+    if any(one.is_range and one.date == first.date and one.other for one in begins):
+        return ""
+    told = [one.date for one in begins if one.date is not None]
+    if any(one[1:] == first.date[1:] for one in told):
+        return f"a year from {first.date[2]}.{first.date[1]}."
     return ""
+
+
+def _is_a_year(first: Date, last: Date) -> bool:
+    """Return whether two days are the first and the last one of a year."""
+    if None in first or None in last:
+        return False
+    try:
+        start, end = (date(one[0] or 1, one[1] or 1, one[2] or 1) for one in (first, last))
+        behind = end + timedelta(days=1)
+    except (ValueError, OverflowError):
+        return False
+    return (behind.year - 1, behind.month, behind.day) == (start.year, start.month, start.day)
 
 
 def _steps(source: PassageFacts) -> Iterator[tuple[str, int, frozenset[str], Date]]:

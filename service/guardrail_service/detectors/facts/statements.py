@@ -90,8 +90,6 @@ def _part(read: ReadSentence, tokens: tuple[Token, ...]) -> Part:
             continue  # "No. The service ..."
         if low == "not" and at and tokens[at - 1].low == "or" and not any(_next(tokens, at)):
             continue  # "with a warranty or not"
-        if low == "no" and at == len(tokens) - 2 and tokens[-1].text == ".":
-            is_open = True  # "Changing it: no."
         if low == "nor" and any(t.low == "neither" for t in tokens[:at]):
             continue
         is_not |= low == "free" and _is_without(tokens, at)
@@ -256,7 +254,11 @@ def _difference(part: Part, other: Part) -> str:
         return ""
     if plain is other and plain.sentence[0].low in ("if", "when", "unless"):
         return ""  # in that case it is so, and in others not
-    if denied is part and denied.first == "not":
+    if not _ENDED.isdisjoint(t.low for t in plain.tokens) and _ENDED.isdisjoint(
+        t.low for t in denied.tokens
+    ):
+        return ""  # "there are no rides", "the rides are cancelled"
+    if denied is part and denied.first == "not" and denied.tokens[0] is not denied.sentence[0]:
         return ""  # "the cold room, not the dry store": what is denied of it stands elsewhere
     if denied is part and _sets_case(part) and not _BOUNDED.isdisjoint(t.low for t in other.tokens):
         return ""  # "as long as there is no photo", "photos must come before a part is ordered"
@@ -288,6 +290,12 @@ def _is_case(denied: Part, plain: Part) -> bool:
     """
     forbids = {token.low for token in denied.tokens} & _FORBIDDING
     return bool(forbids) and not _CASES.isdisjoint(token.low for token in plain.tokens)
+
+
+_ENDED = words.listed(
+    "cancelled canceled scrapped discontinued suspended postponed absence shortage lack want"
+)
+"""Words that deny a thing without a denial."""
 
 
 def _sets_case(part: Part) -> bool:

@@ -298,7 +298,6 @@ HEDGED: Final = listed(
     " deny denied denies fail failed fails lack lacks false myth mistake misleading unsuitable"
     " exception exceptions apart refuse refuses refusing prevent prevents prevented avoid avoids"
     " avoided stop stops stopped cease ceased abandoned withdrew withdrawn neither excuse"
-    " cancelled canceled scrapped discontinued suspended postponed absence shortage want"
 )
 """Words with which a "not" is no plain denial of the rest."""
 PLACED: Final = listed(
@@ -440,7 +439,13 @@ FACTORS: Final = {
     4.0: ("quadrupl", "vervierfach"),
     0.5: ("halve", "halving", "halbier", "dimezz"),
 }  # fmt: skip
-"""Beginnings of verbs with which an answer multiplies all amounts of a recipe or a price list."""
+"""Beginnings of verbs with which an answer multiplies all amounts."""
+MULTIPLIED: Final = (
+    "recipe", "everything", "all", "amount", "quantit", "ingredient", "receit", "receta", "ricett",
+    "recett", "rezept", "recept", "przepis", "menge", "cantidad", "dosi", "hoeveelhe", "alles",
+    "tutto", "tudo", "todo", "tout",
+)  # fmt: skip
+"""Beginnings of what they multiply: no "double room"."""
 HALVED: Final = listed("half halve halves halved double doubles doubled twice")
 """Words of half and twice that tell of a calculation also in the sentence before."""
 CHANGES: Final = listed(

@@ -176,11 +176,23 @@ class PassageFacts:
         ]
         if not equal or not all(one.fact.bound in turned for one in equal):
             return None
-        behind = (token.low for token in equal[0].read.tokens[equal[0].fact.last :])
-        if not _OTHER_SIDE.isdisjoint(behind):
-            return None  # "28 for plots up to 200 m2, 42 for larger ones"
+        if self._has_other_side(claim, fact, equal[0]):
+            return None
         near = around(claim, fact)
         return equal[0] if self.covered(near, equal[0].read.content) > 0.5 else None
+
+    @staticmethod
+    def _has_other_side(claim: ReadSentence, fact: Fact, held: Held) -> bool:
+        """Return whether a claim tells of a bound's other side.
+
+        "42 for plots over 200 m2" of "28 for plots up to 200 m2, 42 for larger ones".
+        """
+        tokens = held.read.tokens[held.fact.last :]
+        if _OTHER_SIDE.get(fact.bound, frozenset[str]()).isdisjoint(token.low for token in tokens):
+            return False
+        beside = [one for one in claim.facts if one is not fact]
+        behind = [one for one in held.read.facts if one.token > held.fact.token]
+        return not beside or any(agrees(one, other) for one in beside for other in behind)
 
     def of_other_unit(self, fact: Fact, agreeing: Sequence[Held]) -> Held | None:
         """Return the bare number whose sentence names another unit than a claim's amount has.
@@ -343,10 +355,9 @@ def _sums(rows: Sequence[tuple[Fact, ...]]) -> set[tuple[str, float]]:
     }
 
 
-_OTHER_SIDE = words.listed(
-    "smaller larger bigger lower higher shorter longer older younger heavier lighter cheaper dearer"
-    " otherwise"
-)
+_MORE = words.listed("larger bigger higher longer older heavier dearer")
+_LESS = words.listed("smaller lower shorter younger lighter cheaper otherwise")
+_OTHER_SIDE = {"over": _MORE, "least": _MORE, "under": _LESS, "most": _LESS}
 """Words behind a bound that tell of its other side."""
 
 

@@ -96,16 +96,14 @@ class Calculation:
         if fact.kind == "time":
             own = [ComputedFrom(other, SAID_ELSEWHERE) for other in self.others]
             return times_of_day(fact, [*own, *operands])
-        if told := self._of_its_own(fact) or self._of_dates(fact):
+        if told := self._of_its_own(fact) or self._of_dates(fact) or self._listed_counts(fact):
             return told
-        if told := self._of_listed(fact) or self._of_shares(fact):
+        if not certain and (told := self._of_listed_ones(fact)):
             return told
         if self.shares and (told := scaled(fact, operands, self.shares)):
             return told
-        if told := self._listed_counts(fact) or _for_one(fact, operands):
+        if told := _for_one(fact, operands):
             return told
-        if fact.raw >= _MANY and (fact.unit, fact.values[0]) in self.source.column_sums:
-            return f"the sum of a column = {shown(fact.raw)}"
         if not self.in_english and (told := self._told_abroad(fact)):
             return told
         if certain and not self._computes_itself:
@@ -132,7 +130,7 @@ class Calculation:
     def _of_tier(self, fact: Fact) -> str:
         """Return which amount a tier begins right above: "1,000.01 to 2,000 euros"."""
         below = round(fact.values[0] - _CENT, 2)
-        if fact.kind != "money" or round(fact.raw % 1, 2) != _CENT:
+        if not fact.is_range or fact.kind != "money" or round(fact.raw % 1, 2) != _CENT:
             return ""
         is_told = any(
             one.fact.unit == fact.unit and below in (*one.fact.values, one.fact.other)
@@ -206,9 +204,15 @@ class Calculation:
                 return f"{end.day}. - {start.day}. = {shown(fact.raw)}"
         return ""
 
+    def _of_listed_ones(self, fact: Fact) -> str:
+        """Return how a number follows from amounts that passages list, or ""."""
+        if fact.raw >= _MANY and (fact.unit, fact.values[0]) in self.source.column_sums:
+            return f"the sum of a column = {shown(fact.raw)}"
+        return self._of_listed(fact) or self._of_shares(fact)
+
     def _of_listed(self, fact: Fact) -> str:
         """Return which neighbouring amounts of a passage come to a number: stages of a way."""
-        if not is_amount(fact) or fact.raw < _MANY:
+        if not is_amount(fact) or fact.raw < _MANY or fact.unit == "duration":
             return ""
         for passage in in_time(self.source.passages):
             row = [
@@ -243,9 +247,6 @@ class Calculation:
         if fact.unit == "percent":
             own = [one.fact for one in self._said_nearby(fact)]
             own = [one for one in own if one.unit != "percent" and self.source.agreeing(one)]
-            own += [
-                one.fact for one in self.source.held if any(same_unit(one.fact, o) for o in own)
-            ]
             for one, other in permutations(own[:MOST], 2):
                 a, b = one.values[0], other.values[0]
                 if one.unit == other.unit and 0 < a < b and is_exactly(fact, 100 * a / b):
@@ -359,9 +360,7 @@ class Calculation:
         own = self._announces_itself
         values = fact.values[1:] if not self.in_english and is_amount(fact) else ()
         readings = (fact, *(replace(fact, raw=value / fact.factor) for value in values))
-        telling = None
-        if self.in_english and not self._announced:
-            telling = self._telling(operands)
+        telling = None if self._announced else self._telling(operands)
         found = (
             _one_step(one, operands, halves, not self.in_english, own, telling) for one in readings
         )

@@ -147,8 +147,8 @@ class GridReading:
         self.grids = found
         self.headings = headings
         asked = [source.question] if source.question is not None else []
-        is_point = claim.tokens[0].text in "-*\u2022" if claim.tokens else False
-        self.around = asked if is_point else [*before, *asked]
+        given = [one for one in before if not (_is_point(one) and _is_point(claim))]
+        self.around = [*given, *asked]
 
     def misread(self) -> Iterator[tuple[int, Place]]:
         """Yield the token of each value that stands in another row, and its own row's value."""
@@ -356,6 +356,11 @@ class GridReading:
 _SIDES = {"over": 1.0, "least": 1.0, "under": -1.0, "most": -1.0}
 _BOUNDS = words.listed("up more less over under least most from about than after")
 _UNIVERSAL = frozenset(("all", "every", "each", "everyone", "always", "both"))
+
+
+def _is_point(one: ReadSentence) -> bool:
+    """Return whether a sentence is a point of a list: the one before tells of another thing."""
+    return bool(one.tokens) and one.tokens[0].text in ("-", "*", "\u2022")
 
 
 def headings_above(answer: str, at: int) -> tuple[GridCell, ...]:

@@ -469,7 +469,7 @@ def _summed(found: Sequence[Fact], tokens: Sequence[Token]) -> list[Fact]:
     return facts
 
 
-_OF_NOON = words.listed("break breaks meal meals lunch sun heat train trains pause closure")
+_OF_NOON = words.listed("break breaks sun heat pause closure")
 """What a "midday break" is of: no time is told."""
 
 

@@ -143,8 +143,8 @@ def _chains(part: Sequence[ReadSentence]) -> Iterator[tuple[ReadSentence, Chain]
                 running, last = [one.content], one
             continue
         idle = 0
-        if one.tokens[0].text in _BULLETS:
-            running, last = [], None  # "afterwards" of one bullet is after no other one
+        if one.tokens[0].text in _BULLETS and one.tokens[1:2] and one.tokens[1].low not in _STARTS:
+            running, last = [], None  # "afterwards" inside a bullet is after no other one
         for step in steps:
             if step.after is False:
                 if last is not None and len(running) > 1:
@@ -204,7 +204,9 @@ def _commas(one: ReadSentence, cuts: Sequence[int]) -> Iterator[int]:
         elif token.low in (",", "and", ";"):
             end = next((k for k in range(at + 1, len(one.tokens)) if one.tokens[k].low in _BREAKS),
                        len(one.tokens))  # fmt: skip
-            if token.low == ";" or any(t.low in _BESIDE for t in one.tokens[at + 1 : at + 2]):
+            behind = [t.low for t in one.tokens[at + 1 : at + 2]]
+            is_apart = token.low == ";" and one.tokens[0].low not in words.FIRST
+            if (is_apart and not words.THEN.intersection(behind)) or _BESIDE.intersection(behind):
                 continue  # ", when the technician closes the dome": not later
             sides = (len(_event(one, last, at)), len(_event(one, at, end)))
             lows = [token.low for token in one.tokens[at:end]]
@@ -340,6 +342,7 @@ def _around(
         yield (end, _until(read, lows, end + 1, _HARD)), (at + 1, end)
 
 
+_STARTS = words.THEN | words.FIRST | words.LATER
 _BULLETS = frozenset("-*\u2022\u2013")
 _UNTIL = frozenset(("until", "till"))
 _DENIALS = words.NEGATORS | words.CONTRACTED | {"avoid", "avoids", "avoided"}

@@ -260,7 +260,7 @@ def _difference(part: Part, other: Part) -> str:
         return ""  # "there are no rides", "the rides are cancelled"
     if denied is part and denied.first == "not" and denied.tokens[0] is not denied.sentence[0]:
         return ""  # "the cold room, not the dry store": what is denied of it stands elsewhere
-    if denied is part and _sets_case(part) and not _BOUNDED.isdisjoint(t.low for t in other.tokens):
+    if denied is part and _sets_case(part) and _is_bounded(other):
         return ""  # "as long as there is no photo", "photos must come before a part is ordered"
     if (
         denied is other
@@ -304,8 +304,14 @@ def _sets_case(part: Part) -> bool:
     return lows[:1] in (["without"], ["until"], ["till"], ["while"]) or lows == _AS_LONG_AS
 
 
+def _is_bounded(part: Part) -> bool:
+    """Return whether a clause says before what something happens."""
+    lows = [token.low for token in part.tokens]
+    return not _BOUNDED.isdisjoint(lows) and "even" not in lows
+
+
 _AS_LONG_AS = ["as", "long", "as"]
-_BOUNDED = frozenset(("before", "until", "till", "after", "once"))
+_BOUNDED = frozenset(("before", "until", "till"))
 
 
 _FORBIDDING = frozenset(("must", "may", "should", "shall", "mustn't", "shouldn't"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 import re2
@@ -66,6 +66,7 @@ class PassageFacts:
         self, passages: Sequence[Sequence[ReadSentence]], question: ReadSentence | None
     ) -> None:
         self.passages = passages
+        self._run_sums: dict[tuple[str, float], frozenset[float]] = {}
         self.question = question
         self.sentences = [(number, one) for number, part in enumerate(passages) for one in part]
         self.held = [
@@ -148,6 +149,42 @@ class PassageFacts:
     def is_alone(self, fact: Fact) -> bool:
         """Return whether no other passage fact has a fact's unit."""
         return bool(fact.unit) and sum(one.fact.unit == fact.unit for one in self.held) == 1
+
+    @cached_property
+    def contents(self) -> list[frozenset[str]]:
+        """Return the stems of each passage."""
+        return [frozenset[str]().union(*(read.content for read in part)) for part in self.passages]
+
+    @cached_property
+    def cut_sentences(self) -> list[tuple[int, frozenset[str], bool]]:
+        """Return each sentence's passage, how its stems begin, and whether it denies something."""
+        return [
+            (
+                place,
+                frozenset(stem[:BEGINNING] for stem in one.stems),
+                not _DENIALS.isdisjoint(token.low for token in one.tokens),
+            )
+            for place, one in in_time(self.sentences)
+        ]
+
+    def run_sums(self, fact: Fact) -> frozenset[float]:
+        """Return what three to eight neighbouring amounts of a passage come to."""
+        key = fact.unit, fact.factor
+        if key not in self._run_sums:
+            sums: set[float] = set()
+            for passage in in_time(self.passages):
+                row = [
+                    one.raw
+                    for read in passage
+                    for one in read.facts
+                    if (one.unit, one.factor) == key and not one.is_range
+                ]
+                total = [0.0, *accumulate(row)]
+                for size in range(_STAGES, _MOST_STAGES + 1):
+                    ends = zip(total, total[size:], strict=False)
+                    sums.update(round(high - low, _PLACES) for low, high in ends)
+            self._run_sums[key] = frozenset(sums)
+        return self._run_sums[key]
 
     @cached_property
     def column_sums(self) -> frozenset[tuple[str, float]]:
@@ -349,12 +386,17 @@ def _table_rows(read: ReadSentence) -> Iterator[tuple[Fact, ...]]:
 def _sums(rows: Sequence[tuple[Fact, ...]]) -> set[tuple[str, float]]:
     columns = zip(*rows, strict=True) if len(rows) > 1 and rows[0] else ()
     return {
-        (column[0].unit, sum(fact.values[0] for fact in column))
+        (column[0].unit, round(sum(fact.values[0] for fact in column), _PLACES))
         for column in columns
         if len({fact.unit for fact in column}) == 1 and is_amount(column[0])
     }
 
 
+BEGINNING = 6
+"""Letters of stems that are compared: "detection" is of detecting."""
+_DENIALS = words.NEGATORS | words.CONTRACTED
+_STAGES, _MOST_STAGES, _PLACES = 3, 8, 6
+"""Amounts that come to another: of two too many do."""
 _MORE = words.listed("larger bigger higher longer older heavier dearer")
 _LESS = words.listed("smaller lower shorter younger lighter cheaper otherwise")
 _OTHER_SIDE = {"over": _MORE, "least": _MORE, "under": _LESS, "most": _LESS}
@@ -714,7 +756,10 @@ def equations(read: ReadSentence) -> Iterator[Equation]:
     """Yield what a sentence computes: "890 + 160 = 1,150", "1,150 (890 + 260)"."""
     yield from _bracketed(read)
     for place, token in enumerate(read.tokens):
-        if token.text not in _RESULTS:
+        if token.text not in _RESULTS or (
+            token.text == "|"
+            and _OPERATORS.keys().isdisjoint(t.low for t in read.tokens[max(0, place - 6) : place])
+        ):
             continue
         result = next(
             (

@@ -129,8 +129,8 @@ class Calculation:
 
     def _of_tier(self, fact: Fact) -> str:
         """Return which amount a tier begins right above: "1,000.01 to 2,000 euros"."""
-        below = round(fact.values[0] - _CENT, 2)
-        if not fact.is_range or fact.kind != "money" or round(fact.raw % 1, 2) != _CENT:
+        below = round(fact.values[0] - _ONE_CENT, 2)
+        if not fact.is_range or fact.kind != "money" or round(fact.raw % 1, 2) != _ONE_CENT:
             return ""
         is_told = any(
             one.fact.unit == fact.unit and below in (*one.fact.values, one.fact.other)
@@ -198,7 +198,7 @@ class Calculation:
         if fact.unit != "duration" or fact.factor not in _DAYS:
             return ""
         days = [f.date for f in self.claim.facts if f.date is not None]
-        for one, other in combinations(days, 2):
+        for one, other in combinations(days[:MOST], 2):
             start, end = _day(one, other[0]), _day(other, one[0])
             if start and end and abs((end - start).days) * 86_400 == fact.values[0]:
                 return f"{end.day}. - {start.day}. = {shown(fact.raw)}"
@@ -206,7 +206,7 @@ class Calculation:
 
     def _of_listed_ones(self, fact: Fact) -> str:
         """Return how a number follows from amounts that passages list, or ""."""
-        if fact.raw >= _MANY and (fact.unit, fact.values[0]) in self.source.column_sums:
+        if fact.raw >= _MANY and (fact.unit, round(fact.values[0], 6)) in self.source.column_sums:
             return f"the sum of a column = {shown(fact.raw)}"
         return self._of_listed(fact) or self._of_shares(fact)
 
@@ -214,18 +214,8 @@ class Calculation:
         """Return which neighbouring amounts of a passage come to a number: stages of a way."""
         if not is_amount(fact) or fact.raw < _MANY or fact.unit == "duration":
             return ""
-        for passage in in_time(self.source.passages):
-            row = [
-                one.raw
-                for read in passage
-                for one in read.facts
-                if one.unit == fact.unit and one.factor == fact.factor and not one.is_range
-            ]
-            for size in range(_STAGES, min(len(row), _MOST_STAGES) + 1):
-                for start in range(len(row) - size + 1):
-                    part = row[start : start + size]
-                    if is_exactly(fact, sum(part)):
-                        return " + ".join(map(shown, part)) + f" = {shown(fact.raw)}"
+        if round(fact.raw, 6) in self.source.run_sums(fact):
+            return f"the sum of neighbouring amounts = {shown(fact.raw)}"
         return ""
 
     def _of_shares(self, fact: Fact) -> str:
@@ -234,7 +224,7 @@ class Calculation:
             return ""
         for _, one in in_time(self.source.sentences):
             shares = [f.raw for f in one.facts if f.unit == "percent"]
-            for a, b in combinations(shares, 2):
+            for a, b in combinations(shares[:MOST], 2):
                 if is_exactly(fact, abs(a - b)):
                     return f"{shown(max(a, b))} - {shown(min(a, b))} = {shown(fact.raw)}"
         return ""
@@ -258,7 +248,7 @@ class Calculation:
         if ahead != _MORE_BY.get(self.language) and not _MORE_BEHIND.intersection(behind):
             return ""
         values = [one.fact.values[0] / fact.factor for one in self.source.held
-                  if same_unit(one.fact, fact)]  # fmt: skip
+                  if _same_unit(one.fact, fact)]  # fmt: skip
         for a, b in combinations(values[:MOST], 2):
             if is_exactly(fact, abs(a - b)):
                 return f"{shown(max(a, b))} - {shown(min(a, b))} = {shown(fact.raw)}"
@@ -613,7 +603,7 @@ def _is_end(one: Fact, fact: Fact) -> bool:
 
 
 _MIDDLE = 0.5
-_CENT = 0.01
+_ONE_CENT = 0.01
 _MORE_BY = {"de": "um", "pl": "o"}
 _MORE_BEHIND = words.listed(
     "mehr weniger länger kürzer höher niedriger teurer billiger más menos mais più meno plus moins"
@@ -625,8 +615,6 @@ _DAYS = (86_400.0, 604_800.0)
 _ROUNDS = frozenset(("\u2192", "\u2248", "rounded", "rounding", "rounds"))
 _ROUNDED, _TO = 0.03, (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 100.0)
 """How far a number lies from what it is rounded from, and to what."""
-_STAGES, _MOST_STAGES = 3, 8
-"""Amounts that come to another: of two too many do."""
 
 
 def _is_part(part: Held, whole: Held) -> bool:
@@ -657,7 +645,7 @@ def _is_factor(held: Held) -> bool:
     return bool(behind) and behind[0].low in ("the", "as")
 
 
-def same_unit(fact: Fact, other: Fact) -> bool:
+def _same_unit(fact: Fact, other: Fact) -> bool:
     """Return whether two amounts are of one unit, bare numbers included."""
     return fact.unit == other.unit and {fact.kind, other.kind}.isdisjoint(NO_AMOUNT)
 

@@ -375,6 +375,7 @@ class FactJudge:
         self.lines = lines
         self.told_before = {} if told_before is None else told_before
         self.examples = set() if examples is None else examples
+        self._judged: dict[int, float] = {}
 
     @cached_property
     def calculation(self) -> Calculation:
@@ -398,13 +399,17 @@ class FactJudge:
         for fact in self.claim.facts:
             check_time()
             if fact.token in wrong:
-                yield self._say(fact, CONTRADICTED, 0.1, None, wrong[fact.token])
+                verdict = self._say(fact, CONTRADICTED, 0.1, None, wrong[fact.token])
             elif fact.token in right and not self.source.agreeing(fact):
-                yield self._say(fact, SUPPORTED, 1.0, None, right[fact.token])  # of terms judged
+                verdict = self._say(
+                    fact, SUPPORTED, 1.0, None, right[fact.token]
+                )  # of terms judged
             elif fact.token in swapped:
-                yield self._say(fact, CONTRADICTED, 0.2, swapped[fact.token])
+                verdict = self._say(fact, CONTRADICTED, 0.2, swapped[fact.token])
             else:
-                yield self._looked_at_again(fact, self._verdict(fact))
+                verdict = self._looked_at_again(fact, self._verdict(fact))
+            self._judged[fact.token] = verdict.score
+            yield verdict
 
     def _looked_at_again(self, fact: Fact, verdict: FactVerdict) -> FactVerdict:
         """Return the verdict, or that a passage seems to say another value in the fact's place."""
@@ -572,7 +577,7 @@ class FactJudge:
             if other.factor == fact.factor or not agrees(fact, other):
                 continue
             stated = other.raw == 1 or self.source.agreeing(other)
-            if stated or (other.start < fact.start and self._verdict(other).score >= _DOUBT):
+            if stated or self._judged.get(other.token, 0.0) >= _DOUBT:
                 return f"{shown(other.raw * other.factor / fact.factor)}"
         return ""
 
@@ -842,7 +847,9 @@ def _is_of_source(claim: ReadSentence, fact: Fact, source: PassageFacts) -> bool
 
 def _are_listed(read: ReadSentence, first: Fact, second: Fact) -> bool:
     """Return whether two values are told of one thing: "at noon and 3 p.m."."""
-    joint = [token for token in read.tokens[first.last : second.token] if token.text not in "*_"]
+    joint = [
+        token for token in read.tokens[first.last : second.token] if token.text not in ("*", "_")
+    ]
     return 0 < len(joint) <= _JOINED and all(token.low in _AND for token in joint)
 
 

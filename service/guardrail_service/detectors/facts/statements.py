@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from guardrail_service.detectors.facts import vocabulary as words
-from guardrail_service.detectors.facts.align import PassageFacts, Place, labels
+from guardrail_service.detectors.facts.align import BEGINNING, PassageFacts, Place, labels
 from guardrail_service.detectors.facts.amounts import stem
 from guardrail_service.detectors.facts.languages import Token
 from guardrail_service.detectors.facts.read import ReadSentence
-from guardrail_service.text.budget import check_time
+from guardrail_service.text.budget import check_time, in_time
 
 _BREAKS = frozenset(";:,()|!?\u2013\u2014")
 _LINKS = frozenset(("but", "and", "while", "whereas", "so"))
@@ -202,11 +202,13 @@ def contradicted(claim: ReadSentence, source: PassageFacts) -> Iterator[Contradi
         for part in own:
             for other in others:
                 kind = _difference(part, other)
-                if kind == "negation" and _is_said_beside(part, other, others):
+                if not kind or _said_elsewhere(part, other, source):
                     continue
-                if kind == "negation" and _is_said_both_ways(claim, part, other, source, context):
-                    continue
-                if kind and not _said_elsewhere(part, other, source):
+                is_of_another = kind == "negation" and (
+                    _is_said_beside(part, other, others)
+                    or _is_said_both_ways(claim, part, other, source, context)
+                )
+                if not is_of_another:
                     start, end = part.tokens[0].start, part.tokens[-1].end
                     yield ContradictedStatement(
                         claim.start + start, claim.start + end, kind, other.place(context)
@@ -437,25 +439,16 @@ def _is_said_both_ways(
     denied = part if part.denials else other
     if denied.first == "not":
         return False  # "the head, not the manager": what is denied of it stands elsewhere
-    key = {word[:_BEGINNING] for word in denied.content}
+    key = {word[:BEGINNING] for word in denied.content}
     names = labels(claim, set(claim.content))
-    for place, one in source.sentences:
-        if place == context or not key <= {stem[:_BEGINNING] for stem in one.stems}:
-            continue
-        is_denied = any(t.low in words.NEGATORS or t.low in words.CONTRACTED for t in one.tokens)
-        if is_denied != bool(part.denials):
-            continue
-        here, there = (
-            frozenset[str]().union(*(read.content for read in source.passages[at]))
-            for at in (context, place)
-        )
-        if not names & here - there:
+    here = source.contents[context]
+    for place, stems, is_denied in in_time(source.cut_sentences):
+        is_alike = place != context and key <= stems and is_denied == bool(part.denials)
+        if is_alike and not names & here - source.contents[place]:
             return True
     return False
 
 
-_BEGINNING = 6
-"""Letters of stems that are compared: "detection" is of detecting."""
 _WITHOUT_EXCEPTION = (
     ("without", "exception"), ("without", "exceptions"), ("no", "exceptions"),
     ("in", "every", "case"), ("in", "all", "cases"), ("every", "single"), ("without", "limit"),

@@ -27,9 +27,9 @@ FOURTH = Path(__file__).parent / "fourth"
 MOST_FLAGGED = 1
 """Of 120 good answers of the third set."""
 CUT = 0.5
-LEAST_FOUND = 107
-"""Of 150 bad answers; the count is measured, and goes down only where a rule was too loose."""
-FOURTH_FLAGGED, FOURTH_FOUND = 2, 56
+LEAST_FOUND = 108
+"""Of 150 bad answers; the count is measured, and only goes up."""
+FOURTH_FLAGGED, FOURTH_FOUND = 2, 52
 """Of 288 good answers, half of which compute something, and of 168 bad ones."""
 
 SIXTH = Path(__file__).parent / "sixth"
@@ -37,9 +37,16 @@ SIXTH_FLAGGED, SIXTH_FOUND = 19, 19
 """Of 270 good answers, half of which compute or convert much, and of 110 bad ones, half of them in
 languages that no model reads."""
 
-DENSE = {"eighth": (12, 59), "ninth": (24, 63), "tenth": (21, 54)}
-"""Good answers flagged and bad ones found, of 240, 200 and 160 each, to passages full of facts;
-each bad answer has one plausible mistake. Of the tenth set every other good answer was read."""
+DENSE = {
+    "eighth": (7, 57),
+    "ninth": (15, 55),
+    "tenth": (12, 48),
+    "eleventh": (13, 51),
+    "twelfth": (17, 55),
+}
+"""Good answers flagged and bad ones found, of 240, 200, 160, 200 and 160 each, to passages full of
+facts; each bad answer has one plausible mistake. Of the tenth and eleventh every other good answer
+was read. Nobody read the twelfth, and nothing was fitted on it."""
 
 GROUNDING = Path(__file__).parents[2] / "models" / "training" / "grounding"
 TWINS_FROM = 81
@@ -84,7 +91,7 @@ def test_rules_on_answers_that_convert_and_speak_other_languages() -> None:
 
 @pytest.mark.parametrize("name", DENSE)
 def test_rules_on_answers_to_dense_passages(name: str) -> None:
-    """Counts of the eighth, ninth and tenth set."""
+    """Counts of the eighth set and those after it."""
     most_flagged, least_found = DENSE[name]
     folder = Path(__file__).parent / name
     bad, good = (read(folder / half / "open.jsonl") for half in ("attacks", "ordinary"))
@@ -94,7 +101,7 @@ def test_rules_on_answers_to_dense_passages(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("file", "claims", "most_flagged", "least_found"),
-    [("statements", 7944, 170, 476), ("short_statements", 2200, 65, 222)],
+    [("statements", 7944, 170, 477), ("short_statements", 2200, 65, 223)],
 )
 def test_rules_on_statements(file: str, claims: int, most_flagged: int, least_found: int) -> None:
     """Facts alone on single sentences that say the same in other words, or nearly the same.

@@ -33,7 +33,18 @@ from guardrail_service.types import Passage, Sample
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 STATEMENTS: Final = ("statements", "short_statements")
-CORPORA: Final = (".", "second", "third", "fourth", "fifth", "sixth", "eighth", "ninth", "tenth")
+CORPORA: Final = (
+    ".",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+)
 MOST_CHANGED: Final = 10
 """Changed numbers of one answer at most."""
 FOLDS: Final = 5

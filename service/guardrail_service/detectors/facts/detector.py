@@ -49,6 +49,7 @@ from guardrail_service.detectors.facts.amounts import Fact, in_unit_of
 from guardrail_service.detectors.facts.calculation import Calculation
 from guardrail_service.detectors.facts.conditions import is_age, is_case, unconditional
 from guardrail_service.detectors.facts.derive import portions, shown
+from guardrail_service.detectors.facts.doubt import columns, is_doubtful
 from guardrail_service.detectors.facts.grids import (
     Grid,
     GridReading,
@@ -168,10 +169,24 @@ class Facts(Detector[FactsParameters]):
             return Outcome.not_applicable("no_claim")
         if not any(sample.context_sentences):
             return Outcome.unverified("missing_input")
-        found = verdicts(sample, pieces)
+        found = _weighed(verdicts(sample, pieces), sample)
         coverage = Coverage.whole(sample.sample, contexts=True)
         score = min((verdict.score for verdict in found), default=1.0)
         return Outcome.evaluated({"facts": score}, tuple(map(_span, found)), coverage)
+
+
+def _weighed(found: list[FactVerdict], sample: SegmentedSample) -> list[FactVerdict]:
+    """Return verdicts; where the whole answer speaks for it, what is held against it is unsure."""
+    if all(one.score >= _DOUBT for one in found):
+        return found
+    answer, asked = sample.sample.answer, sample.sample.question or ""
+    counts = columns(found, answer, asked, not _language(sample))
+    if counts is None or not is_doubtful(counts):
+        return found
+    return [
+        one if one.score >= _DOUBT else one._replace(label=NOT_MENTIONED, score=HARDLY)
+        for one in found
+    ]
 
 
 def _span(verdict: FactVerdict) -> Span:

@@ -39,9 +39,9 @@ languages that no model reads."""
 
 DENSE = {
     "eighth": (7, 57),
-    "ninth": (15, 55),
-    "tenth": (12, 48),
-    "eleventh": (13, 51),
+    "ninth": (17, 56),
+    "tenth": (11, 50),
+    "eleventh": (12, 56),
     "twelfth": (17, 55),
 }
 """Good answers flagged and bad ones found, of 240, 200, 160, 200 and 160 each, to passages full of
@@ -101,7 +101,7 @@ def test_rules_on_answers_to_dense_passages(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("file", "claims", "most_flagged", "least_found"),
-    [("statements", 7944, 170, 477), ("short_statements", 2200, 65, 223)],
+    [("statements", 7944, 171, 477), ("short_statements", 2200, 65, 223)],
 )
 def test_rules_on_statements(file: str, claims: int, most_flagged: int, least_found: int) -> None:
     """Facts alone on single sentences that say the same in other words, or nearly the same.

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-from fit_suspicion import CORPORA, ROOT
+from fit_suspicion import CORPORA as SPARSE
+from fit_suspicion import ROOT
 from numpy.typing import NDArray
 from rich.progress import track
 from sklearn.linear_model import LogisticRegression
@@ -25,6 +26,8 @@ from guardrail_service.detectors.facts import detector, doubt
 from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.text.sample import SegmentedSample
 
+CORPORA: Final = (*SPARSE, "eighth", "ninth", "tenth", "eleventh")
+"""All but the twelfth, which says what the doubt does on answers that it has not seen."""
 FLAGGED: Final = 0.5
 STRENGTH: Final = 0.3
 """Inverse of the penalty on the weights of scaled counts."""

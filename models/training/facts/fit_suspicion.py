@@ -33,18 +33,7 @@ from guardrail_service.types import Passage, Sample
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 STATEMENTS: Final = ("statements", "short_statements")
-CORPORA: Final = (
-    ".",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "eighth",
-    "ninth",
-    "tenth",
-    "eleventh",
-)
+CORPORA: Final = (".", "second", "third", "fourth", "fifth", "sixth")
 MOST_CHANGED: Final = 10
 """Changed numbers of one answer at most."""
 FOLDS: Final = 5

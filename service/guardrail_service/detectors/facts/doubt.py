@@ -32,8 +32,8 @@ _SIGNS: Final = "=\u00d7\u00f7\u2248\u2192"
 _FLAGGED, _HUNDRED = 0.5, 100
 
 
-class Verdict(Protocol):
-    """What the passages say of one fact; see `FactVerdict`."""
+class WeighedFact(Protocol):
+    """A fact and the passages' word on it; see `FactVerdict`."""
 
     @property
     def kind(self) -> str:
@@ -72,12 +72,12 @@ def shipped() -> Weights:
 
 
 def columns(
-    found: Sequence[Verdict], answer: str, question: str, in_english: bool
+    found: Sequence[WeighedFact], answer: str, question: str, in_english: bool
 ) -> list[float] | None:
     """Return the counts of an answer, as in `COLUMNS`; None where nothing is weighed.
 
     Args:
-        found: What the passages say of its facts; below .5 it is held against the answer.
+        found: The passages' word on its facts; below .5 it is held against the answer.
         answer: The answer.
         question: Its question, "" for none.
         in_english: Whether the rules read its language as English.

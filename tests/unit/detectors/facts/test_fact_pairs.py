@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail_service.detectors.facts.detector import Facts, FactsParameters
+from guardrail_service.detectors.facts.detector import verdicts
+from guardrail_service.detectors.hallucination.reading import claims_of
 from guardrail_service.text.sample import SegmentedSample
 from guardrail_service.types import Passage, Sample
 
@@ -875,9 +876,9 @@ TABLE_PAIRS = {
 
 
 def score(passage: str, claim: str, question: str | None = None) -> float:
-    """Return the score of an answer."""
+    """Return the score that the rules alone give an answer: `doubt` weighs it as a whole."""
     sample = SegmentedSample(Sample(claim, question, (Passage(passage),)))
-    return Facts().reduce(sample, (), FactsParameters()).scores["facts"]
+    return min((one.score for one in verdicts(sample, claims_of(sample).stated)), default=1.0)
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -192,3 +192,13 @@ app(['serve'])
     others |= {"scipy", "pyarrow", "matplotlib", "pandas", "sklearn", "torch", "transformers"}
     assert "'onnxruntime'" in shown
     assert not [name for name in others if f"'{name}'" in shown]
+
+
+def test_every_file_of_weights_is_in_the_wheel() -> None:
+    """What a detector reads beside its code is named among the package's data."""
+    with (ROOT / "pyproject.toml").open("rb") as stream:
+        named = tomllib.load(stream)["tool"]["setuptools"]["package-data"]["guardrail_service"]
+    package = ROOT / "service" / "guardrail_service"
+    found = {str(path.relative_to(package)) for path in (package / "detectors").rglob("*.json")}
+    assert found
+    assert found <= set(named)

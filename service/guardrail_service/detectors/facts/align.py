@@ -162,13 +162,13 @@ class PassageFacts:
             (
                 place,
                 frozenset(stem[:BEGINNING] for stem in one.stems),
-                not _DENIALS.isdisjoint(token.low for token in one.tokens),
+                not words.DENYING.isdisjoint(token.low for token in one.tokens),
             )
             for place, one in in_time(self.sentences)
         ]
 
-    def run_sums(self, fact: Fact) -> frozenset[float]:
-        """Return what three to eight neighbouring amounts of a passage come to."""
+    def is_sum_of_run(self, fact: Fact) -> bool:
+        """Return whether three to eight neighbouring amounts of a passage come to a number."""
         key = fact.unit, fact.factor
         if key not in self._run_sums:
             sums: set[float] = set()
@@ -184,11 +184,14 @@ class PassageFacts:
                     ends = zip(total, total[size:], strict=False)
                     sums.update(round(high - low, _PLACES) for low, high in ends)
             self._run_sums[key] = frozenset(sums)
-        return self._run_sums[key]
+        return round(fact.raw, _PLACES) in self._run_sums[key]
+
+    def is_sum_of_column(self, fact: Fact) -> bool:
+        """Return whether a column of a passage's table comes to a number."""
+        return (fact.unit, round(fact.values[0], _PLACES)) in self._column_sums
 
     @cached_property
-    def column_sums(self) -> frozenset[tuple[str, float]]:
-        """Return the sums of the columns of passages' tables, in their basic units, with units."""
+    def _column_sums(self) -> frozenset[tuple[str, float]]:
         found: set[tuple[str, float]] = set()
         for passage in in_time(self.passages):
             rows: list[tuple[Fact, ...]] = [()]
@@ -394,7 +397,6 @@ def _sums(rows: Sequence[tuple[Fact, ...]]) -> set[tuple[str, float]]:
 
 BEGINNING = 6
 """Letters of stems that are compared: "detection" is of detecting."""
-_DENIALS = words.NEGATORS | words.CONTRACTED
 _STAGES, _MOST_STAGES, _PLACES = 3, 8, 6
 """Amounts that come to another: of two too many do."""
 _MORE = words.listed("larger bigger higher longer older heavier dearer")

@@ -206,7 +206,7 @@ class Calculation:
 
     def _of_listed_ones(self, fact: Fact) -> str:
         """Return how a number follows from amounts that passages list, or ""."""
-        if fact.raw >= _MANY and (fact.unit, round(fact.values[0], 6)) in self.source.column_sums:
+        if fact.raw >= _MANY and self.source.is_sum_of_column(fact):
             return f"the sum of a column = {shown(fact.raw)}"
         return self._of_listed(fact) or self._of_shares(fact)
 
@@ -214,7 +214,7 @@ class Calculation:
         """Return which neighbouring amounts of a passage come to a number: stages of a way."""
         if not is_amount(fact) or fact.raw < _MANY or fact.unit == "duration":
             return ""
-        if round(fact.raw, 6) in self.source.run_sums(fact):
+        if self.source.is_sum_of_run(fact):
             return f"the sum of neighbouring amounts = {shown(fact.raw)}"
         return ""
 

@@ -55,7 +55,7 @@ from guardrail_service.detectors.facts.grids import (
     GridReading,
     exchanged,
     grids,
-    headings_above,
+    headings_of,
 )
 from guardrail_service.detectors.facts.languages import LATIN
 from guardrail_service.detectors.facts.read import ReadSentence, read_all
@@ -222,13 +222,13 @@ def verdicts(sample: SegmentedSample, pieces: Sequence[Sentence]) -> list[FactVe
     examples: set[float] = set()
     said = [(place, fact) for place, one in enumerate(claims) for fact in one.facts][:MOST_SAID]
     lines = cache(lambda: (_lines(claims, last=True), _lines(claims, last=False)))
+    headings = cache(lambda: headings_of(sample.sample.answer))
     for place, claim in enumerate(in_time(claims)):
         told_so_far = len(found)
         reading = None
         if found_grids:
-            is_row = "|" in claim.text
-            headings = headings_above(sample.sample.answer, claim.start) if is_row else ()
-            reading = GridReading(claim, source, before, found_grids, headings)
+            own = headings().get(claim.start, ()) if "|" in claim.text else ()
+            reading = GridReading(claim, source, before, found_grids, own)
         if claim.facts:
             misread = dict(reading.misread()) if reading is not None else {}
             others = [fact for at, fact in said if at not in (place - 1, place)]
@@ -416,9 +416,8 @@ class FactJudge:
             if fact.token in wrong:
                 verdict = self._say(fact, CONTRADICTED, 0.1, None, wrong[fact.token])
             elif fact.token in right and not self.source.agreeing(fact):
-                verdict = self._say(
-                    fact, SUPPORTED, 1.0, None, right[fact.token]
-                )  # of terms judged
+                # Its terms are judged themselves.
+                verdict = self._say(fact, SUPPORTED, 1.0, None, right[fact.token])
             elif fact.token in swapped:
                 verdict = self._say(fact, CONTRADICTED, 0.2, swapped[fact.token])
             else:
@@ -831,7 +830,7 @@ class FactJudge:
             return True
         if fact.bound or not lows.isdisjoint(words.HEDGED) or not lows.isdisjoint(_MODAL):
             return False
-        return not lows.isdisjoint(words.NEGATORS | words.CONTRACTED)
+        return not lows.isdisjoint(words.DENYING)
 
 
 def _words_beside(read: ReadSentence, fact: Fact) -> set[str]:
@@ -842,7 +841,7 @@ def _words_beside(read: ReadSentence, fact: Fact) -> set[str]:
         read.stems[at]
         for at in places
         if read.stems[at] and (read.tokens[at].low,) not in words.UNITS
-    } - {""}
+    }
 
 
 _BESIDE = 3

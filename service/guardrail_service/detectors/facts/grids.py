@@ -363,12 +363,16 @@ def _is_point(one: ReadSentence) -> bool:
     return bool(one.tokens) and one.tokens[0].text in ("-", "*", "\u2022")
 
 
-def headings_above(answer: str, at: int) -> tuple[GridCell, ...]:
-    """Return the cells of the first line of the table in which a place of an answer stands."""
-    lines = answer[:at].splitlines(keepends=True)
-    while lines and lines[-1].count("|") > 1 and len(lines) > 1 and lines[-2].count("|") > 1:
-        lines.pop()
-    return tuple(_cells(lines[-1], 0)) if lines and lines[-1].count("|") > 1 else ()
+def headings_of(answer: str) -> dict[int, tuple[GridCell, ...]]:
+    """Return the cells of an answer's first table lines, by where each line below them begins."""
+    found: dict[int, tuple[GridCell, ...]] = {}
+    at, first = 0, tuple[GridCell, ...]()
+    for line in in_time(answer.splitlines(keepends=True), every=64):
+        if first:
+            found[at] = first
+        first = (first or tuple(_cells(line, 0))) if line.count("|") > 1 else ()
+        at += len(line)
+    return found
 
 
 def _may_be(fact: Fact, other: Fact) -> bool:

@@ -345,7 +345,7 @@ def _around(
 _STARTS = words.THEN | words.FIRST | words.LATER
 _BULLETS = frozenset(("-", "*", "\u2022", "\u2013"))
 _UNTIL = frozenset(("until", "till"))
-_DENIALS = words.NEGATORS | words.CONTRACTED | {"avoid", "avoids", "avoided"}
+_DENIALS = words.DENYING | {"avoid", "avoids", "avoided"}
 """Words before "until" that put the event behind it first: "nobody eats until it is over"."""
 _WAITS = frozenset(("wait", "waits", "waited", "waiting"))
 _WAITING = frozenset(("wait",))

@@ -330,7 +330,7 @@ def _speak_of_others(part: Part, other: Part) -> bool:
 _PERSONS = frozenset(("i", "you", "we"))
 
 
-_NEGATED = words.NEGATORS | words.CONTRACTED
+_NEGATED = words.DENYING
 
 
 def _has_ended(denied: Part, plain: Part) -> bool:
@@ -575,5 +575,5 @@ def _is_firm(claim: ReadSentence) -> bool:
     return (
         claim.tokens[-1:] != ()
         and claim.tokens[-1].text != "?"
-        and lows.isdisjoint(words.NEGATORS | words.CONTRACTED | _INFIRM | _CONTRASTS)
+        and lows.isdisjoint(words.DENYING | _INFIRM | _CONTRASTS)
     )

@@ -290,6 +290,7 @@ CONTRACTED: Final = listed(
     "don't doesn't didn't isn't aren't wasn't weren't won't can't couldn't shouldn't wouldn't"
     " hasn't haven't hadn't mustn't needn't ain't n't"
 )
+DENYING: Final = NEGATORS | CONTRACTED
 HEDGED: Final = listed(
     "if unless whether except although though but however only hardly barely scarcely rarely"
     " seldom instead rather otherwise than either just necessarily merely longer when yet"
@@ -375,7 +376,7 @@ SAME_DEED: Final = {
 CONVERSE: Final = {"lost": "beat", "lose": "beat", "los": "beat"}
 """Verbs whose "A verb to B" is "B verb A" of another verb."""
 SIGNALS: Final = {
-    "denial": NEGATORS | CONTRACTED | frozenset(OPPOSITES),
+    "denial": DENYING | frozenset(OPPOSITES),
     "amount": frozenset(AMOUNTS),
     "order": EARLIER | LATER | THEN | FIRST,
     "condition": listed(
